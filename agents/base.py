@@ -1,0 +1,164 @@
+"""What every agent is: how it acts, learns, hands its weights to actors and continues after a stop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from memory.batch import Batch
+from memory.rollout import Rollout
+
+ActingNoise = dict[str, Tensor]
+"""All randomness of acting, [rows, ...] each, held for `acting_noise_period` steps. Rows are independent."""
+
+
+class AgentError(ValueError):
+    """An agent was asked for what it cannot be or do; the message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an agent has to know of its environment."""
+
+    observation_shape: tuple[int, ...]  # [H, *frame]
+    observation_dtype: str  # "uint8" (divided by 255 inside the network) | "float32"
+    num_actions: int | None  # discrete actions; None for continuous ones
+    action_low: tuple[float, ...] | None  # bounds of continuous actions, else None
+    action_high: tuple[float, ...] | None
+    mirrored_action: tuple[float, ...] | None = (
+        None  # sign of each component in a mirror image, if there is one
+    )
+
+
+class Acting(NamedTuple):
+    """Actions of N environments, and what their initial priorities are made of."""
+
+    a_t: NDArray[Any]  # [N] int64, or [N, A] float32
+    chosen: NDArray[Any]  # [N, K] float32, the acting estimate of the chosen action
+    greedy: NDArray[Any]  # [N, K] float32, that of the greedy action
+
+
+class RolloutActing(NamedTuple):
+    """Actions of N environments, and what the behaviour policy thought of them."""
+
+    a_t: NDArray[Any]  # [N] int64, or [N, A] float32
+    log_prob: NDArray[Any]  # [N] float32, of the actions under the behaviour policy
+    values: NDArray[Any]  # [N, V] float32, one per value head
+
+
+class Update(NamedTuple):
+    """What one optimiser step tells. Everything stays on the device until it is needed."""
+
+    losses: Tensor  # [B] float32, before importance weights; a replay makes new priorities of them
+    metrics: dict[str, Tensor]  # scalars: "loss", "q" (mean estimate of the actions taken), "grad_norm"
+
+
+class Agent(ABC):
+    """One algorithm. Built with learning=False (actors, evaluation) it has no optimiser and no target."""
+
+    config_type: ClassVar[type]  # the frozen dataclass of its hyper-parameters
+    store: ClassVar[str]  # where its experience waits: "replay" | "rollouts"
+    learns: ClassVar[bool] = True  # False: its scores say nothing of the run that it acts in
+    eval_noise: ClassVar[bool] = (
+        True  # default of --eval-noise: whether it acts with its noise in evaluation too
+    )
+    priority_exponent: ClassVar[float | None] = (
+        None  # default of --priority-exponent, where there are priorities
+    )
+
+    @abstractmethod
+    def __init__(
+        self, problem: Problem, config: Any, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        """`seed` fixes initial weights and learning noise; AgentError where agent and problem do not fit."""
+
+    @property
+    @abstractmethod
+    def acting_noise_period(self) -> int:
+        """For how many agent steps an actor holds one draw of acting noise."""
+
+    @abstractmethod
+    def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Fresh noise for `rows` environments, from `generator` alone."""
+
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """The noise that follows `noise`; rows of `first` [N] begin an episode. Fresh unless overridden."""
+        return self.draw_acting_noise(len(first), generator)
+
+    @abstractmethod
+    def mean_acting_noise(self, rows: int) -> ActingNoise:
+        """The noise under which the agent acts by its means."""
+
+    @abstractmethod
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
+        """Actions for s_t [N, H, *frame]; the noise has N rows, or one row that all share."""
+
+    @abstractmethod
+    def update(self, experience: Any, t_learner: int) -> Update:
+        """Learn from what its store gives: a memory.batch.Batch from the replay, a Rollout from rollouts."""
+
+    @abstractmethod
+    def acting_weights(self) -> dict[str, Tensor]:
+        """Copies of what actors need: on the CPU, contiguous, without noise."""
+
+    @abstractmethod
+    def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over `acting_weights()` of another agent; AgentError for other names or shapes."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, object]:
+        """Copies of all that learning needs to go on as if unstopped: CPU tensors, plain Python values."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()`; AgentError for the state of another agent or shape."""
+
+
+class ReplayAgent(Agent):
+    """An agent that learns off-policy, from batches of a prioritised replay."""
+
+    store = "replay"
+
+    @abstractmethod
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        """Actions for s_t [N, H, *frame] and what their first priorities are made of."""
+
+    @abstractmethod
+    def initial_losses(
+        self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
+    ) -> NDArray[Any]:
+        """[M] float32: the learner's loss form from acting estimates [M, K], without a further network pass.
+
+        The online network stands for the target network here, and the estimates carry the acting noise.
+        """
+
+    @abstractmethod
+    def update(self, experience: Batch, t_learner: int) -> Update:
+        """One optimiser step on the mean of weights * losses; `t_learner` is its clock in agent steps."""
+
+
+class RolloutAgent(Agent):
+    """An agent that learns on-policy, from whole rollouts of several environments."""
+
+    store = "rollouts"
+    value_heads: ClassVar[tuple[str, ...]]  # what the columns of `values` estimate the return of
+
+    @abstractmethod
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> RolloutActing:
+        """Actions for s_t [N, H, *frame], their log-probabilities, and the values of the heads [N, V]."""
+
+    @abstractmethod
+    def update(self, experience: Rollout, t_learner: int) -> Update:
+        """One iteration, all epochs and minibatches; `losses` tells by being finite that all is well.
+
+        Columns with `looked` False are not learned from; what else may come of them is the agent's.
+        """

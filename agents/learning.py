@@ -1,0 +1,124 @@
+"""Parts that learning agents are made of: batches, optimiser step, weights in and out, precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from agents.base import AgentError
+from memory.batch import Batch
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+PRECISIONS = ("float32", "auto")
+
+
+class TensorBatch(NamedTuple):
+    """The part of a Batch that is learned from, on the device."""
+
+    s_tm1: Tensor
+    a_tm1: Tensor
+    r_t: Tensor
+    discount_t: Tensor
+    s_t: Tensor
+    weights: Tensor
+
+
+def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
+    """The batch's own memory on the CPU; copies elsewhere, asynchronous ones from pinned memory."""
+    arrays = (getattr(batch, name) for name in TensorBatch._fields)
+    return TensorBatch(*(torch.from_numpy(array).to(device, non_blocking=True) for array in arrays))
+
+
+class GradientStep:
+    """Adam on a network's parameters.
+
+    To the gradient comes that of l2 / 2 * |weights|^2, biases left out; then it is clipped to the norm
+    `max_grad_norm` (0: it is not).
+    """
+
+    def __init__(
+        self, network: nn.Module, lr: float, adam_eps: float, max_grad_norm: float, l2: float = 0.0
+    ) -> None:
+        self._parameters = list(network.parameters())
+        self._max_grad_norm, self._l2 = max_grad_norm, l2
+        self._adam = torch.optim.Adam(self._parameters, lr=lr, eps=adam_eps, fused=True)
+
+    def take(self, loss: Tensor) -> Tensor:
+        """One step down `loss`; returns the gradient's norm before clipping."""
+        self._adam.zero_grad()
+        torch.autograd.backward(loss)
+        if self._l2 > 0:
+            self._add_decay()
+        norm = nn.utils.get_total_norm([p.grad for p in self._parameters if p.grad is not None])
+        if self._max_grad_norm > 0:
+            nn.utils.clip_grads_with_norm_(self._parameters, self._max_grad_norm, norm)
+        self._adam.step()
+        return norm
+
+    @torch.no_grad()
+    def _add_decay(self) -> None:
+        for parameter in self._parameters:
+            if parameter.dim() > 1 and parameter.grad is not None:
+                parameter.grad.add_(parameter, alpha=self._l2)
+
+    def state_dict(self) -> dict[str, object]:
+        """Adam's moments and step counts; learning rate and epsilon are the run's flags, not state."""
+        return {"moments": self._adam.state_dict()["state"]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue with these moments under the present learning rate and epsilon."""
+        groups = self._adam.state_dict()["param_groups"]
+        self._adam.load_state_dict({"state": copied_to_cpu(state["moments"]), "param_groups": groups})
+
+
+def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
+    """A network whose initial weights depend on `seed` alone; the global generator is left as it was.
+
+    What `build` raises as ValueError, the user's mistake in the network's parameters, becomes an AgentError.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        try:
+            return build()
+        except ValueError as error:
+            raise AgentError(str(error)) from error
+
+
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Copy `weights` into the network; AgentError, and nothing changed, for other names or shapes."""
+    own = network.state_dict()
+    if own.keys() != weights.keys():
+        odd = sorted(own.keys() ^ weights.keys())
+        raise AgentError(f"These weights are of another network: only one of both has {', '.join(odd[:3])}.")
+    for name, tensor in own.items():
+        if tensor.shape != weights[name].shape:
+            shapes = f"{tuple(weights[name].shape)} instead of {tuple(tensor.shape)}"
+            raise AgentError(f"These weights are of another network: {name} has shape {shapes}.")
+    network.load_state_dict(weights)
+
+
+def copied_to_cpu(value: Any) -> Any:
+    """A copy of nested dicts of tensors, contiguous on the CPU; other values stay as they are."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True).contiguous()
+    if isinstance(value, Mapping):
+        return {key: copied_to_cpu(item) for key, item in value.items()}
+    return value
+
+
+def uses_bfloat16(precision: str, device: torch.device) -> bool:
+    """Whether network passes run in bfloat16; AgentError for an unknown precision."""
+    if precision not in PRECISIONS:
+        raise AgentError(f"There is no precision '{precision}': choose one of {', '.join(PRECISIONS)}.")
+    return precision == "auto" and has_bfloat16_units(device)
+
+
+def has_bfloat16_units(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 matrices in hardware rather than by emulation."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    capabilities = torch.cpu.get_capabilities()
+    return any(bool(capabilities.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))

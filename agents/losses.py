@@ -1,0 +1,38 @@
+"""Loss functions: pure, float32 in and out, one value per transition."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def quantile_huber_loss(quantiles_tm1: Tensor, taus: Tensor, targets: Tensor, kappa: float) -> Tensor:
+    """[B]: IQN's loss, summed over N and averaged over N' (arXiv 1806.06923, equations 2 and 3).
+
+    quantiles_tm1 [B, N] at taus [B, N]; targets [B, N'] = r + discount * quantiles of the next state.
+    With delta_ij = target_j - quantile_i and kappa > 0, each pair adds
+    |tau_i - 1{delta_ij < 0}| * Huber_kappa(delta_ij) / kappa.
+    """
+    delta = targets.unsqueeze(1) - quantiles_tm1.unsqueeze(2)  # [B, N, N']
+    size = delta.abs()
+    clipped = size.clamp(max=kappa)
+    huber = clipped * (size - clipped / 2)  # delta^2 / 2 up to kappa, kappa (|delta| - kappa / 2) beyond
+    asymmetry = (taus.unsqueeze(2) - (delta.detach() < 0).float()).abs()
+    return (asymmetry * huber / kappa).sum(1).mean(1)
+
+
+def project_onto_atoms(probabilities_t: Tensor, r_t: Tensor, discount_t: Tensor, support: Tensor) -> Tensor:
+    """[B, Z]: the distribution of r + discount * return on the support (arXiv 1707.06887, equation 7).
+
+    probabilities_t [B, Z] of the returns on support [Z], which is evenly spaced. An atom's mass goes to its
+    two neighbours by nearness, which is the triangular kernel max(0, 1 - |z_j - z_i| / spacing).
+    """
+    spacing = support[1] - support[0]
+    moved = r_t.unsqueeze(1) + discount_t.unsqueeze(1) * support  # [B, Z]
+    moved = moved.clamp(support[0], support[-1])
+    distance = (moved.unsqueeze(1) - support.unsqueeze(1)).abs() / spacing  # [B, Z (to), Z (from)]
+    return ((1 - distance).clamp(min=0) @ probabilities_t.unsqueeze(2)).squeeze(2)
+
+
+def cross_entropy(target: Tensor, log_probabilities: Tensor) -> Tensor:
+    """[B]: -sum_i target_i log p_i, the part of KL(target || p) that depends on p."""
+    return -(target * log_probabilities).sum(1)

@@ -1,0 +1,152 @@
+"""Normalized Advantage Functions (Gu et al. 2016, arXiv 1603.00748): Q-learning for continuous actions.
+
+n-step returns and prioritised replay, which the paper does not have, are the replay's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.action_box import ActionBox
+from agents.base import Acting, ActingNoise, AgentError, Problem
+from agents.exploration import ExplorationConfig, exploration
+from agents.learning import GradientStep, TensorBatch
+from agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.target import PolyakTarget
+from models.naf import NafNetwork, Quadratic, advantage
+from models.torso import Torso, resolve_torso
+
+WIDTH_AXIS = 3
+"""Of images [B, H, h, w] and [B, H, h, w, c]."""
+
+
+@dataclass(frozen=True)
+class NafConfig(OffPolicyConfig, ExplorationConfig):
+    """Hyper-parameters of NAF."""
+
+    head_sizes: str  # units of the hidden layers above the torso, as "100,50"
+    l2: float  # weight decay, added to the gradient as l2 * weight
+    polyak: float  # share of the online network that the target takes over per update
+    mirror: bool  # learn half of each batch as a mirror image
+
+
+class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
+    """Acting estimates are Q(s, a) of the action taken and V(s); priorities are |TD error|.
+
+    The loss is the squared TD error, as in the paper. Actions are normalised to [-1, 1] inside.
+    """
+
+    config_type = NafConfig
+    eval_noise = False  # evaluation is of mu itself
+    priority_exponent = 0.6  # Schaul et al. 2016 (arXiv 1511.05952), table 3; malmomo
+
+    def __init__(
+        self, problem: Problem, config: NafConfig, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        self._box = ActionBox(problem, device)
+        self._mirrored_action = _mirrored_action(problem).to(device) if config.mirror else None
+        super().__init__(problem, config, device, seed, learning)
+        self._exploration = exploration(config, self.online, device)
+
+    def _build(self, problem: Problem) -> NafNetwork:
+        config, shape = self.config, problem.observation_shape
+        kind = resolve_torso(config.torso, shape, for_vectors="flat")  # the head is the network for vectors
+        torso = Torso(kind, shape, problem.observation_dtype, config.hidden_size)
+        head_sizes = [int(size) for size in config.head_sizes.split(",")]
+        return NafNetwork(torso, head_sizes, self._box.num_components, config.parameter_noise_distance)
+
+    def _build_target(self) -> PolyakTarget[NafNetwork]:
+        return PolyakTarget(self.online, self.config.polyak)
+
+    def _build_gradient_step(self) -> GradientStep:
+        config = self.config
+        return GradientStep(self.online, config.lr, config.adam_eps, config.max_grad_norm, config.l2)
+
+    @property
+    def acting_noise_period(self) -> int:
+        """1: the noise is a process in time."""
+        return 1
+
+    def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """The noise of episodes' first steps."""
+        return self._exploration.begin(rows, generator)
+
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """The noise that follows, begun anew in rows of `first`."""
+        return self._exploration.follow(noise, torch.from_numpy(first), generator)
+
+    def mean_acting_noise(self, rows: int) -> ActingNoise:
+        """The noise under which actions are exactly mu."""
+        return self._exploration.mean(rows)
+
+    @torch.inference_mode()
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        """mu, moved by the noise."""
+        quadratic = self._quadratic(s_t)
+        unit = self._exploration.actions(quadratic, noise)
+        chosen, greedy = quadratic.q(unit).unsqueeze(1), quadratic.value.unsqueeze(1)
+        return Acting(self._box.from_unit(unit).cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
+
+    @torch.inference_mode()
+    def greedy(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        """The best actions [N, A] float32 for s_t [N, H, *frame]."""
+        actions: NDArray[Any] = self._box.from_unit(self._quadratic(s_t).mu).cpu().numpy()
+        return actions
+
+    @torch.inference_mode()
+    def advantages(self, s_t: NDArray[Any], actions: NDArray[Any]) -> NDArray[Any]:
+        """[N, M] float32, all <= 0: Q(s, a) - V(s) of actions [M, A] in states [N, H, *frame]."""
+        quadratic = self._quadratic(s_t)
+        unit = self._box.to_unit(torch.from_numpy(actions).to(self.device, torch.float32))  # [M, A]
+        surface = advantage(quadratic.mu.unsqueeze(1), quadratic.factor.unsqueeze(1), unit)
+        found: NDArray[Any] = surface.cpu().numpy()
+        return found
+
+    def initial_losses(
+        self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
+    ) -> NDArray[Any]:
+        """|r_t + discount_t V(s_t) - Q(s_tm1, a_tm1)|."""
+        losses: NDArray[Any] = np.abs(r_t + discount_t * greedy_t[:, 0] - chosen_tm1[:, 0])
+        return losses
+
+    def _quadratic(self, s_t: NDArray[Any]) -> Quadratic:
+        return self._run(self.online, torch.from_numpy(s_t).to(self.device))
+
+    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
+        """Squared TD errors; the batch also tells how large parameter noise should be."""
+        if self._mirrored_action is not None:
+            batch = self._half_mirrored(batch, self._mirrored_action)
+        with torch.no_grad():
+            value_t = self._run(self.target.network, batch.s_t).value
+        target = batch.r_t + batch.discount_t * value_t
+        quadratic = self._run(self.online, batch.s_tm1)
+        self._exploration.adapt(quadratic, self._generator)
+        q = quadratic.q(self._box.to_unit(batch.a_tm1))
+        return (target - q).square(), q
+
+    def _priority_losses(self, losses: Tensor) -> Tensor:
+        return losses.sqrt()
+
+    def _half_mirrored(self, batch: TensorBatch, sign: Tensor) -> TensorBatch:
+        """A random half of the rows seen in a mirror: images flipped, actions times `sign` [A]."""
+        shuffled = torch.randperm(len(batch.r_t), generator=self._generator).to(self.device)
+        rows = shuffled[: len(shuffled) // 2]
+        s_tm1, s_t = (s.index_copy(0, rows, s[rows].flip(WIDTH_AXIS)) for s in (batch.s_tm1, batch.s_t))
+        mirrored = self._box.from_unit(sign * self._box.to_unit(batch.a_tm1[rows]))
+        return batch._replace(s_tm1=s_tm1, s_t=s_t, a_tm1=batch.a_tm1.index_copy(0, rows, mirrored))
+
+
+def _mirrored_action(problem: Problem) -> Tensor:
+    """[A] signs; AgentError where a mirror image is not the same problem."""
+    is_vector = len(problem.observation_shape) == 2  # [H, size]
+    if problem.mirrored_action is None or is_vector:
+        raise AgentError("--mirror needs an environment of images that says how actions look in a mirror.")
+    return torch.tensor(problem.mirrored_action, dtype=torch.float32)

@@ -1,0 +1,137 @@
+"""What agents with one network, a target network and a prioritised replay have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.base import AgentError, Problem, ReplayAgent, Update
+from agents.learning import (
+    GradientStep,
+    TensorBatch,
+    batch_to_device,
+    copied_to_cpu,
+    load_weights,
+    seeded,
+    uses_bfloat16,
+)
+from agents.target import Target
+from memory.batch import Batch
+
+
+@dataclass(frozen=True)
+class OffPolicyConfig:
+    """Hyper-parameters that all these agents share."""
+
+    torso: str  # one of models.torso.TORSOS
+    hidden_size: int  # units of each hidden layer: of the head's streams, of the mlp torso
+    lr: float  # Adam's learning rate
+    adam_eps: float  # Adam's epsilon
+    max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
+    precision: str  # "float32" | "auto": bfloat16 network passes where the device has units for it
+
+
+ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+OutputT = TypeVar("OutputT")  # of a network pass
+
+
+class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
+    """Owns the online network, its target, the optimiser and the generator of the learner's randomness."""
+
+    def __init__(
+        self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        self.config, self.device = config, device
+        self._bfloat16 = uses_bfloat16(config.precision, device)
+        self._learning = learning
+        weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
+        self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
+        self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
+        if learning:
+            self.target = self._build_target()
+            self._gradient_step = self._build_gradient_step()
+
+    @abstractmethod
+    def _build(self, problem: Problem) -> NetworkT:
+        """The agent's network; the global generator, seeded for it, gives its initial weights."""
+
+    @abstractmethod
+    def _build_target(self) -> Target[NetworkT]:
+        """What follows the online network."""
+
+    @abstractmethod
+    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
+        """[B] losses with gradient, and [B] expected returns of the actions taken."""
+
+    def _build_gradient_step(self) -> GradientStep:
+        return GradientStep(self.online, self.config.lr, self.config.adam_eps, self.config.max_grad_norm)
+
+    def _priority_losses(self, losses: Tensor) -> Tensor:
+        """[B] -> [B]: the form in which losses become priorities; as they are unless overridden."""
+        return losses
+
+    def update(self, experience: Batch, t_learner: int) -> Update:
+        """One step of Adam, then the target network follows; AgentError without learning=True."""
+        self._require_learning()
+        batch = batch_to_device(experience, self.device)
+        losses, q = self._losses(batch)
+        loss = (batch.weights * losses).mean()
+        grad_norm = self._gradient_step.take(loss)
+        self.target.follow(t_learner)
+        metrics = {"loss": loss.detach(), "q": q.detach().mean(), "grad_norm": grad_norm}
+        return Update(self._priority_losses(losses.detach()), metrics)
+
+    def acting_weights(self) -> dict[str, Tensor]:
+        """The online network's: parameters without noise, and buffers that acting needs."""
+        weights: dict[str, Tensor] = copied_to_cpu(self.online.state_dict())
+        return weights
+
+    def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take them over; a learner's target network too starts from them."""
+        load_weights(self.online, weights)
+        if self._learning:
+            self.target.copy()
+
+    def state_dict(self) -> dict[str, object]:
+        """Both networks, Adam's moments, the generator of the learner's noise, the clock of the target."""
+        self._require_learning()
+        parts = {
+            "online": self.online.state_dict(),
+            "target": self.target.state_dict(),
+            "optimiser": self._gradient_step.state_dict(),
+            "generator": self._generator.get_state(),
+        }
+        state: dict[str, object] = copied_to_cpu(parts)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
+        self._require_learning()
+        missing = {"online", "target", "optimiser", "generator"} - state.keys()
+        if missing:
+            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
+        load_weights(self.online, state["online"])
+        self.target.load_state_dict(state["target"])
+        self._gradient_step.load_state_dict(state["optimiser"])
+        self._generator.set_state(state["generator"])
+
+    def _run(self, network: NetworkT, *inputs: Any) -> OutputT:
+        """One network pass in the agent's precision; the result is float32.
+
+        Every pass has its own autocast: it keeps the weights that it casts, and a pass with gradient must not
+        get those that were cast in one without.
+        """
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
+            output: OutputT = network(*inputs)
+        return output
+
+    def _require_learning(self) -> None:
+        if not self._learning:
+            raise AgentError("This agent was built for acting only: it cannot learn or resume learning.")

@@ -1,0 +1,196 @@
+"""What agents with a policy network, value heads and rollouts have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from agents.base import ActingNoise, AgentError, Problem, RolloutActing, RolloutAgent, Update
+from agents.learning import copied_to_cpu, load_weights, seeded, uses_bfloat16
+from agents.policy_losses import action_chances
+from agents.rollouts import RolloutStates, transitions_of
+from agents.slices import SlicedStep, slices
+from memory.rollout import Rollout
+from models.policy import PolicyNetwork, PolicyValues
+from models.torso import Torso, resolve_torso
+
+
+@dataclass(frozen=True)
+class OnPolicyConfig:
+    """Hyper-parameters that all these agents share."""
+
+    torso: str  # one of models.torso.TORSOS
+    head_sizes: str  # units of the hidden layers above the torso, as "256,448"
+    hidden_size: int  # units of the hidden layers of the mlp torso
+    lr: float  # Adam's learning rate
+    adam_eps: float  # Adam's epsilon
+    max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
+    precision: str  # "float32" | "auto": bfloat16 network passes where the device has units for it
+    reward_clip: float  # rewards are learned from within +- this; 0: not clipped
+    entropy_coeff: float  # weight of the entropy bonus, per nat
+    gae_lambda: float  # lambda of advantages and value targets
+
+
+class Networks(nn.Module):
+    """All that learns, and all that travels with the weights."""
+
+    def __init__(self, policy: PolicyNetwork) -> None:
+        super().__init__()
+        self.policy = policy
+
+
+class Part(Protocol):
+    """Something with a state to be kept."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """All that is needed to go on."""
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> object:
+        """Go on from there."""
+
+
+ConfigT = TypeVar("ConfigT", bound=OnPolicyConfig)
+NetworksT = TypeVar("NetworksT", bound=Networks)
+
+
+class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
+    """Samples actions by Gumbel noise: argmax(logits + noise). An update is all learning from one rollout."""
+
+    def __init__(
+        self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        if problem.num_actions is None:
+            raise AgentError("This agent needs discrete actions, and this environment's are continuous.")
+        self.config, self.device, self._num_actions = config, device, problem.num_actions
+        self._bfloat16 = uses_bfloat16(config.precision, device)
+        self._learning = learning
+        weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
+        self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
+        self.networks: NetworksT = seeded(lambda: self._build(problem), weights_seed).to(device)
+        self._updates = 0  # calls of `update`
+        if learning:
+            self._step = SlicedStep(self.networks, config.lr, config.adam_eps, config.max_grad_norm)
+
+    @abstractmethod
+    def _build(self, problem: Problem) -> NetworksT:
+        """The agent's networks; the global generator, seeded for them, gives their initial weights."""
+
+    @abstractmethod
+    def _warm_up(self, states: RolloutStates) -> None:
+        """Take in a rollout that was played at random throughout."""
+
+    @abstractmethod
+    def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
+        """Learn from the rows of the mask `transitions` [T, B]; one of `losses` per optimiser step."""
+
+    def _build_policy(self, problem: Problem) -> PolicyNetwork:
+        config, shape = self.config, problem.observation_shape
+        kind = resolve_torso(config.torso, shape, for_vectors="flat")  # the head is the network for vectors
+        torso = Torso(kind, shape, problem.observation_dtype, config.hidden_size)
+        head_sizes = [int(size) for size in config.head_sizes.split(",")]
+        return PolicyNetwork(torso, head_sizes, self._num_actions, len(self.value_heads))
+
+    @property
+    def acting_noise_period(self) -> int:
+        """1: every action is drawn by itself."""
+        return 1
+
+    def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Gumbel noise: argmax(logits + noise) is a draw from softmax(logits)."""
+        uniform = torch.rand(rows, self._num_actions, generator=generator, device=generator.device)
+        smallest = torch.finfo(uniform.dtype).tiny
+        return {"gumbel": -(-uniform.clamp(min=smallest).log()).log().to(self.device)}
+
+    def mean_acting_noise(self, rows: int) -> ActingNoise:
+        """Zeros: the most likely action."""
+        return {"gumbel": torch.zeros(rows, self._num_actions, device=self.device)}
+
+    @torch.inference_mode()
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> RolloutActing:
+        """Actions drawn from the policy by the noise; values are those of `value_heads`."""
+        logits, values = self._run(torch.from_numpy(s_t).to(self.device))
+        a_t = (logits + noise["gumbel"]).argmax(1)
+        log_prob = action_chances(logits, a_t).log_prob
+        return RolloutActing(a_t.cpu().numpy(), log_prob.cpu().numpy(), values.cpu().numpy())
+
+    def update(self, experience: Rollout, t_learner: int) -> Update:
+        """Learn from a whole rollout; one that was played at random throughout has no losses."""
+        self._require_learning()
+        states = RolloutStates(experience, self.device)
+        transitions = torch.from_numpy(transitions_of(experience))
+        self._updates += 1
+        if not transitions.any():
+            self._warm_up(states)
+            return Update(torch.zeros(0), {"loss": torch.zeros(()), "grad_norm": torch.zeros(())})
+        lag = self._updates - 1 - float(experience.updates[experience.looked].mean())
+        losses, metrics = self._learn(experience, states, transitions)
+        return Update(losses, {**metrics, "policy_lag": torch.tensor(lag)})
+
+    def _clipped(self, rewards: NDArray[np.float32]) -> Tensor:
+        clip = self.config.reward_clip
+        return torch.from_numpy(rewards.clip(-clip, clip) if clip else rewards)
+
+    @torch.no_grad()
+    def _look_back(self, rollout: Rollout, states: RolloutStates) -> tuple[Tensor, Tensor]:
+        """By the present network, on the CPU: log pi [T, B] of the actions, and values [T + 1, B, V]."""
+        a_t = torch.from_numpy(rollout.a_t)
+        actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten().to(self.device)
+        log_prob, values = [], []
+        for rows in slices(states.indices):
+            said = self._run(states.stacks(rows))
+            log_prob.append(action_chances(said.logits, actions[rows]).log_prob)
+            values.append(said.values)
+        streams, heads = states.streams, len(self.value_heads)
+        log_pi = torch.cat(log_prob).cpu().view(-1, streams)
+        return log_pi[:-1], torch.cat(values).cpu().view(-1, streams, heads)
+
+    def _run(self, observation: Tensor) -> PolicyValues:
+        """One pass of the policy in the agent's precision; every pass has its own autocast."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
+            said: PolicyValues = self.networks.policy(observation)
+        return said
+
+    def acting_weights(self) -> dict[str, Tensor]:
+        """All networks, and the statistics that go with them."""
+        weights: dict[str, Tensor] = copied_to_cpu(self.networks.state_dict())
+        return weights
+
+    def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take them over, statistics included."""
+        load_weights(self.networks, weights)
+
+    def _parts(self) -> dict[str, Part]:
+        """What is kept besides networks, generator and the number of updates."""
+        return {"optimiser": self._step}
+
+    def state_dict(self) -> dict[str, object]:
+        """Networks with their statistics, Adam's moments, the learner's generator, updates so far."""
+        self._require_learning()
+        kept = {name: part.state_dict() for name, part in self._parts().items()}
+        own = {"networks": self.networks.state_dict(), "generator": self._generator.get_state()}
+        state: dict[str, object] = copied_to_cpu({**own, **kept, "updates": self._updates})
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
+        self._require_learning()
+        parts = self._parts()
+        missing = {"networks", "generator", "updates", *parts} - state.keys()
+        if missing:
+            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
+        load_weights(self.networks, state["networks"])
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+        self._generator.set_state(state["generator"])
+        self._updates = int(state["updates"])
+
+    def _require_learning(self) -> None:
+        if not self._learning:
+            raise AgentError("This agent was built for acting only: it cannot learn or resume learning.")

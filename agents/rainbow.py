@@ -1,0 +1,83 @@
+"""Rainbow (Hessel et al. 2018, arXiv 1710.02298): C51 with Double, dueling and noisy networks.
+
+C51: Bellemare et al. 2017, arXiv 1707.06887. n-step returns and the priorities' exponents are the replay's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.base import ActingNoise, AgentError, Problem
+from agents.learning import TensorBatch
+from agents.losses import cross_entropy, project_onto_atoms
+from agents.value import ValueAgent, ValueConfig, chosen_of
+from models.dueling import NetworkConfig
+from models.rainbow import RainbowNetwork
+
+
+@dataclass(frozen=True)
+class RainbowConfig(ValueConfig):
+    """Hyper-parameters of C51's support."""
+
+    atoms: int  # how many values the return's distribution stands on
+    v_min: float  # the lowest of them
+    v_max: float  # the highest of them
+
+
+class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
+    """Acting estimates are the probabilities of the atoms.
+
+    Loss and priority are the cross-entropy with the projected target, as in Rainbow-IQN Ape-X. Rainbow's own
+    priority is the KL divergence: the same less the target's entropy, with the same gradient.
+    """
+
+    config_type = RainbowConfig
+    priority_exponent = 0.5  # Hessel et al. 2018 (arXiv 1710.02298), table 1
+
+    def __init__(
+        self, problem: Problem, config: RainbowConfig, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        if config.atoms < 2 or config.v_min >= config.v_max:
+            raise AgentError("Rainbow needs at least 2 atoms, and v_min below v_max.")
+        super().__init__(problem, config, device, seed, learning)
+        self._support = torch.linspace(config.v_min, config.v_max, config.atoms).to(device)  # [Z]
+
+    def _build_network(self, network: NetworkConfig) -> RainbowNetwork:
+        return RainbowNetwork(network, self.config.atoms)
+
+    def initial_losses(
+        self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
+    ) -> NDArray[Any]:
+        """A probability too small for float32 counts as the smallest that is normal there."""
+        greedy, reward, discount = (torch.from_numpy(array) for array in (greedy_t, r_t, discount_t))
+        target = project_onto_atoms(greedy, reward, discount, self._support.cpu())
+        smallest = float(np.finfo(np.float32).tiny)
+        log_probabilities = torch.from_numpy(chosen_tm1).clamp(min=smallest).log()
+        losses: NDArray[Any] = cross_entropy(target, log_probabilities).numpy()
+        return losses
+
+    def _estimates(self, observation: Tensor, noise: ActingNoise) -> Tensor:
+        return self._run(self.online, observation, noise).softmax(-1)
+
+    def _q(self, estimates: Tensor) -> Tensor:
+        return estimates @ self._support
+
+    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
+        target = self._targets(batch)
+        logits = self._run(self.online, batch.s_tm1, self._learning_noise())  # [B, A, Z]
+        log_probabilities = chosen_of(logits, batch.a_tm1).log_softmax(-1)  # [B, Z]
+        return cross_entropy(target, log_probabilities), self._q(log_probabilities.detach().exp())
+
+    @torch.no_grad()
+    def _targets(self, batch: TensorBatch) -> Tensor:
+        """[B, Z]: the target network's distribution of the online network's action (Double), projected."""
+        a_t = self._q(self._estimates(batch.s_t, self._learning_noise())).argmax(1)
+        logits = self._run(self.target.network, batch.s_t, self._learning_noise())
+        probabilities_t = chosen_of(logits, a_t).softmax(-1)
+        return project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)

@@ -1,0 +1,38 @@
+"""Names of ALE games, and what all of them have in common."""
+
+import re
+from functools import cache
+
+from ale_py import roms
+
+SCREEN = (84, 84)  # height, width of a frame [pixels]; Mnih et al. 2015
+NUM_ACTIONS = 18  # the full action set of every game; Machado et al. 2018, section 3.1.2
+_TWO_PLAYERS_ONLY = frozenset({"combat", "joust", "maze_craze", "warlords"})  # ale-py registers none of them
+_ROOM_BYTES = {"montezuma_revenge": 3}  # of the console's memory; Anand et al. 2019, arXiv:1906.08226
+_NAME = re.compile(r"ALE/(?P<registered>\w+)-v\d+|(?P<plain>[\w ]+)")
+
+
+@cache
+def all_games() -> tuple[str, ...]:
+    """Returns the snake-case names of all games that one player can play."""
+    return tuple(sorted(set(roms.get_all_rom_ids()) - _TWO_PLAYERS_ONLY))
+
+
+def canonical_name(game: str) -> str | None:
+    """Returns "space_invaders" for "ALE/SpaceInvaders-v5" and "SpaceInvaders"; None for no ALE game."""
+    match = _NAME.fullmatch(game)
+    return _by_letters().get(_letters(match["registered"] or match["plain"])) if match else None
+
+
+def room_byte(game: str) -> int | None:
+    """Returns which of the 128 bytes of memory holds the room's number; None for a game without rooms."""
+    return _ROOM_BYTES.get(game)
+
+
+@cache
+def _by_letters() -> dict[str, str]:
+    return {_letters(game): game for game in all_games()}
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[_ ]", "", name).lower()

@@ -1,0 +1,96 @@
+"""ALE games in one vector, stepped by ale-py's C++ threads, or by processes where there are rooms to be told.
+
+ale_py.AtariVectorEnv (0.12.1) turns on by default what SABER forbids: reward clipping, no-ops and FIRE at a
+reset, no sticky actions, the minimal action set. All of it is set here by hand. Further facts about it:
+
+* A reset with a seed sets ALE's `random_seed` and loads the ROM again; one without a seed (an autoreset) lets
+  the generator run on. The generator decides sticky actions and nothing else here.
+* `options={"reset_mask": …}` takes one seed per marked environment and reports the others unchanged.
+* A frame is the pixelwise maximum of the last two grey pictures, shrunk with OpenCV's INTER_AREA. (The seed
+  system first shrank each with INTER_LINEAR: its pixels differ.) The emulator frame that ends an episode is
+  not captured, so that in an episode's last frame the previous one still shines through.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from ale_py import AtariVectorEnv
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import AutoresetMode
+
+from envs.atari.games import NUM_ACTIONS, SCREEN, room_byte
+from envs.atari.processes import AleProcesses
+from envs.atari.protocol import episode_cap, stuck_cap, without_rollover
+from envs.config import EnvConfig
+from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps, checked_seeds
+
+_NOOP = 0
+
+
+class AtariVector(SeededVectorEnv):
+    """N copies of one ALE game: grey frames uint8 [N, 84, 84], 18 actions, raw rewards.
+
+    Of a game with rooms (envs/atari/games.py), infos["room"] int64 [N] is the one that each frame shows.
+
+    A SABER episode without reward for `max_stuck_time` is stopped: truncated, or terminated where
+    `stuck_is_terminal`. Its autoreset is a partial reset within the next step.
+    """
+
+    def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
+        games = ale_threads if room_byte(config.game) is None else AleProcesses
+        self._ale = games(config, len(checked_seeds(seeds, len(seeds))))
+        super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(NUM_ACTIONS), seeds)
+        self._stuck_cap = stuck_cap(config)
+        self._stuck_is_terminal = config.stuck_is_terminal
+        self._steps_without_reward = np.zeros(self.num_envs, np.int64)
+        self._ended = np.zeros(self.num_envs, np.bool_)  # by the last step, for whatever reason
+        self._stuck = np.zeros(self.num_envs, np.bool_)  # those of `_ended` that ALE would play on
+
+    def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
+        self._steps_without_reward[mask] = 0
+        self._ended[mask] = False
+        self._stuck[mask] = False
+        ale_seeds = None if seeds is None else np.array(seeds)
+        frames, infos = self._ale.reset(seed=ale_seeds, options={"reset_mask": mask})
+        return frames[:, 0], infos
+
+    def _advance(self, actions: Actions) -> Steps:
+        frames, score, terminated, truncated, infos = self._ale.step(np.where(self._stuck, _NOOP, actions))
+        frames, rewards = frames[:, 0], without_rollover(score)
+        self._steps_without_reward = np.where(self._ended | (rewards != 0), 0, self._steps_without_reward + 1)
+        if self._stuck.any():
+            restarted = self._stuck.copy()
+            frames, infos = self._restart(restarted, seeds=None)
+            rewards[restarted], terminated[restarted], truncated[restarted] = 0.0, False, False
+        self._stuck = (self._steps_without_reward >= self._stuck_cap) & ~(terminated | truncated)
+        (terminated if self._stuck_is_terminal else truncated)[self._stuck] = True
+        self._ended = terminated | truncated
+        return frames, rewards, terminated, truncated, infos
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends what plays the games."""
+        self._ale.close()
+
+
+def ale_threads(config: EnvConfig, count: int) -> AtariVectorEnv:
+    """`count` copies of the game under SABER's settings, with the protocol's cap."""
+    return AtariVectorEnv(
+        config.game,
+        count,
+        max_num_frames_per_episode=episode_cap(config),
+        repeat_action_probability=config.proba_sticky_actions,
+        full_action_space=True,
+        autoreset_mode=AutoresetMode.NEXT_STEP,
+        img_height=SCREEN[0],
+        img_width=SCREEN[1],
+        grayscale=True,
+        stack_num=1,
+        frameskip=config.action_repeat,
+        maxpool=True,
+        noop_max=0,
+        episodic_life=False,
+        life_loss_info=False,
+        reward_clipping=False,
+        use_fire_reset=False,
+    )

@@ -1,0 +1,77 @@
+"""What a caller asks of an environment, and what an environment tells about itself."""
+
+from dataclasses import dataclass
+
+from gymnasium.spaces import Box, Discrete
+
+
+class EnvError(ValueError):
+    """A mistake of the user about an environment; its message is one full sentence."""
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """One environment's settings; field names are those of the command line's flags.
+
+    Raises:
+        EnvError: a value lies outside its range.
+    """
+
+    game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, vizdoom, malmo or probe>:<name>"
+    action_repeat: int  # ALE and VizDoom: emulator frames per agent step; mazes: moves; Malmo: pictures
+    proba_sticky_actions: float  # ALE only: chance per emulator frame that the last action is repeated
+    disable_saber_mode: bool  # False: SABER's 100 h cap and stuck stop; True: a 30 min cap alone
+    max_stuck_time: float  # ALE only: seconds at 60 Hz without reward after which an episode is stopped
+    stuck_is_terminal: bool  # True: that stop is a termination; False: a truncation
+    max_episode_steps: int = 0  # ALE and Gymnasium: agent steps after which it is truncated; 0: as they do
+    frame_width: int = 160  # mazes, VizDoom and Malmo: width of the images, pixels
+    frame_height: int = 120  # of the same, pixels
+    malmo_ports: str = "9000"  # Malmo only, as the four below: clients, ports or host:port, "11100,11200"
+    overclock_rate: float = 4.0  # how much faster than real time
+    onscreen_rendering: bool = False
+    episode_time_sec: float = 30.0  # seconds of Minecraft's own time
+    no_reward_default: float = 0.0  # reward of a step for which Minecraft sends none
+
+    def __post_init__(self) -> None:
+        if self.action_repeat < 1:
+            raise EnvError(f"The action repeat must be at least 1 emulator frame, not {self.action_repeat}.")
+        if not 0.0 <= self.proba_sticky_actions <= 1.0:
+            raise EnvError(
+                f"The chance of a sticky action must lie between 0 and 1, not {self.proba_sticky_actions}."
+            )
+        if self.max_stuck_time <= 0.0:
+            raise EnvError(f"The time without reward must be above 0 seconds, not {self.max_stuck_time}.")
+        if self.max_episode_steps < 0:
+            raise EnvError(f"The cap of an episode must be 0 steps or more, not {self.max_episode_steps}.")
+
+
+@dataclass(frozen=True)
+class EnvDescription:
+    """What an agent and its replay need to know before the first step."""
+
+    frame_shape: tuple[int, ...]  # one frame, never stacked: (84, 84), (4,), …
+    frame_dtype: str  # "uint8" | "float32"
+    num_actions: int | None  # number of discrete actions; None for continuous ones
+    action_low: tuple[float, ...] | None  # bounds of continuous actions; None for discrete ones
+    action_high: tuple[float, ...] | None
+    frames_per_step: int  # --action-repeat where there is one; 1 for Gymnasium and probes
+    frames_per_second: float | None  # None where minutes have no meaning
+    history_length: int  # usual number of stacked frames: 4 for images, 1 for vectors
+    mirrored_action: tuple[float, ...] | None = None
+    """Sign of each component of a continuous action in a mirror image of the frame (left and right swapped);
+    None where a mirror image is no equally likely view of the same problem.
+    """
+
+
+def description_from_spaces(frames: Box, actions: Discrete | Box) -> EnvDescription:
+    """Describes an environment without emulator frames by the spaces of one frame and one action."""
+    return EnvDescription(
+        frame_shape=frames.shape,
+        frame_dtype=str(frames.dtype),
+        num_actions=None if isinstance(actions, Box) else int(actions.n),
+        action_low=tuple(actions.low.tolist()) if isinstance(actions, Box) else None,
+        action_high=tuple(actions.high.tolist()) if isinstance(actions, Box) else None,
+        frames_per_step=1,
+        frames_per_second=None,
+        history_length=4 if len(frames.shape) >= 2 else 1,
+    )

@@ -1,0 +1,38 @@
+"""The family of Malmo's missions, for those who have Minecraft: see docs/malmo.md."""
+
+from collections.abc import Sequence
+
+from envs.config import EnvConfig, EnvError
+from envs.contract import Playback, SeededVectorEnv
+from envs.family import Family
+from envs.malmo.arena import ROOMS
+from envs.malmo.vector import MalmoVector
+from envs.solo import describe
+
+__all__ = ["MALMO"]
+
+_PREFIX = "malmo:"
+
+
+def _known_names() -> Sequence[str]:
+    return ["malmo", *(f"{_PREFIX}{mission}" for mission in ROOMS)]
+
+
+def _canonical_name(game: str) -> str | None:
+    if game not in _known_names():
+        return None
+    return f"{_PREFIX}1" if game == "malmo" else game
+
+
+def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
+    return MalmoVector(config, int(config.game.removeprefix(_PREFIX)), seeds)
+
+
+def _playback(config: EnvConfig, seed: int) -> Playback:
+    raise EnvError(
+        f"{config.game} cannot be filmed or replayed, since Minecraft does not repeat itself: "
+        "watch Minecraft itself with --onscreen-rendering."
+    )
+
+
+MALMO = Family("malmo", _canonical_name, _known_names, describe, _make, _playback)

@@ -1,0 +1,152 @@
+"""The Minecraft clients that several actors share.
+
+An episode takes a client that nobody uses and gives it back at its end, so that actors take turns where there
+are more of them than clients. Who uses a client holds its lock; who looks for one holds the queue's, so that
+nobody can give a client back and take it again before one who waits. A client that crashed is left alone for
+a while, longer with each crash on end, and then tried again.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from envs.config import EnvError
+from envs.malmo.connection import Address, ClientFailed
+from envs.malmo.limits import Limits
+from envs.malmo.lock import FileLock
+
+log = logging.getLogger(__name__)
+
+_DEFAULT_HOST = "localhost"
+
+
+def parse_addresses(ports: str) -> list[Address]:
+    """Returns the clients that "11100,11200,host:11300" names.
+
+    Raises:
+        EnvError: one is neither a port nor host:port, or is named twice.
+    """
+    addresses = [_parse_address(name) for name in ports.split(",")]
+    if len(set(addresses)) != len(addresses):
+        raise EnvError(f"The Minecraft clients {ports} name one of them twice.")
+    return addresses
+
+
+def _parse_address(name: str) -> Address:
+    host, _, port = name.rpartition(":")
+    if not port.isdecimal() or not 1 <= int(port) <= 65535 or "/" in host:
+        raise EnvError(f"A Minecraft client is a port or host:port, as 11100 or host:11100, not {name!r}.")
+    return Address(host or _DEFAULT_HOST, int(port))
+
+
+@dataclass
+class _Crash:
+    """What a client did last, and when it may be tried again."""
+
+    reason: str
+    rest: float  # seconds
+    over: float  # time.monotonic()
+
+
+class Clients:
+    """Finds free and healthy clients; for the threads of one process, beside those of others.
+
+    Args:
+        addresses: of all clients.
+        limits: on the time of everything.
+    """
+
+    def __init__(self, addresses: Sequence[Address], limits: Limits) -> None:
+        self._addresses, self._limits = addresses, limits
+        self._crashes: dict[Address, _Crash] = {}
+        self._met_one = False
+        self._queue = hashlib.sha256(",".join(sorted(map(str, addresses))).encode()).hexdigest()[:16]
+
+    def claim(self, began: float) -> "Claim":
+        """Waits for a client that is free and well; `began` (time.monotonic()) is when the caller set out.
+
+        Raises:
+            EnvError: there was none for too long.
+        """
+        with self._turn(began):
+            while True:
+                for address in self._rested():
+                    lock = FileLock(str(address))
+                    if lock.acquire():
+                        return Claim(address, lock, self)
+                self._wait(began)
+
+    def well(self, address: Address) -> None:
+        """Notes that a client started a mission."""
+        self._met_one = True
+        self._crashes.pop(address, None)
+
+    def crashed(self, address: Address, failure: ClientFailed) -> None:
+        """Notes that a client crashed, so that it is left alone for a while."""
+        last = self._crashes.get(address)
+        rest = self._limits.rest if last is None else min(2 * last.rest, self._limits.longest_rest)
+        self._crashes[address] = _Crash(str(failure), rest, time.monotonic() + rest)
+        log.warning(f"The Minecraft client {address} {failure}; it is left alone for {rest:g} seconds.")
+
+    @contextmanager
+    def _turn(self, began: float) -> Iterator[None]:
+        queue = FileLock(self._queue)
+        while not queue.acquire():
+            self._wait(began)
+        try:
+            yield
+        finally:
+            queue.release()
+
+    def _rested(self) -> list[Address]:
+        now = time.monotonic()
+        crashes = self._crashes
+        return [each for each in self._addresses if each not in crashes or crashes[each].over <= now]
+
+    def _wait(self, began: float) -> None:
+        waited = time.monotonic() - began
+        if waited > self._limits.patience:
+            raise EnvError(self._complaint("was free and well", self._limits.patience))
+        if waited > self._limits.connect and not self._met_one and not self._any_in_use():
+            raise EnvError(self._complaint("answered", self._limits.connect))
+        time.sleep(self._limits.poll)
+
+    def _any_in_use(self) -> bool:
+        locks = [FileLock(str(address)) for address in self._addresses]
+        in_use = not all([lock.acquire() for lock in locks])
+        for lock in locks:
+            lock.release()
+        return in_use
+
+    def _complaint(self, what: str, seconds: float) -> str:
+        reasons = {address: crash.reason for address, crash in self._crashes.items()}
+        known = (f"{each} ({reasons[each]})" if each in reasons else str(each) for each in self._addresses)
+        start = f"./launchClient.sh -port {self._addresses[0].port} -env"
+        return (
+            f"No Minecraft client {what} at {', '.join(known)} within {seconds:g} seconds: "
+            f"start one with {start}, or name others by --malmo-ports."
+        )
+
+
+class Claim:
+    """The sole right to use a client."""
+
+    def __init__(self, address: Address, lock: FileLock, clients: Clients) -> None:
+        self.address = address
+        self._lock, self._clients = lock, clients
+
+    def well(self) -> None:
+        """Notes that the client started a mission."""
+        self._clients.well(self.address)
+
+    def crashed(self, failure: ClientFailed) -> None:
+        """Notes that the client crashed, and gives it back."""
+        self._clients.crashed(self.address, failure)
+        self.release()
+
+    def release(self) -> None:
+        """Gives the client back."""
+        self._lock.release()

@@ -1,0 +1,181 @@
+"""One connection to a Minecraft client in MalmoEnv's protocol (Malmo 0.37), with a time limit on everything.
+
+A message is its length, a big-endian integer of 4 bytes, and then its bytes. The program says hello, to which
+there is no answer, and then asks:
+
+    <MissionInit …>, token          -> 1 if the mission starts, else 0; turn key (empty: nobody takes turns)
+    <Peek/>                         -> picture, or nothing yet; done
+    <Step3>commands</Step3 >        -> picture; reward, done, whether the commands were taken
+    <Quit/>                         -> 1 once the mission is over, else 0
+
+Step3 is the step without turn key and information. The blank before its last bracket belongs to it: Minecraft
+cuts the commands out by counting characters. A picture is raw RGB, its lowest row first.
+
+Minecraft runs on while the agent thinks. A step is answered with the newest picture and the rewards since the
+last step, then the commands are carried out: what they do shows in the next step.
+"""
+
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from envs.malmo.limits import Limits
+
+HELLO = b"<MalmoEnv0.37.0/>"
+_LENGTH = struct.Struct("!I")
+_NUMBER = struct.Struct("!I")
+_DONE = struct.Struct("!b")
+_STEP = struct.Struct("!dbb")
+_LONGEST = 64 * 2**20  # bytes; a picture of 1920 x 1080 has 6 MB
+
+
+class ClientFailed(Exception):
+    """A Minecraft client crashed, hangs or speaks another language; the message says what it did."""
+
+
+class Address(NamedTuple):
+    """Where a Minecraft client listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Answer(NamedTuple):
+    """What Minecraft says to a step."""
+
+    picture: bytes  # empty only where the mission is done
+    reward: float
+    done: bool
+
+
+class Connection:
+    """A connection for one mission; all but `close` may raise ClientFailed, and is closed then.
+
+    Args:
+        address: of the client.
+        picture_size: bytes of a picture.
+        limits: on the time of everything.
+    """
+
+    def __init__(self, address: Address, picture_size: int, limits: Limits) -> None:
+        self._picture_size, self._limits = picture_size, limits
+        try:
+            self._socket = socket.create_connection(address, limits.connect)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            raise ClientFailed(_reason(error)) from error
+        self._send(HELLO)
+
+    def start(self, mission_init: bytes, token: bytes) -> bytes:
+        """Starts a mission and returns its first picture."""
+        until = time.monotonic() + self._limits.start
+        while not self._ask_to_start(mission_init, token):
+            self._pause(until, "did not start the mission")
+        while True:
+            self._send(b"<Peek/>")
+            picture, (done,) = self._receive_picture(), self._receive_struct(_DONE)
+            if picture:
+                return picture
+            if done:
+                raise self._failure("ended the mission before its first picture")
+            self._pause(until, "sent no first picture")
+
+    def step(self, commands: bytes) -> Answer:
+        """Sends commands, one on each line, and returns what Minecraft answers once it took them."""
+        until = time.monotonic() + self._limits.picture
+        while True:
+            self._send(b"<Step3>" + commands + b"</Step3 >")
+            picture, (reward, done, taken) = self._receive_picture(), self._receive_struct(_STEP)
+            if done or (picture and taken):
+                return Answer(picture, reward, bool(done))
+            self._pause(until, "sent no picture")
+
+    def quit(self) -> None:
+        """Ends a running mission."""
+        until = time.monotonic() + self._limits.picture
+        while True:
+            self._send(b"<Quit/>")
+            if self._receive_struct(_NUMBER) != (0,):
+                return
+            self._pause(until, "did not end the mission")
+
+    def close(self) -> None:
+        """Closes the connection, after Minecraft did: what it does then must not meet the next mission."""
+        until = time.monotonic() + self._limits.reply
+        with suppress(OSError):  # it is gone already
+            self._socket.shutdown(socket.SHUT_WR)
+            while self._receive_part(2**16, until):
+                pass
+        self._socket.close()
+
+    def _ask_to_start(self, mission_init: bytes, token: bytes) -> bool:
+        self._send(mission_init)
+        self._send(token)
+        started = self._receive_struct(_NUMBER) == (1,)
+        self._receive()  # the turn key
+        return started
+
+    def _pause(self, until: float, complaint: str) -> None:
+        if time.monotonic() >= until:
+            raise self._failure(complaint)
+        time.sleep(self._limits.retry)
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._socket.settimeout(self._limits.reply)
+            self._socket.sendall(_LENGTH.pack(len(message)) + message)
+        except OSError as error:
+            raise self._failure(_reason(error)) from error
+
+    def _receive_struct(self, form: struct.Struct) -> tuple[float, ...]:
+        message = self._receive()
+        if len(message) != form.size:
+            raise self._failure(f"sent {len(message)} bytes where {form.size} were due")
+        return form.unpack(message)
+
+    def _receive(self) -> bytes:
+        until = time.monotonic() + self._limits.reply
+        (length,) = _LENGTH.unpack(self._receive_bytes(_LENGTH.size, until))
+        if length > _LONGEST:
+            raise self._failure(f"announced a message of {length} bytes")
+        return self._receive_bytes(length, until)
+
+    def _receive_picture(self) -> bytes:
+        picture = self._receive()
+        if len(picture) not in (0, self._picture_size):
+            raise self._failure(f"sent a picture of {len(picture)} bytes where {self._picture_size} were due")
+        return picture
+
+    def _receive_bytes(self, count: int, until: float) -> bytes:
+        received = bytearray()
+        while len(received) < count:
+            try:
+                part = self._receive_part(count - len(received), until)
+            except OSError as error:
+                raise self._failure(_reason(error)) from error
+            if not part:
+                raise self._failure("closed the connection")
+            received += part
+        return bytes(received)
+
+    def _receive_part(self, at_most: int, until: float) -> bytes:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        return self._socket.recv(at_most)
+
+    def _failure(self, reason: str) -> ClientFailed:
+        self._socket.close()
+        return ClientFailed(reason)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "gave no answer in time"
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,43 @@
+"""The family of probes: tiny environments for tests, one file and one entry of PROBES each."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from envs.config import EnvConfig, EnvDescription, description_from_spaces
+from envs.contract import SeededVectorEnv
+from envs.family import Family
+from envs.probe.catch import Catch
+from envs.probe.lock import LENGTHS, Lock
+from envs.probe.playback import ProbePlayback
+
+__all__ = ["PROBE"]
+
+_PREFIX = "probe:"
+PROBES: dict[str, Callable[[Sequence[int]], SeededVectorEnv]] = {
+    "catch": Catch,
+    **{f"lock:{length}": partial(Lock, length) for length in LENGTHS},
+}
+
+
+def _known_names() -> Sequence[str]:
+    return [_PREFIX + name for name in PROBES]
+
+
+def _canonical_name(game: str) -> str | None:
+    return game if game in _known_names() else None
+
+
+def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
+    return PROBES[config.game.removeprefix(_PREFIX)](seeds)
+
+
+def _playback(config: EnvConfig, seed: int) -> ProbePlayback:
+    return ProbePlayback(_make(config, [seed]))
+
+
+def _describe(config: EnvConfig) -> EnvDescription:
+    env = _make(config, [0])
+    return description_from_spaces(env.single_observation_space, env.single_action_space)
+
+
+PROBE = Family("probe", _canonical_name, _known_names, _describe, _make, _playback)

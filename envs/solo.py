@@ -1,0 +1,124 @@
+"""N games that each know only themselves, steered by turning and moving, as one vector environment."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from envs.config import EnvConfig, EnvDescription, description_from_spaces
+from envs.contract import MAX_SEED, Actions, Flags, Frames, Infos, SeededVectorEnv, Steps
+
+Picture = npt.NDArray[np.uint8]  # [h, w, 3], RGB
+Steering = npt.NDArray[np.float32]  # [2] turn to the right and move forward, both within [-1, 1]
+Result = TypeVar("Result")
+
+STEERING = Box(-1.0, 1.0, (2,), np.float32)
+
+
+class SoloStep(NamedTuple):
+    """What one step of one game did."""
+
+    frame: Picture  # at an episode's end, the last one
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+class SoloGame(Protocol):
+    """One game, which plays one episode after another."""
+
+    def begin(self, seed: int) -> Picture:
+        """Starts the episode that belongs to `seed` and returns its first frame [h, w, 3]."""
+
+    def step(self, action: Steering) -> SoloStep:
+        """Takes one action in a running episode."""
+
+    def close(self) -> None:
+        """Ends the game."""
+
+
+def frame_space(config: EnvConfig) -> Box:
+    """Returns the space of one frame uint8 [frame_height, frame_width, 3]."""
+    return Box(0, 255, (config.frame_height, config.frame_width, 3), np.uint8)
+
+
+def describe(config: EnvConfig) -> EnvDescription:
+    """Describes a game that repeats its action for `action_repeat` pictures."""
+    return replace(
+        description_from_spaces(frame_space(config), STEERING),
+        frames_per_step=config.action_repeat,
+        mirrored_action=(-1.0, 1.0),
+    )
+
+
+def draw_seed(generator: np.random.Generator) -> int:
+    """Returns the seed of the next episode, in [0, 2^31)."""
+    return int(generator.integers(MAX_SEED + 1))
+
+
+def one_after_another(task: Callable[[int], Result], rows: Iterable[int]) -> Iterable[Result]:
+    """Does the task for each row, in turn."""
+    return map(task, rows)
+
+
+class SoloVector(SeededVectorEnv):
+    """N games: frames uint8 [N, frame_height, frame_width, 3], their own rewards.
+
+    Each row has a random generator, which draws the seed of each of its episodes.
+
+    Args:
+        config: the settings the games were made with.
+        games: one per seed; they are closed with the vector.
+        seeds: of the rows' generators, in [0, 2^31).
+        in_rows: does a task for several rows; by default in turn.
+    """
+
+    def __init__(
+        self,
+        config: EnvConfig,
+        games: Sequence[SoloGame],
+        seeds: Sequence[int],
+        in_rows: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = one_after_another,
+    ) -> None:
+        super().__init__(frame_space(config), STEERING, seeds)
+        self._games = games
+        self._in_rows = in_rows
+        self._generators = [np.random.default_rng(seed) for seed in seeds]
+        black = np.zeros(self.single_observation_space.shape, np.uint8)
+        self._frames: list[Picture] = [black] * self.num_envs
+        self._ended = np.zeros(self.num_envs, np.bool_)
+
+    def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
+        rows = [int(row) for row in np.flatnonzero(mask)]
+        if seeds is not None:
+            for row, seed in zip(rows, seeds, strict=True):
+                self._generators[row] = np.random.default_rng(seed)
+        for row, frame in zip(rows, self._in_rows(self._begin, rows), strict=True):
+            self._frames[row] = frame
+        self._ended[rows] = False
+        return np.stack(self._frames), {}
+
+    def _advance(self, actions: Actions) -> Steps:
+        def turn(row: int) -> SoloStep:
+            if self._ended[row]:
+                return SoloStep(self._begin(row), 0.0, False, False)
+            return self._games[row].step(actions[row].astype(np.float32))
+
+        steps: list[SoloStep] = list(self._in_rows(turn, range(self.num_envs)))
+        self._frames = [step.frame for step in steps]
+        rewards = np.array([step.reward for step in steps], np.float64)
+        terminated = np.array([step.terminated for step in steps], np.bool_)
+        truncated = np.array([step.truncated for step in steps], np.bool_)
+        self._ended = terminated | truncated
+        return np.stack(self._frames), rewards, terminated, truncated, {}
+
+    def _begin(self, row: int) -> Picture:
+        return self._games[row].begin(draw_seed(self._generators[row]))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the games."""
+        for game in self._games:
+            game.close()

@@ -1,0 +1,101 @@
+"""One game of VizDoom, played by turning and walking.
+
+VizDoom (Kempka et al. 2016, arXiv:1605.02097) gives a turn in degrees per tic and holds it for all tics of a
+step, so that a step's angle is divided by them. It shows nothing of the tic that ends an episode: the last
+frame is the one before. A time-out is a truncation; any other end is a termination.
+"""
+
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from envs.config import EnvConfig, EnvError
+from envs.solo import Picture, SoloStep, Steering
+from envs.vizdoom.scenarios import PREFIX, smallest_resolution
+from envs.vizdoom.starter import starter
+
+if TYPE_CHECKING:
+    from vizdoom import DoomGame
+
+DEGREES_PER_STEP = 15.0  # to the right, of the action 1; four tics of Doom's own keys turn 14
+SPEED = 25.0  # Doom's walking, of the action 1; it cuts off at 50, its running
+
+
+class VizDoomGame:
+    """One scenario in its own process.
+
+    Raises:
+        EnvError: the package is missing, VizDoom cannot start, or the frames are larger than it draws.
+    """
+
+    def __init__(self, config: EnvConfig) -> None:
+        self._size = config.frame_width, config.frame_height
+        self._tics = config.action_repeat
+        self._doom = _started(config)
+
+    def begin(self, seed: int) -> Picture:
+        """Starts the episode that belongs to `seed` and returns its first frame [h, w, 3]."""
+        self._doom.set_seed(seed)
+        self._doom.new_episode()
+        self._frame = self._screen()
+        return self._frame
+
+    def step(self, action: Steering) -> SoloStep:
+        """Turns and walks (both within [-1, 1]) for a step of `action_repeat` tics."""
+        return self.hold(action, self._tics)
+
+    def hold(self, action: Steering, tics: int) -> SoloStep:
+        """Does that for some of the step's tics only."""
+        turn, walk = action.tolist()
+        reward = self._doom.make_action([turn * DEGREES_PER_STEP / self._tics, walk * SPEED], tics)
+        ended, late = self._doom.is_episode_finished(), self._doom.is_episode_timeout_reached()
+        if not ended:
+            self._frame = self._screen()
+        return SoloStep(self._frame, reward, terminated=ended and not late, truncated=ended and late)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._doom.close()
+
+    def _screen(self) -> Picture:
+        screen = self._doom.get_state().screen_buffer
+        if screen.shape[1::-1] == self._size:
+            return np.array(screen)
+        return np.asarray(cv2.resize(screen, self._size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _started(config: EnvConfig) -> "DoomGame":
+    vizdoom = _package(config.game)
+    resolutions = vizdoom.ScreenResolution.__members__
+    resolution = smallest_resolution(resolutions, config.frame_width, config.frame_height)
+    if resolution is None:
+        raise EnvError(f"VizDoom draws no frames of {config.frame_width} x {config.frame_height} pixels.")
+    doom: DoomGame = vizdoom.DoomGame()
+    try:
+        doom.load_config(str(Path(vizdoom.scenarios_path, config.game.removeprefix(PREFIX) + ".cfg")))
+        doom.set_available_buttons(
+            [vizdoom.Button.TURN_LEFT_RIGHT_DELTA, vizdoom.Button.MOVE_FORWARD_BACKWARD_DELTA]
+        )
+        doom.set_screen_format(vizdoom.ScreenFormat.RGB24)
+        doom.set_screen_resolution(resolutions[resolution])
+        doom.set_window_visible(False)
+        doom.set_mode(vizdoom.Mode.PLAYER)
+        doom.set_doom_config_path("/dev/null")  # where it would keep settings for the next time
+        doom.set_vizdoom_path(str(starter(Path(vizdoom.scenarios_path).with_name("vizdoom"))))
+        doom.init()
+    except (vizdoom.ViZDoomErrorException, vizdoom.FileDoesNotExistException) as error:
+        raise EnvError(f"VizDoom could not start {config.game}: {error}") from error
+    return doom
+
+
+def _package(game: str) -> ModuleType:
+    try:
+        import vizdoom
+    except ImportError as error:
+        raise EnvError(
+            f"{game} needs the package vizdoom: `EXTRAS=vizdoom bash scripts/setup.sh` gets it."
+        ) from error
+    return vizdoom

@@ -1,0 +1,87 @@
+"""Wires one actor and runs it: in training, in evaluation (--eval), or for itself alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from agents import agent_type
+from args import Args, UserError, parse_args
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.runs import RunInfo, Settings, wait_for_run
+from runtime.link import RunChanged
+from runtime.resume import wait_for_snapshot
+from runtime.stopping import Stop
+from wiring import (
+    Seat,
+    build_actor,
+    build_lone_actor,
+    canonical,
+    connect_redis,
+    say_plainly,
+    sentences_for_errors,
+    setting_of,
+)
+
+log = logging.getLogger(__name__)
+
+
+def run_actor(args: Args, stop: Stop) -> None:
+    """Act until the run ends; when the learner begins anew with other settings, begin anew with it."""
+    if args.id_actor < 0:
+        raise UserError("--id-actor must be 0 or more for an actor.")
+    if args.no_push and (args.agent == "random" or args.ckpt_dir):
+        return run_alone(args, stop)
+    client, keys = connect_redis(args, stop), Keys(args.run_name)
+
+    def find_run() -> RunInfo | None:
+        return wait_for_run(client, keys, args.redis_patience, stop)
+
+    while (run := find_run()) is not None:
+        setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
+        with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
+            try:
+                with closing(build_actor(setting, Seat(client, keys, lease, run, find_run), stop)) as actor:
+                    actor.run()
+                return None
+            except RunChanged as change:
+                log.info("%s Actor %d begins anew.", change, args.id_actor)
+    return None
+
+
+def run_alone(args: Args, stop: Stop) -> None:
+    """Neither Redis nor a learner: chance, or the snapshots in --ckpt-dir under the settings of the first,
+    for --T-max steps of its own.
+    """
+    if args.ckpt_dir:
+        snapshot = wait_for_snapshot(Path(args.ckpt_dir), args.file_name, stop)
+        if snapshot is None:
+            return
+        args = args.with_defaults({**snapshot["settings"], "T_max": args.T_max})
+    with closing(build_lone_actor(setting_of(args), stop)) as actor:
+        actor.run()
+
+
+def with_own_agent(args: Args, settings: Settings) -> Settings:
+    """The run's settings; chance may act in a run whose experience waits where its own would."""
+    if args.agent != "random":
+        return settings
+    if agent_type(str(settings["agent"])).store != agent_type("random").store:
+        raise UserError(f"Chance cannot help a run of {settings['agent']}, which learns from its own play.")
+    return {**settings, "agent": "random"}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    say_plainly()
+    args = parse_args(argv, "Rainbow-IQN Ape-X: an actor.")
+    stop = Stop().on_signals()
+    with sentences_for_errors():
+        run_actor(canonical(args), stop)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Wires one learner and runs it; `--serial` wires an actor beside it into the same process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+from args import Args, parse_args
+from memory.connection import UNREACHABLE, Client, Interrupted
+from memory.counters import read_counters
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.push import LostLease
+from memory.replay import ReplayLost
+from memory.runs import RunInfo, read_living_run
+from runtime.link import RunChanged
+from runtime.serial import run_serially
+from runtime.stopping import Stop
+from wiring import (
+    Learning,
+    Seat,
+    Setting,
+    build_actor,
+    build_learner,
+    canonical,
+    connect_redis,
+    say_plainly,
+    sentences_for_errors,
+    setting_of,
+)
+
+log = logging.getLogger(__name__)
+
+
+def run_learner(args: Args, stop: Stop) -> None:
+    """Learn until the run ends. When Redis was emptied meanwhile, go on from a snapshot made at once."""
+    setting = setting_of(args)
+    client, keys = connect_redis(args, stop), Keys(args.run_name)
+    learn = _learn_and_act if args.serial else _learn
+    while not learn(setting, client, keys, stop):
+        setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
+
+
+def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
+    with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
+        learning = build_learner(setting, client, keys, lease, stop)
+        keep_up = learning.housekeeper.keep_up
+        return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys)
+
+
+def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
+    """`--serial`: the same parts, taking turns."""
+    actor_key = keys.actor_lease(setting.args.id_actor)
+    with (
+        Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
+        Lease(client, actor_key).acquire(f"actor {setting.args.id_actor}", stop) as actor_lease,
+    ):
+        learning = build_learner(setting, client, keys, lease, stop, publish_every_s=0.0)
+
+        def find_run() -> RunInfo | None:
+            return read_living_run(client, keys)
+
+        run = find_run()
+        assert run is not None
+        with closing(build_actor(setting, Seat(client, keys, actor_lease, run, find_run), stop)) as actor:
+            keep_up = learning.housekeeper.keep_up
+            return _save_after(
+                lambda: run_serially(actor, learning.learner, keep_up, stop), learning, client, keys
+            )
+
+
+def _save_after(work: Callable[[], None], learning: Learning, client: Client, keys: Keys) -> bool:
+    """Do `work` and save; False when Redis lost the replay, so that all must be built again."""
+    try:
+        work()
+    except (ReplayLost, RunChanged) as lost:
+        if read_counters(client, keys).epoch > learning.learner.epoch:
+            raise LostLease("Another learner has begun: it goes on with this run.") from lost
+        log.warning("%s The replay is filled again before learning goes on.", lost)
+        learning.housekeeper.put_away()
+        return False
+    except (*UNREACHABLE, Interrupted):
+        learning.housekeeper.put_away()
+        raise
+    learning.housekeeper.end()
+    return True
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    say_plainly()
+    args = parse_args(argv, "Rainbow-IQN Ape-X: the learner.")
+    stop = Stop().on_signals()
+    with sentences_for_errors():
+        run_learner(canonical(args), stop)
+
+
+if __name__ == "__main__":
+    main()

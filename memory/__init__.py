@@ -1,0 +1,1 @@
+"""All that passes through Redis: experience, priorities, weights, counters, leases."""

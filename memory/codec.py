@@ -1,0 +1,144 @@
+"""Arrays to bytes and back, never pickle: what every chunk, rollout and event log is packed with.
+
+Layout: `magic(2) version(1) compression(1) header_size(4) raw_size(4) checksum(4) header body`, little-
+endian. The header is msgpack `[meta, [[name, dtype, shape], ...]]`; the body is all columns, one after the
+other, compressed as a whole; the checksum is CRC-32 of header and body. Bytes are not trusted: sizes are
+bounded before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import lz4.block
+import msgpack
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+MAGIC = b"RC"
+VERSION = 1
+PREFIX = struct.Struct("<2sBBIII")
+MAX_RAW_BYTES = 1 << 28
+"""256 MiB: far above any chunk (a chunk of 16 Atari frames is 0.15 MB), far below what hurts a machine."""
+DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
+
+Meta = dict[str, int | float | str]
+Columns = dict[str, NDArray[Any]]
+
+
+class CodecError(ValueError):
+    """These bytes are not what `pack` made, or were damaged on the way."""
+
+
+class Packed(NamedTuple):
+    """What `unpack` found."""
+
+    meta: Meta
+    columns: Columns
+
+
+def _lz4(raw: bytes) -> bytes:
+    return bytes(lz4.block.compress(raw, store_size=False))
+
+
+def _un_lz4(body: bytes, raw_size: int) -> bytes:
+    return bytes(lz4.block.decompress(body, uncompressed_size=raw_size))
+
+
+def _zstd(raw: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=1).compress(raw)
+
+
+def _un_zstd(body: bytes, raw_size: int) -> bytes:
+    return bytes(zstandard.ZstdDecompressor().decompress(body, max_output_size=raw_size))
+
+
+COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes], Callable[[bytes, int], bytes]]] = {
+    "none": (0, lambda raw: raw, lambda body, _: body),
+    "lz4": (1, _lz4, _un_lz4),
+    "zstd": (2, _zstd, _un_zstd),
+}
+_DECOMPRESS = {code: decompress for code, _, decompress in COMPRESSIONS.values()}
+
+
+def pack(
+    meta: Mapping[str, int | float | str], columns: Mapping[str, NDArray[Any]], compression: str = "lz4"
+) -> bytes:
+    """Bytes that hold `meta` and all `columns` (any shapes, dtypes of DTYPES)."""
+    arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    schema = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    header = msgpack.packb([dict(meta), schema])
+    raw = b"".join([array.tobytes() for array in arrays.values()])
+    code, compress, _ = COMPRESSIONS[compression]
+    body = compress(raw)
+    checksum = zlib.crc32(body, zlib.crc32(header))
+    return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
+
+
+def unpack(data: bytes | memoryview) -> Packed:
+    """The meta and columns (read-only views of one buffer) in `data`; raises CodecError on anything
+    unexpected.
+    """
+    if len(data) < PREFIX.size:
+        raise CodecError(f"{len(data)} bytes are too few to hold a header of {PREFIX.size}.")
+    magic, version, code, header_size, raw_size, checksum = PREFIX.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        raise CodecError(
+            f"Unknown format {magic!r} version {version}; this program reads {MAGIC!r} version {VERSION}."
+        )
+    if raw_size > MAX_RAW_BYTES or header_size > len(data) - PREFIX.size or code not in _DECOMPRESS:
+        raise CodecError(f"Refused sizes: header {header_size}, raw {raw_size}, compression {code}.")
+    header = bytes(data[PREFIX.size : PREFIX.size + header_size])
+    body = bytes(data[PREFIX.size + header_size :])
+    if zlib.crc32(body, zlib.crc32(header)) != checksum:
+        raise CodecError("The checksum does not match: the bytes were damaged.")
+    meta, schema = _read_header(header, raw_size)
+    try:
+        raw = _DECOMPRESS[code](body, raw_size)
+    except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
+        raise CodecError(f"The body does not decompress: {error}") from error
+    if len(raw) != raw_size:
+        raise CodecError(f"The body holds {len(raw)} bytes instead of {raw_size}.")
+    return Packed(meta, _split(raw, schema))
+
+
+class _Column(NamedTuple):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size: int  # elements
+
+
+def _read_header(header: bytes, raw_size: int) -> tuple[Meta, list[_Column]]:
+    try:
+        meta, rows = msgpack.unpackb(header)
+        schema = [_column(name, dtype, shape) for name, dtype, shape in rows]
+    except CodecError:
+        raise
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise CodecError(f"The header cannot be read: {error}") from error
+    described = sum(column.size * int(column.dtype[2:]) for column in schema)
+    if not isinstance(meta, dict) or described != raw_size:
+        raise CodecError(f"The header describes {described} bytes of columns, the body holds {raw_size}.")
+    return meta, schema
+
+
+def _column(name: str, dtype: str, shape: list[int]) -> _Column:
+    if dtype not in DTYPES or min(shape, default=0) < 0:
+        raise CodecError(f"A column of dtype {dtype!r} and shape {shape} is refused.")
+    return _Column(name, dtype, tuple(shape), math.prod(shape))
+
+
+def _split(raw: bytes, schema: list[_Column]) -> Columns:
+    columns: Columns = {}
+    offset = 0
+    for column in schema:
+        flat = np.frombuffer(raw, column.dtype, column.size, offset)
+        columns[column.name] = flat.reshape(column.shape)
+        offset += flat.nbytes
+    return columns

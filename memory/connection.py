@@ -1,0 +1,145 @@
+"""The one place that makes Redis clients: time-outs, no hidden re-sending, sentences for refusals.
+
+redis-py 8 re-sends a command after a lost reply by default, which would count a push twice. Here the client
+never re-sends; `patiently` does, for actions that are safe to repeat.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+log = logging.getLogger(__name__)
+
+SOCKET_TIMEOUT_S = 10.0
+"""Longest wait for one reply; every command here answers in milliseconds on a healthy server."""
+CONNECT_TIMEOUT_S = 5.0
+BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
+
+UNREACHABLE = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.BusyLoadingError,
+)
+"""What a server that is away, restarting or stalled raises."""
+
+Client: TypeAlias = Any
+"""A `redis.Redis` that answers bytes; redis-py's own annotations name `bytes | str` for every answer."""
+Result = TypeVar("Result")
+
+
+class RedisUnreachable(ConnectionError):
+    """No server answered within the patience given; the message says what to check."""
+
+
+class Interrupted(Exception):
+    """The end of this process was asked for while it waited; nothing is wrong."""
+
+
+@dataclass(frozen=True)
+class RedisConfig:
+    """Where the server listens; a host that begins with `/` is the path of a Unix socket."""
+
+    host_redis: str
+    port_redis: int
+
+    def __str__(self) -> str:
+        return self.host_redis if self.host_redis.startswith("/") else f"{self.host_redis}:{self.port_redis}"
+
+
+def make_client(config: RedisConfig) -> Client:
+    """A client that speaks RESP2 in bytes, waits at most SOCKET_TIMEOUT_S and never re-sends by itself."""
+    options: dict[str, object] = {
+        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+        "decode_responses": False,
+    }
+    if config.host_redis.startswith("/"):
+        return redis.Redis(unix_socket_path=config.host_redis, **options)  # type: ignore[arg-type]
+    return redis.Redis(host=config.host_redis, port=config.port_redis, **options)  # type: ignore[arg-type]
+
+
+def advice(config: RedisConfig, reason: Exception) -> str:
+    """One sentence on what to check when `config` does not answer."""
+    return (
+        f"No Redis server answers at {config} ({reason}): start one with"
+        " `redis-server redis_conf/redis_rainbow_6379.conf`, or name the right one with --host-redis and"
+        " --port-redis; for a server on another machine also check the lines `bind` and `protected-mode` of"
+        " its configuration file."
+    )
+
+
+def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> Client:
+    """A client whose server has answered; waits up to `patience_s` seconds and says so once.
+
+    Raises RedisUnreachable with advice when none answered, Interrupted when `stopped` became true meanwhile.
+    """
+    client = make_client(config)
+    try:
+        client.ping()
+    except UNREACHABLE as error:
+        log.warning("%s Trying for another %.0f s.", advice(config, error), patience_s)
+    else:
+        return client
+    try:
+        patiently(client.ping, patience_s, f"Redis at {config}", stopped, announced=True)
+    except UNREACHABLE as error:
+        raise RedisUnreachable(advice(config, error)) from error
+    return client
+
+
+def patiently(
+    action: Callable[[], Result],
+    patience_s: float,
+    what: str,
+    stopped: Callable[[], bool] = lambda: False,
+    announced: bool = False,
+) -> Result:
+    """Run an action that may safely be repeated, again and again while the server is away, for `patience_s`
+    seconds.
+
+    Waits between tries grow from BACKOFF_FIRST_S to BACKOFF_LAST_S with jitter; the wait is announced once,
+    unless it was `announced` before.
+    Raises the last error when patience ends, Interrupted when `stopped` becomes true during an outage.
+    """
+    deadline = time.monotonic() + patience_s
+    pause = BACKOFF_FIRST_S
+    while True:
+        try:
+            result = action()
+        except UNREACHABLE as error:
+            if stopped():
+                raise Interrupted(f"Stopped while waiting for {what}.") from error
+            if time.monotonic() >= deadline:
+                raise
+            if not announced:
+                log.warning("Waiting for %s (%s).", what, error)
+                announced = True
+            time.sleep(pause * random.SystemRandom().uniform(0.5, 1.0))
+            pause = min(2 * pause, BACKOFF_LAST_S)
+        else:
+            if announced:
+                log.warning("%s answers.", what)
+            return result
+
+
+@dataclass(frozen=True)
+class Patience:
+    """`patiently` with the patience of one process."""
+
+    seconds: float
+    stopped: Callable[[], bool]
+
+    def __call__(self, action: Callable[[], Result]) -> Result:
+        """Run an action that may safely be repeated."""
+        return patiently(action, self.seconds, "Redis", self.stopped)

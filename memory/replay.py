@@ -1,0 +1,261 @@
+"""The learner's side of the replay: a ring of chunks in Redis, a sum tree over its transitions in this
+process.
+
+Only the sampler's thread (or the serial loop) may touch it. Leaf = slot * L + offset in the chunk; a leaf
+counts only together with the id of the chunk it was made for.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memory.batch import Batch
+from memory.chunk import Chunk, assemble, chunk_from_bytes
+from memory.codec import CodecError
+from memory.connection import Client
+from memory.counters import FIELDS, Counters, parse_counters
+from memory.keys import Keys
+from memory.lookahead import Lookahead, frames_ahead
+from memory.priorities import PriorityRule
+from memory.push import CHUNK_ID
+from memory.sum_tree import SumTree
+
+log = logging.getLogger(__name__)
+
+ARRIVALS_PER_READ = 2048
+SLOTS_PER_WRITE_BACK = 256
+SIZES_ASKED = 100
+REDRAWS = 20
+"""A drawn chunk is stale only if it was overwritten since the last read of arrivals; twenty times in a row is
+a fault.
+"""
+
+_WRITE_BACK = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
+local written = 0
+for i = 2, #ARGV, 2 do
+  local held = redis.call('HGET', KEYS[2], ARGV[i])
+  if held and string.sub(held, 1, 8) == string.sub(ARGV[i + 1], 1, 8) then
+    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+    written = written + 1
+  end
+end
+return written
+"""
+
+
+class ReplayLost(RuntimeError):
+    """Redis no longer holds what this epoch stored: it was emptied, or another learner has begun."""
+
+
+@dataclass(frozen=True)
+class ReplayShape:
+    """Sizes of a run's replay."""
+
+    memory_capacity: int  # transitions
+    chunk_length: int  # L
+    history_length: int  # H
+
+    @property
+    def slots(self) -> int:
+        """Chunks that the ring holds."""
+        return max(self.memory_capacity // self.chunk_length, 1)
+
+
+class Replay:
+    """Draws batches by priority, takes new priorities, keeps both sides equal."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        shape: ReplayShape,
+        epoch: int,
+        rule: PriorityRule,
+        generator: np.random.Generator,
+        lookahead: Lookahead | None = None,
+    ) -> None:
+        """`generator` alone decides what is drawn; `lookahead`: batches have the frames of all n steps."""
+        self._lookahead = lookahead
+        self.shape = shape
+        self.generator = generator
+        self._client = client
+        self._keys = keys
+        self._epoch = epoch
+        self._rule = rule
+        self._write_back = client.register_script(_WRITE_BACK)
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._tree = SumTree(self.shape.slots * self.shape.chunk_length)
+        self._ids = np.zeros(self.shape.slots, np.int64)  # chunk id per slot, 0 = empty
+        self._newest = 0
+        self._dirty: set[int] = set()
+
+    @property
+    def fill(self) -> int:
+        """Transitions that can be drawn."""
+        return self._tree.filled
+
+    @property
+    def filled_slots(self) -> int:
+        """Chunks held."""
+        return int(np.count_nonzero(self._ids))
+
+    @property
+    def total_priority(self) -> float:
+        """Sum of all leaves."""
+        return self._tree.total
+
+    @property
+    def newest_chunk(self) -> int:
+        """Id of the newest chunk known."""
+        return self._newest
+
+    def load(self) -> None:
+        """Rebuild the tree from the priorities that Redis holds; arrivals after them are read on with
+        `ingest`.
+        """
+        self._forget_all()
+        newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
+        rows = [value for _, value in self._client.hscan_iter(self._keys.priorities, count=1000)]
+        if rows:
+            self._place(
+                np.array([CHUNK_ID.unpack_from(row)[0] for row in rows], np.int64),
+                np.stack([np.frombuffer(row, np.float32, offset=CHUNK_ID.size) for row in rows]),
+            )
+        self._newest = newest
+
+    def ingest(self) -> Counters:
+        """Take in the chunks that arrived; returns the run's counters. Raises ReplayLost when the epoch is
+        over.
+        """
+        while True:
+            with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.xread({self._keys.arrivals: f"{self._newest}-0"}, count=ARRIVALS_PER_READ)
+                pipeline.hmget(self._keys.counters, list(FIELDS))
+                answer, values = pipeline.execute()
+            counters = parse_counters(values)
+            if counters.epoch != self._epoch:
+                raise ReplayLost(
+                    f"Redis holds epoch {counters.epoch} instead of this learner's {self._epoch}."
+                )
+            entries = answer[0][1] if answer else []
+            self._take(entries)
+            if len(entries) < ARRIVALS_PER_READ:
+                return counters
+
+    def _take(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
+        if not entries:
+            return
+        ids = np.array([int(name.partition(b"-")[0]) for name, _ in entries], np.int64)
+        if ids[0] != self._newest + 1:
+            log.warning(
+                "Chunks %d to %d were overwritten before they were read.", self._newest + 1, ids[0] - 1
+            )
+            self.load()
+            return
+        self._place(ids, np.stack([np.frombuffer(fields[b"leaves"], np.float32) for _, fields in entries]))
+        self._newest = int(ids[-1])
+
+    def _place(self, ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        slots = (ids - 1) % self.shape.slots
+        self._ids[slots] = ids
+        self._tree.set(self._leaves_of(slots), values)
+
+    def _leaves_of(self, slots: ArrayLike) -> NDArray[np.int64]:
+        """[..., L] leaves of the chunks in `slots` [...]."""
+        first = np.asarray(slots, np.int64)[..., None] * self.shape.chunk_length
+        return np.asarray(first + np.arange(self.shape.chunk_length))
+
+    def sample(self, batch_size: int, beta: float) -> Batch:
+        """Draw a batch, one leaf from each of `batch_size` equal parts of the total (Schaul et al. 2016,
+        B.2.1).
+
+        Importance weights are (fill * p / total) ** -beta over their maximum. Raises ReplayLost when chunks
+        are gone.
+        """
+        for _ in range(REDRAWS):
+            if not self.fill:
+                raise ReplayLost("No transition is left that could be drawn.")
+            parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
+            leaf = self._tree.find(parts * self._tree.total)
+            chunks = self._fetch(leaf // self.shape.chunk_length)
+            if chunks is not None:
+                return self._batch(leaf, chunks, beta)
+            self.ingest()
+        raise ReplayLost(f"{REDRAWS} batches in a row held chunks that Redis no longer has.")
+
+    def _fetch(self, slots: NDArray[np.int64]) -> list[Chunk] | None:
+        """The chunks in `slots`, or None when one was overwritten meanwhile."""
+        wanted = np.unique(slots)
+        values = self._client.hmget(self._keys.chunks, wanted.tolist())
+        found: dict[int, Chunk] = {}
+        for slot, value in zip(wanted.tolist(), values, strict=True):
+            if value is None or CHUNK_ID.unpack_from(value)[0] != self._ids[slot]:
+                return None
+            try:
+                found[slot] = chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
+            except CodecError as error:
+                log.warning("Chunk %d is left out: %s", self._ids[slot], error)
+                self._tree.set(
+                    self._leaves_of(slot),
+                    np.zeros(self.shape.chunk_length),
+                )
+                return None
+        return [found[slot] for slot in slots.tolist()]
+
+    def _batch(self, leaf: NDArray[np.int64], chunks: list[Chunk], beta: float) -> Batch:
+        probability = self._tree.get(leaf) / self._tree.total
+        weights = (self._tree.filled * probability) ** -beta
+        offsets = (leaf % self.shape.chunk_length).tolist()
+        batch = assemble(
+            chunks,
+            offsets,
+            self.shape.history_length,
+            weights=(weights / weights.max()).astype(np.float32),
+            leaf=leaf,
+            chunk_id=self._ids[leaf // self.shape.chunk_length],
+        )
+        if self._lookahead is None:
+            return batch
+        next_frames, step_discounts = frames_ahead(chunks, offsets, self._lookahead)
+        return batch._replace(next_frames=next_frames, step_discounts=step_discounts)
+
+    def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
+        """New losses for drawn transitions; those whose chunk was overwritten meanwhile are dropped."""
+        slots = leaf // self.shape.chunk_length
+        valid = self._ids[slots] == chunk_id
+        self._tree.set(leaf[valid], self._rule.leaves(losses[valid]))
+        self._dirty.update(slots[valid].tolist())
+
+    def write_back(self) -> None:
+        """Send changed leaves to Redis, so that a learner that is killed finds them. Raises ReplayLost."""
+        dirty = sorted(self._dirty)
+        for start in range(0, len(dirty), SLOTS_PER_WRITE_BACK):
+            arguments: list[Any] = [self._epoch]
+            part = dirty[start : start + SLOTS_PER_WRITE_BACK]
+            for slot in part:
+                values = self._tree.get(self._leaves_of(slot))
+                arguments += [slot, CHUNK_ID.pack(int(self._ids[slot])) + values.astype(np.float32).tobytes()]
+            if self._write_back([self._keys.counters, self._keys.priorities], arguments) == -1:
+                raise ReplayLost("Redis no longer holds this learner's epoch.")
+            self._dirty.difference_update(part)
+
+    def stored_bytes(self) -> float:
+        """Mean size of a stored chunk, from up to SIZES_ASKED of them; 0 when there is none. Any thread."""
+        slots = np.flatnonzero(self._ids)[:SIZES_ASKED].tolist()
+        with self._client.pipeline(transaction=False) as pipeline:
+            for slot in slots:
+                pipeline.hstrlen(self._keys.chunks, slot)
+            sizes = pipeline.execute()
+        return float(np.mean(sizes)) if sizes else 0.0
+
+    def count_batches(self, batches: int) -> None:
+        """Publish how many batches were consumed in this epoch: what the actors' limiter waits for."""
+        self._client.hset(self._keys.counters, "batches", batches)

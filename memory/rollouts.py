@@ -1,0 +1,170 @@
+"""Rollouts through Redis: a bounded list between actors and an on-policy learner.
+
+Each actor may have `max_policy_lag` + 1 rollouts outstanding, pushed and not yet learned from, and begins
+the next one when fewer are. With a lag of 0 actors and learner take turns; with 1 an actor plays a rollout
+while its last one is learned from, and every rollout is one update old when its turn comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memory.codec import CodecError, Meta, pack, unpack
+from memory.connection import Client
+from memory.counters import Counters, read_counters
+from memory.keys import Keys
+from memory.push import Pusher
+from memory.replay import ReplayLost
+from memory.rollout import Rollout
+
+_PUSH = """
+local counters, rollouts, lease = KEYS[1], KEYS[2], KEYS[3]
+local epoch, token, actor, sequence = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local outstanding, transitions, data = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local pushed = 'pushed:' .. actor
+local function answer(verdict)
+  return {verdict, redis.call('HMGET', counters, unpack(ARGV, 8))}
+end
+if redis.call('HGET', counters, 'epoch') ~= epoch then return answer('stale epoch') end
+if redis.call('GET', lease) ~= token then return answer('lost lease') end
+if sequence <= tonumber(redis.call('HGET', counters, pushed) or '0') then return answer('duplicate') end
+local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or '0')
+if sequence - learned > outstanding then return redis.error_reply('more rollouts than may be outstanding') end
+redis.call('RPUSH', rollouts, data)
+redis.call('HINCRBY', counters, 'steps', transitions)
+redis.call('HSET', counters, pushed, ARGV[4])
+return answer('accepted')
+"""
+
+
+class RolloutPacket(NamedTuple):
+    """One rollout on its way."""
+
+    data: bytes
+    transitions: int
+
+
+class RolloutPusher(Pusher[RolloutPacket]):
+    """Pushes rollouts; the server refuses more than may be outstanding."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        actor: int,
+        lease_token: str,
+        epoch: int,
+        max_policy_lag: int,
+        patience_s: float,
+    ) -> None:
+        """`max_policy_lag`: updates."""
+        names = [keys.counters, keys.rollouts, keys.actor_lease(actor)]
+        super().__init__(client, keys, _PUSH, names, actor, lease_token, epoch, patience_s)
+        self._keys, self._lag = keys, max_policy_lag
+
+    def may_begin(self) -> bool:
+        """Whether the next rollout may begin: no more than the lag are outstanding."""
+        learned = self._client.hget(self._keys.counters, f"learned:{self._actor}")
+        return self.sequence - int(learned or 0) <= self._lag
+
+    def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
+        return [self._lag + 1, packet.transitions, packet.data]
+
+
+class PushedRollout(NamedTuple):
+    """A rollout as it came from one actor."""
+
+    actor: int
+    sequence: int  # counts this actor's rollouts
+    updates: int  # version of the weights it was played with
+    weights_epoch: int
+    rollout: Rollout  # its streams are those of the actor alone, `continues` is not known yet
+
+    def following(self, last: int | None) -> Rollout:
+        """The rollout, given the sequence of the one that was learned from last of the same actor."""
+        stream = (np.int64(self.actor) << 32) + self.rollout.stream
+        return self.rollout._replace(stream=stream, continues=np.full(len(stream), last == self.sequence - 1))
+
+
+def rollout_to_bytes(rollout: Rollout, meta: Meta) -> bytes:
+    """Packed; `meta` names actor, sequence, updates and weights_epoch."""
+    return pack(meta, rollout._asdict())
+
+
+def rollout_from_bytes(data: bytes) -> PushedRollout:
+    """The rollout in `data`; raises CodecError when it is damaged or not whole."""
+    meta, columns = unpack(data)
+    if columns.keys() != set(Rollout._fields):
+        raise CodecError(f"A rollout has the columns {sorted(Rollout._fields)}, not {sorted(columns)}.")
+    rollout = Rollout(**columns)
+    steps, environments = rollout.rewards.shape
+    if len(rollout.ages) != steps + 1 or rollout.frames.shape[1] != environments:
+        raise CodecError(f"A rollout of {steps} steps has {len(rollout.ages)} frames.")
+    updates, weights_epoch = int(meta["updates"]), int(meta["weights_epoch"])
+    return PushedRollout(int(meta["actor"]), int(meta["sequence"]), updates, weights_epoch, rollout)
+
+
+class RolloutStore:
+    """The learner's end of the list."""
+
+    def __init__(self, client: Client, keys: Keys, epoch: int) -> None:
+        """Whatever waits from before this epoch was played with other weights: it is removed."""
+        self._client, self._keys, self._epoch = client, keys, epoch
+        self.largest_bytes = 0  # of a rollout as it was stored
+        client.unlink(keys.rollouts)
+        for actor, pushed in self._fields("pushed:").items():
+            client.hset(keys.counters, f"learned:{actor}", pushed)
+
+    def counters(self) -> Counters:
+        """The run's counters. Raises ReplayLost."""
+        counters = read_counters(self._client, self._keys)
+        if counters.epoch != self._epoch:
+            raise ReplayLost("Redis was emptied, or another learner has begun.")
+        return counters
+
+    def actors(self) -> set[int]:
+        """Actors that are alive."""
+        prefix = self._keys.actor_lease(0).removesuffix("0")
+        held = self._client.scan_iter(match=_escaped(prefix) + "*", count=1000)
+        return {int(name.decode().removeprefix(prefix)) for name in held}
+
+    def take(self) -> list[PushedRollout]:
+        """All rollouts that wait, oldest first; they are outstanding until `learned`."""
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.lrange(self._keys.rollouts, 0, -1)
+            pipeline.unlink(self._keys.rollouts)
+            data, _ = pipeline.execute()
+        self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
+        return [rollout_from_bytes(each) for each in data]
+
+    def learned(self, actor: int) -> None:
+        """One more rollout of this actor is done with: it may begin another."""
+        self._client.hincrby(self._keys.counters, f"learned:{actor}", 1)
+
+    def count_batches(self, batches: int) -> None:
+        """Say how many updates were done in this epoch."""
+        self._client.hset(self._keys.counters, "batches", batches)
+
+    def _fields(self, prefix: str) -> dict[int, int]:
+        found = self._client.hgetall(self._keys.counters)
+        names = {name.decode(): int(value) for name, value in found.items()}
+        return {int(n.removeprefix(prefix)): value for n, value in names.items() if n.startswith(prefix)}
+
+
+def side_by_side(rollouts: list[Rollout]) -> Rollout:
+    """One rollout of the environments of all; all have the same number of steps."""
+    per_environment = {"looked", "stream", "continues", "updates"}
+    joined: dict[str, Any] = {
+        name: np.concatenate(
+            [getattr(each, name) for each in rollouts], axis=int(name not in per_environment)
+        )
+        for name in Rollout._fields
+    }
+    return Rollout(**joined)
+
+
+def _escaped(text: str) -> str:
+    """For MATCH, where [ ] * ? \\ have a meaning."""
+    return "".join(f"\\{letter}" if letter in "[]*?\\" else letter for letter in text)

@@ -1,0 +1,32 @@
+"""What each process of a run last said of itself, for the live view and for whoever looks at a server."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from memory.connection import Client
+from memory.keys import Keys
+
+Status = dict[str, float | int | str | None]
+
+EVERY_S = 1.0
+"""How often a process speaks."""
+
+
+def publish(client: Client, keys: Keys, role: str, values: Status) -> None:
+    """Say `values` for `role` ("learner" or "actor:<id>"); the time of day (s) is added."""
+    client.hset(keys.status, role, json.dumps({**values, "time": time.time()}))
+
+
+def read_all(client: Client, keys: Keys) -> dict[str, Status]:
+    """Role -> what it last said."""
+    return {role.decode(): json.loads(values) for role, values in client.hgetall(keys.status).items()}
+
+
+def read_actors(client: Client, keys: Keys) -> list[Status]:
+    """What each living actor last said; one is living while its lease is held."""
+    told = {role: said for role, said in read_all(client, keys).items() if role.startswith("actor:")}
+    leases = [keys.actor_lease(int(role.removeprefix("actor:"))) for role in told]
+    held = client.mget(leases) if leases else []
+    return [said for said, token in zip(told.values(), held, strict=True) if token is not None]

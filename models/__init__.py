@@ -1,0 +1,1 @@
+"""Networks: torsos, noisy layers, dueling heads and one network per agent."""

@@ -1,0 +1,39 @@
+"""Implicit quantile network (Dabney et al. 2018, arXiv 1806.06923), with a noisy dueling head."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.dueling import DuelingNetwork, NetworkConfig
+from models.noisy import Noise
+
+
+class IqnNetwork(DuelingNetwork):
+    """Observation and taus -> the return's quantiles at those taus.
+
+    Embedding of tau (equation 4): phi_j(tau) = ReLU(sum_i cos(pi i tau) w_ij + b_j), multiplied into the
+    torso's features. i runs from 1 to n, as in Dopamine and Rainbow-IQN Ape-X; the paper prints 0 to n - 1,
+    whose first cosine is the constant that b_j holds already.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, config: NetworkConfig, embedding_dim: int) -> None:
+        super().__init__(config, num_outputs=1)
+        self.embedding = nn.Linear(embedding_dim, self.torso.num_features)
+        self.register_buffer("frequencies", math.pi * torch.arange(1, embedding_dim + 1), persistent=False)
+
+    def forward(self, observation: Tensor, taus: Tensor, noise: Noise) -> Tensor:
+        """observation [B, H, *frame], taus [B, N] -> quantiles [B, N, A] float32.
+
+        The torso runs once per observation, not once per tau.
+        """
+        features = self.torso(observation).unsqueeze(1)  # [B, 1, F]
+        cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
+        embedded = functional.relu(self.embedding(cosines))  # [B, N, F]
+        quantiles: Tensor = self.head(features * embedded, noise)
+        return quantiles.squeeze(-1)

@@ -1,0 +1,76 @@
+"""Noisy linear layers with factorised Gaussian noise (Fortunato et al. 2018, arXiv 1706.10295, section 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+Noise = Mapping[str, Tensor]
+"""Named noise vectors, each [R, size]: R = 1 is one draw for a whole batch, R = B one draw for every row."""
+
+
+def draw_noise(
+    sizes: Mapping[str, int], rows: int, generator: torch.Generator, device: torch.device
+) -> dict[str, Tensor]:
+    """f(e) = sign(e) sqrt(|e|) of standard normal e (equations 10 and 11), [rows, size] for every name."""
+    normal = torch.randn(rows, sum(sizes.values()), generator=generator, device=generator.device)
+    noise = (normal.sign() * normal.abs().sqrt()).to(device)
+    return dict(zip(sizes, torch.split(noise, list(sizes.values()), dim=1), strict=True))
+
+
+def zero_noise(sizes: Mapping[str, int], rows: int, device: torch.device) -> dict[str, Tensor]:
+    """The noise that leaves every noisy layer at its mean, [rows, size] for every name."""
+    return {name: torch.zeros(rows, size, device=device) for name, size in sizes.items()}
+
+
+class NoisyLinear(nn.Module):
+    """y = (mu_w + sigma_w * eps_out eps_in^T) x + mu_b + sigma_b * eps_out, with the noise handed in.
+
+    The outputs are `streams` equal parts that see the same x, each through input noise of its own: several
+    noisy layers side by side in one matrix product.
+    Initial values: mu uniform in +-1 / sqrt(inputs), sigma = std / sqrt(inputs) (section 3.2).
+    """
+
+    def __init__(self, inputs: int, outputs: int, std: float, streams: int = 1) -> None:
+        super().__init__()
+        self.inputs, self.outputs, self.streams = inputs, outputs, streams
+        bound = 1 / math.sqrt(inputs)
+        self.weight_mu = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), std * bound))
+        self.bias_mu = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self.bias_sigma = nn.Parameter(torch.full((outputs,), std * bound))
+
+    @property
+    def noise_sizes(self) -> dict[str, int]:
+        """How many numbers a row has in `eps_in` ("in") and in `eps_out` ("out")."""
+        return {"in": self.streams * self.inputs, "out": self.outputs}
+
+    def forward(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+        """x [B, T, inputs] -> [B, T, outputs]; the T samples of a row share its noise.
+
+        eps_in [R, streams * inputs], eps_out [R, outputs] with R = 1 (shared by the batch) or R = B.
+        """
+        if eps_in.shape[0] == 1:
+            return self._shared(x, eps_in, eps_out)
+        return self._per_row(x, eps_in.to(x.dtype), eps_out.to(x.dtype))
+
+    def _shared(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+        """The noisy weight is built once, then one matrix product serves all rows."""
+        outer = eps_out.view(self.streams, -1, 1) * eps_in.view(self.streams, 1, -1)  # [S, outputs/S, inputs]
+        weight = torch.addcmul(self.weight_mu, self.weight_sigma, outer.view_as(self.weight_mu))
+        bias = torch.addcmul(self.bias_mu, self.bias_sigma, eps_out[0])
+        return functional.linear(x, weight, bias)
+
+    def _per_row(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+        """mu x + eps_out * (sigma (eps_in * x)): the same without a weight per row."""
+        rows, samples, _ = x.shape
+        mean = functional.linear(x, self.weight_mu, self.bias_mu)
+        scaled = eps_in.view(rows, self.streams, 1, -1).transpose(0, 1) * x  # [S, B, T, inputs]
+        scaled = scaled.reshape(self.streams, rows * samples, -1)
+        sigma = self.weight_sigma.view(self.streams, -1, self.inputs).mT  # [S, inputs, outputs/S]
+        spread = torch.bmm(scaled, sigma).transpose(0, 1).reshape(rows, samples, -1)  # [B, T, outputs]
+        return mean + eps_out.unsqueeze(1) * (spread + self.bias_sigma)

@@ -1,0 +1,35 @@
+"""Files that are there whole or not at all."""
+
+import os
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replaces `path` by a file holding `data`, so that a reader sees the old bytes or the new.
+
+    The bytes go to a temporary file of the same folder, reach the disk, and take the name of `path` in one
+    rename. The folder is made where it is missing. One process may write a given path at a time.
+
+    Raises:
+      OSError: the disk refused; the old file is untouched and no temporary file is left.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

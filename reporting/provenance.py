@@ -1,0 +1,75 @@
+"""What is needed to do a run again: its arguments, its code and its machine."""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import distributions
+from pathlib import Path
+
+from reporting.atomic import write_atomically
+
+_REPOSITORY = Path(__file__).parents[1]
+
+
+def write_run_json(
+    path: Path, arguments: Mapping[str, object], seed: int, command: Sequence[str], gpu: str | None = None
+) -> None:
+    """Writes `run_<game>.json`: command, arguments, seed, commit, versions, machine; no environment variable.
+
+    Args:
+      arguments: every parameter by name; values that JSON does not know are written as text.
+      command: the words of the command line.
+      gpu: name of the accelerator that the caller uses, None on the CPU.
+    """
+    run = {
+        "time": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": list(command),
+        "seed": seed,
+        "arguments": dict(arguments),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "packages": _packages(),
+        "machine": {**_machine(), "gpu": gpu},
+    }
+    write_atomically(path, json.dumps(run, indent=2, default=str).encode() + b"\n")
+
+
+def _commit() -> dict[str, object] | None:
+    """Hash of the code's commit and whether files differ from it; None where the code is no git checkout."""
+    head = _git("rev-parse", "HEAD")
+    return None if head is None else {"hash": head, "dirty": bool(_git("status", "--porcelain"))}
+
+
+def _git(*words: str) -> str | None:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", _REPOSITORY, *words], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _packages() -> dict[str, str]:
+    found = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
+    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _machine() -> dict[str, object]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "system": platform.platform(),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1),
+    }
+
+
+def _cpu_model() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The second command on a bare machine: sets up with every extra, then runs every check. Arguments go to pytest.
+EXTRAS="test maze vizdoom minari malmo-test"
+source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
+cd "$SETUP_ROOT"
+
+failed=()
+check() {
+    printf '\n== %s\n' "$1"
+    "${@:2}" || failed+=("$1")
+}
+
+check ruff "$PYTHON" -m ruff check .
+check mypy "$PYTHON" -m mypy
+check pytest "$PYTHON" -m pytest -n 2 "$@"
+
+if ((${#failed[@]})); then
+    printf '\nFailed after %d s: %s.\n' "$SECONDS" "${failed[*]}"
+    exit 1
+fi
+printf '\nEvery check passed, in %d s.\n' "$SECONDS"

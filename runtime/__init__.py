@@ -1,0 +1,1 @@
+"""The loops: actor, learner, sampler, evaluator, supervisor, and what they keep on disk."""

@@ -1,0 +1,212 @@
+"""The actor's loop: play, hand over experience and episodes, take weights, keep step with the learner."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.base import Agent
+from memory import status
+from memory.counters import Counters
+from memory.episodes import Episode
+from runtime.episode_tracker import EpisodeTracker, FinishedEpisode
+from runtime.link import Link
+from runtime.player import Player, VectorStep
+from runtime.progress import ProgressLines
+from runtime.weights_source import WeightsSource
+from runtime.writer import Writer
+
+log = logging.getLogger(__name__)
+
+LIMITER_POLL_S = 0.005
+"""Pause between two looks at the learner's progress while waiting for it: about one update of a fast learner.
+"""
+FOLLOW_EVERY_S = 1.0
+"""How often an actor that pushes nothing looks how far the run is."""
+
+
+@dataclass(frozen=True)
+class ActorConfig:
+    """An actor's own parameters, named as the flags."""
+
+    id_actor: int
+    t_max: int
+    learn_start: int
+    log_interval: int
+    eval: bool
+    no_push: bool
+    post_episode_sleep: float
+
+
+def always(_: Counters) -> bool:
+    """Never wait for the learner."""
+    return True
+
+
+class Watcher(Protocol):
+    """Looks on while an actor plays: the event log, a window."""
+
+    def add(self, step: VectorStep) -> None:
+        """A vector step was taken."""
+
+    def close(self, frames: NDArray[Any]) -> None:
+        """The actor has ended before `frames` [N, *frame]."""
+
+
+class Actor:
+    """Owns its environments, its randomness and its unfinished chunks; nothing else."""
+
+    def __init__(
+        self,
+        config: ActorConfig,
+        link: Link,
+        agent: Agent,
+        weights: WeightsSource | None,
+        player: Player,
+        tracker: EpisodeTracker,
+        writer: Writer | None,
+        may_step: Callable[[Counters], bool],
+        watchers: list[Watcher],
+        stopped: Callable[[], bool],
+    ) -> None:
+        """`weights`: None for an agent that has none; `writer`: None to keep experience to itself;
+        `may_step`: whether the learner has kept up.
+        """
+        self._config, self._link, self._agent, self._weights = config, link, agent, weights
+        self._player, self._tracker, self._writer, self._watchers = player, tracker, writer, watchers
+        self._may_step, self._stopped = may_step, stopped
+        self._lines = ProgressLines(f"actor {config.id_actor}", config.log_interval, config.t_max)
+        self._t_learner = 0
+        self._weights_at = self._followed_at = time.monotonic()
+        self._steps = 0
+        self._episode_begins = True
+        self._scores: list[float] = []
+        self._told_at, self._told_steps = time.monotonic(), 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over for actors."""
+        counters = self._link.counters
+        return bool(counters.finished) or counters.steps >= self._config.t_max
+
+    def run(self) -> None:
+        """Play until the run ends or a stop is asked for, then push what is left.
+
+        Raises RunChanged, LostLease, Interrupted, or a redis error once patience is over.
+        """
+        while not (self._stopped() or self.finished):
+            self.step()
+            self._wait_for_learner()
+            self._tell("acting")
+        self.flush()
+
+    def step(self) -> None:
+        """One vector step with everything that follows from it."""
+        self._take_weights()
+        step = self._player.step(self._at_random())
+        played = int(step.active.sum())
+        self._steps += played
+        self._link.push([] if self._writer is None else self._writer.add(step), played)
+        for watcher in self._watchers:
+            watcher.add(step)
+        self._report(self._tracker.step(step.a_t, step.rewards, step.terminated, step.truncated, step.active))
+        self._lines.progress(self._link.counters.steps)
+
+    def flush(self) -> None:
+        """Push what is left as short chunks that bootstrap from the frames before us."""
+        if self._writer is not None and not self._link.counters.finished:
+            self._link.push(self._writer.flush(self._player.frames), 0)
+
+    def _take_weights(self) -> None:
+        if self._weights is None or not (self._writer is None or self._writer.weights_may_change):
+            return
+        weights = self._weights.poll(self._steps, self._episode_begins)
+        if weights is None:
+            return
+        if self._writer is not None:
+            self._writer.weights_changed(weights)
+        self._agent.load_acting_weights(weights.tensors)
+        self._t_learner, self._weights_at = weights.t_learner, time.monotonic()
+
+    def _at_random(self) -> bool:
+        """In training, until learning begins (sooner than learn_start on a replay that was filled before)."""
+        counters, learn_start = self._link.counters, self._config.learn_start
+        begins_at = min(learn_start, counters.learning_starts_at or learn_start)
+        return self._writer is not None and not self._config.eval and counters.steps < begins_at
+
+    def _report(self, episodes: list[FinishedEpisode]) -> None:
+        self._episode_begins = bool(episodes)
+        for episode in episodes:
+            self._scores = [*self._scores[-99:], episode.score_saber]
+            self._link.report(self._record(episode))
+        if episodes:
+            self._rest()
+
+    def _record(self, episode: FinishedEpisode) -> Episode:
+        return Episode(
+            actor=self._config.id_actor,
+            sequence=0,
+            environment=episode.environment,
+            actor_steps=self._link.counters.steps,
+            learner_steps=self._t_learner,
+            score_5min=episode.score_5min,
+            score_30min=episode.score_30min,
+            score_saber=episode.score_saber,
+            length=episode.length,
+            evaluation=self._config.eval,
+            action_counts=episode.action_counts,
+        )
+
+    def _rest(self) -> None:
+        """--post-episode-sleep."""
+        until = time.monotonic() + self._config.post_episode_sleep
+        while not (self._stopped() or self.finished) and time.monotonic() < until:
+            time.sleep(min(0.1, max(until - time.monotonic(), 0.0)))
+            self._follow_if_due()
+            self._tell("resting")
+
+    def _wait_for_learner(self) -> None:
+        if self._writer is None:
+            self._follow_if_due()
+            return
+        announced = time.monotonic() + 10.0
+        while not (self._stopped() or self.finished or self._may_step(self._link.counters)):
+            time.sleep(LIMITER_POLL_S)
+            self._link.follow()
+            self._tell("waiting for the learner")
+            if time.monotonic() > announced:
+                log.info("Waiting for the learner.")
+                announced = float("inf")
+
+    def _follow_if_due(self) -> None:
+        if time.monotonic() - self._followed_at > FOLLOW_EVERY_S:
+            self._link.follow()
+            self._followed_at = time.monotonic()
+
+    def _tell(self, state: str) -> None:
+        now = time.monotonic()
+        if now - self._told_at < status.EVERY_S:
+            return
+        values: status.Status = {
+            "t": self._link.counters.steps,
+            "t_max": self._config.t_max,
+            "steps_per_second": (self._steps - self._told_steps) / (now - self._told_at),
+            "last_score": self._scores[-1] if self._scores else None,
+            "mean_score": float(np.mean(self._scores)) if self._scores else None,
+            "weights_age": now - self._weights_at,
+            "state": "warm-up" if self._at_random() else state,
+        }
+        self._link.tell(values)
+        self._told_at, self._told_steps = now, self._steps
+
+    def close(self) -> None:
+        """Close the environments and whoever looks on."""
+        for watcher in self._watchers:
+            watcher.close(self._player.frames)
+        self._player.close()

@@ -1,0 +1,107 @@
+"""The result of an evaluation: every episode, and what they come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from envs import EnvConfig, canonical_game
+from reporting.atomic import write_atomically
+from reporting.normalise import normalised
+
+
+@dataclass(frozen=True)
+class ScoreSummary:
+    """Statistics of the scores of all episodes at one time of play."""
+
+    mean: float
+    median: float
+    standard_error: float | None  # of the mean; None for a single episode
+    human_normalised: float | None  # of the mean: 0 random play, 1 a human; None where there is no reference
+    world_record_normalised: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Episodes in the order of their seeds, whichever ended first."""
+
+    env_config: EnvConfig
+    seeds: tuple[int, ...]  # of the environment, one per episode
+    scores_5min: tuple[float, ...]  # raw scores within the first 5 minutes of play
+    scores_30min: tuple[float, ...]
+    scores: tuple[float, ...]  # of the whole episodes: SABER's
+    lengths: tuple[int, ...]  # agent steps
+
+    @property
+    def summaries(self) -> dict[str, ScoreSummary]:
+        """Statistics by time of play."""
+        columns = (self.scores_5min, self.scores_30min, self.scores)
+        summaries = (_summary(self.env_config.game, scores) for scores in columns)
+        return dict(zip(("score_5min", "score_30min", "score_saber"), summaries, strict=True))
+
+    @property
+    def median_episode(self) -> int:
+        """Index of the episode with the median score: the lower of two, the first of equals."""
+        return int(np.argsort(self.scores, kind="stable")[(len(self.scores) - 1) // 2])
+
+
+def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, object]) -> None:
+    """Writes `evaluation_<game>.json`, whole or not at all.
+
+    Args:
+      settings: what was evaluated and how (agent, snapshot and its T, noise); the environment's are added.
+    """
+    summaries = evaluation.summaries
+    document = {
+        "game": canonical_game(evaluation.env_config.game),
+        "episodes": len(evaluation.scores),
+        **asdict(summaries["score_saber"]),
+        **{name: asdict(summary) for name, summary in summaries.items()},
+        "scores": evaluation.scores,
+        "scores_5min": evaluation.scores_5min,
+        "scores_30min": evaluation.scores_30min,
+        "lengths": evaluation.lengths,
+        "seeds": evaluation.seeds,
+        "settings": {**settings, **asdict(evaluation.env_config)},
+    }
+    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """The result as a small table for a terminal."""
+    episodes, length = len(evaluation.scores), float(np.mean(evaluation.lengths))
+    game = canonical_game(evaluation.env_config.game)
+    lines = [f"{game}: {episodes} episodes, mean length {length:,.0f} steps"]
+    lines.append(_row("", "mean", "std. error", "median", "human", "world record"))
+    labels = ("5 minutes", "30 minutes", "whole episode")
+    for label, summary in zip(labels, evaluation.summaries.values(), strict=True):
+        scores = (summary.mean, summary.standard_error, summary.median)
+        fractions = (summary.human_normalised, summary.world_record_normalised)
+        cells = [*(_cell(each, ",.2f") for each in scores), *(_cell(each, ".2%") for each in fractions)]
+        lines.append(_row(label, *cells))
+    return "\n".join(lines)
+
+
+def _row(*cells: str) -> str:
+    return "{:<14}{:>12}{:>12}{:>12}{:>10}{:>14}".format(*cells)
+
+
+def _cell(number: float | None, form: str) -> str:
+    return "–" if number is None else f"{number:{form}}"
+
+
+def _summary(game: str, scores: Sequence[float]) -> ScoreSummary:
+    mean = float(np.mean(scores))
+    fractions = normalised(canonical_game(game), mean)
+    count = len(scores)
+    return ScoreSummary(
+        mean=mean,
+        median=float(np.median(scores)),
+        standard_error=float(np.std(scores, ddof=1) / np.sqrt(count)) if count > 1 else None,
+        human_normalised=fractions.human,
+        world_record_normalised=fractions.world_record,
+    )

@@ -1,0 +1,93 @@
+"""From vector steps to packets for Redis: chunks of every environment, and their first priorities from what
+acting computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.base import Acting, ReplayAgent
+from memory.chunk import ChunkBuilder, ChunkShape, Draft, chunk_to_bytes
+from memory.codec import Meta
+from memory.priorities import FIRST_LEAF, PriorityRule
+from memory.push import Packet
+from runtime.player import VectorStep
+from runtime.writer import Writer
+
+
+class ExperienceWriter(Writer):
+    """The unfinished chunks of an actor's environments."""
+
+    def __init__(
+        self, agent: ReplayAgent, environments: int, shape: ChunkShape, rule: PriorityRule, meta: Meta
+    ) -> None:
+        """`meta`: where the chunks come from (run, actor), kept in each."""
+        self._agent = agent
+        self._shape = shape
+        self._rule = rule
+        self._meta = meta
+        self._builders = [ChunkBuilder(shape) for _ in range(environments)]
+        self._largest = FIRST_LEAF
+
+    def add(self, step: VectorStep) -> list[Packet]:
+        """Take in a vector step; returns the chunks that it completed."""
+        drafts: list[Draft] = []
+        assert step.acting is None or isinstance(step.acting, Acting)
+        for row, builder in enumerate(self._builders):
+            frame = step.frames[row]
+            chosen = None if step.acting is None else step.acting.chosen[row]
+            greedy = None if step.acting is None else step.acting.greedy[row]
+            if step.active[row]:
+                ended = bool(step.terminated[row]), bool(step.truncated[row])
+                drafts += builder.step(frame, step.a_t[row], float(step.rewards[row]), *ended, chosen, greedy)
+            else:
+                drafts += builder.end(frame, greedy)
+        return self._packets(drafts)
+
+    def flush(self, frames: NDArray[Any]) -> list[Packet]:
+        """The actor stops before `frames` [N, *frame]: what is left as short chunks."""
+        return self._packets(
+            [draft for row, b in enumerate(self._builders) for draft in b.flush(frames[row])]
+        )
+
+    def _packets(self, drafts: list[Draft]) -> list[Packet]:
+        if not drafts:
+            return []
+        sizes = [draft.chunk.transitions for draft in drafts]
+        first = np.split(self._first_leaves(drafts), np.cumsum(sizes)[:-1])
+        return [self._packet(draft, values) for draft, values in zip(drafts, first, strict=True)]
+
+    def _first_leaves(self, drafts: list[Draft]) -> NDArray[np.float32]:
+        """Leaves of all transitions of `drafts`: the running maximum where the actor did not look."""
+        width = max(draft.chosen.shape[1] for draft in drafts)
+        chosen = np.concatenate([_widened(draft.chosen, width) for draft in drafts])
+        greedy = np.concatenate([_widened(draft.greedy, width) for draft in drafts])
+        r_t = np.concatenate([draft.chunk.r_t for draft in drafts])
+        discount_t = np.concatenate([draft.chunk.discount_t for draft in drafts])
+        unseen = (discount_t == 0) & np.isnan(greedy).any(axis=1)
+        greedy[unseen] = chosen[unseen]  # a discount of 0 makes any valid estimate serve
+        known = ~(np.isnan(chosen).any(axis=1) | np.isnan(greedy).any(axis=1))
+        values = np.full(len(r_t), self._largest, np.float32)
+        if known.any():
+            losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])
+            values[known] = self._rule.leaves(losses)
+            self._largest = np.maximum(self._largest, values[known].max())
+            values[~known] = self._largest
+        return values
+
+    def _packet(self, draft: Draft, values: NDArray[np.float32]) -> Packet:
+        padded = np.zeros(self._shape.chunk_length, np.float32)
+        padded[: len(values)] = values
+        return Packet(chunk_to_bytes(draft.chunk, self._meta), padded, len(values))
+
+
+def _widened(estimates: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """Rows of NaN have width 1 when nothing was known in the whole draft."""
+    return (
+        estimates.copy()
+        if estimates.shape[1] == width
+        else np.full((len(estimates), width), np.nan, np.float32)
+    )

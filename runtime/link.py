@@ -1,0 +1,143 @@
+"""An actor's link to its run: where packets and episodes go, and how far the run is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from memory import status
+from memory.connection import Client, Interrupted, Patience
+from memory.counters import Counters, read_counters
+from memory.episodes import Episode, EpisodeReporter
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.push import LostLease, Pusher, StaleEpoch
+from memory.runs import RunInfo
+
+log = logging.getLogger(__name__)
+
+
+class RunChanged(RuntimeError):
+    """The learner began anew with other settings or an empty replay: the actor must be built again."""
+
+
+class Link(Protocol):
+    """What an actor needs of its run."""
+
+    counters: Counters
+
+    def follow(self) -> None:
+        """Look how far the run is. Raises LostLease, RunChanged, Interrupted."""
+
+    def push(self, packets: list[Any], played: int) -> None:
+        """Hand over the packets of a vector step with `played` transitions. Raises as `follow`."""
+
+    def report(self, episode: Episode) -> None:
+        """Hand over a finished episode, which gets its sequence number here. Raises as `follow`."""
+
+    def tell(self, said: status.Status) -> None:
+        """Say how the actor is."""
+
+
+class RunLink:
+    """A run on Redis: follows the learner's epochs, stops when the actor's lease is lost."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        actor: int,
+        lease: Lease,
+        run: RunInfo,
+        pusher: Pusher[Any],
+        find_run: Callable[[], RunInfo | None],
+        reports: bool,
+        patience_s: float,
+        stopped: Callable[[], bool],
+    ) -> None:
+        """`find_run` looks for the run again when the learner has begun anew;
+        `reports`: whether this actor's scores are those of the run's agent.
+        """
+        self._reports = reports
+        self._client, self._keys, self._actor, self._lease, self._run = client, keys, actor, lease, run
+        self._find_run, self._stopped = find_run, stopped
+        self._patiently = Patience(patience_s, stopped)
+        self._pusher = pusher
+        self._reporter = EpisodeReporter(client, keys, actor, lease.token, run.epoch)
+        self.counters: Counters = read_counters(client, keys)
+
+    def follow(self) -> None:
+        """Read the counters; go on under the learner's new epoch if it has one."""
+        self._check_lease()
+        self.counters = self._patiently(lambda: read_counters(self._client, self._keys))
+        if self.counters.epoch != self._pusher.epoch:
+            self._adopt_epoch()
+
+    def push(self, packets: list[Any], played: int) -> None:
+        """Push all packets; the counters come with the reply."""
+        self._check_lease()
+        while packets:
+            try:
+                self.counters = self._pusher.push(packets, self._stopped)
+                return
+            except StaleEpoch:
+                self._adopt_epoch()
+
+    def report(self, episode: Episode) -> None:
+        """Send the episode through Redis; one sent twice counts once."""
+        log.debug("Actor %d: score %g in %d steps.", self._actor, episode.score_saber, episode.length)
+        if not self._reports:
+            return
+        record = episode._replace(sequence=self._reporter.sequence + 1)
+        while True:
+            try:
+                self._patiently(lambda: self._reporter.report(record))
+                return
+            except StaleEpoch:
+                self._adopt_epoch()
+
+    def tell(self, said: status.Status) -> None:
+        """Publish it for the live view."""
+        role = f"actor:{self._actor}"
+        self._patiently(lambda: status.publish(self._client, self._keys, role, said))
+
+    def _check_lease(self) -> None:
+        if self._lease.lost.is_set():
+            raise LostLease(f"Actor {self._actor} lost its lease: another process may hold this id now.")
+
+    def _adopt_epoch(self) -> None:
+        """The learner began anew: go on under its epoch if nothing else changed. Raises RunChanged."""
+        run = self._find_run()
+        if self._stopped():
+            raise Interrupted("Stopped while the learner was away.")
+        if run is None or run.settings != self._run.settings or run.fresh_since > self._run.epoch:
+            raise RunChanged("The learner has begun anew.")
+        if run.epoch == self._pusher.epoch:
+            raise RunChanged("Redis was emptied.")
+        log.info("The learner is back; going on under its new epoch.")
+        self._run = run
+        self._pusher.epoch = self._reporter.epoch = run.epoch
+
+
+class NoLink:
+    """An actor of no run: it plays for itself."""
+
+    def __init__(self) -> None:
+        self.counters = Counters(*(0 for _ in Counters._fields))
+        self._episodes = 0
+
+    def follow(self) -> None:
+        """Nobody else is there."""
+
+    def push(self, packets: list[Any], played: int) -> None:
+        """Count the transitions; nobody wants them."""
+        self.counters = self.counters._replace(steps=self.counters.steps + played)
+
+    def report(self, episode: Episode) -> None:
+        """Print score and length."""
+        self._episodes += 1
+        log.info("Episode %d: score %g in %d steps.", self._episodes, episode.score_saber, episode.length)
+
+    def tell(self, said: status.Status) -> None:
+        """Nobody listens."""

@@ -1,0 +1,178 @@
+"""What an evaluation can play: an agent, chance, or one action for ever."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents import Agent
+from envs import EnvDescription
+
+PASS_ROWS = 16
+"""Rows of every pass through a network, filled up with zeros: another width may round a row differently."""
+
+
+class PolicyError(ValueError):
+    """There is no such policy for this environment; the message is one sentence for the user."""
+
+
+class Policy(Protocol):
+    """Acts in several episodes at once; in each, what it does depends on that one's seed and states alone."""
+
+    @property
+    def history_length(self) -> int:
+        """Frames in a state."""
+
+    def begin(self, rows: int) -> None:
+        """Makes room for episodes in `rows` rows."""
+
+    def start(self, row: int, seed: int) -> None:
+        """An episode starts in `row`; its randomness comes from `seed` alone."""
+
+    def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        """Actions [N] or [N, A] for the states [N, H, *frame] of all rows."""
+
+
+class AgentPolicy:
+    """An agent that acts greedily under its noise, redrawn every `acting_noise_period` steps of each episode.
+
+    Args:
+      noisy: False acts by the means of the noisy layers.
+    """
+
+    def __init__(self, agent: Agent, history_length: int, noisy: bool) -> None:
+        self._agent, self._history_length, self._noisy = agent, history_length, noisy
+
+    @property
+    def history_length(self) -> int:
+        """H of the agent's observations."""
+        return self._history_length
+
+    def begin(self, rows: int) -> None:
+        """Every row acts by its means until an episode starts in it."""
+        self._padded = -(-rows // PASS_ROWS) * PASS_ROWS
+        mean = self._agent.mean_acting_noise(self._padded)
+        self._noise = {name: noise.clone() for name, noise in mean.items()}
+        self._generators: dict[int, torch.Generator] = {}
+        self._steps = np.zeros(rows, np.int64)
+
+    def start(self, row: int, seed: int) -> None:
+        """The episode in `row` draws its noise from a generator of its own."""
+        self._generators[row] = torch.Generator().manual_seed(seed)
+        self._steps[row] = 0
+
+    def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        """Greedy actions, found in passes of `PASS_ROWS` rows."""
+        if self._noisy:
+            self._redraw()
+        self._steps += 1
+        padded = np.zeros((self._padded, *s_t.shape[1:]), s_t.dtype)
+        padded[: len(s_t)] = s_t
+        passes = [slice(start, start + PASS_ROWS) for start in range(0, self._padded, PASS_ROWS)]
+        actions = [
+            self._agent.act(padded[rows], {name: noise[rows] for name, noise in self._noise.items()}).a_t
+            for rows in passes
+        ]
+        return np.concatenate(actions)[: len(s_t)]
+
+    def _redraw(self) -> None:
+        for row, generator in self._generators.items():
+            if self._steps[row] % self._agent.acting_noise_period == 0:
+                last = {name: noise[row : row + 1] for name, noise in self._noise.items()}
+                first = np.array([self._steps[row] == 0])
+                for name, noise in self._agent.next_acting_noise(last, first, generator).items():
+                    self._noise[name][row] = noise[0]
+
+
+class RandomPolicy:
+    """Uniformly random actions."""
+
+    history_length = 1
+
+    def __init__(self, description: EnvDescription) -> None:
+        self._description = description
+
+    def begin(self, rows: int) -> None:
+        """Rows without an episode draw from a generator of their own too."""
+        self._generators = [np.random.default_rng(row) for row in range(rows)]
+
+    def start(self, row: int, seed: int) -> None:
+        """The episode in `row` draws from a generator of its own."""
+        self._generators[row] = np.random.default_rng(seed)
+
+    def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        """One draw per row, whatever the state."""
+        return np.stack([self._draw(generator) for generator in self._generators])
+
+    def _draw(self, generator: np.random.Generator) -> NDArray[Any]:
+        description = self._description
+        if description.num_actions is not None:
+            return np.asarray(generator.integers(description.num_actions))
+        assert description.action_low is not None and description.action_high is not None
+        return generator.uniform(description.action_low, description.action_high).astype(np.float32)
+
+
+class ConstantPolicy:
+    """One action, always.
+
+    Raises:
+      PolicyError: the environment has no such action.
+    """
+
+    history_length = 1
+
+    def __init__(self, action: str, description: EnvDescription) -> None:
+        """`action`: the number of a discrete action, or the components of a continuous one, "0.5,-1"."""
+        chosen = _continuous_action if description.num_actions is None else _discrete_action
+        self._action = chosen(action, description)
+
+    def begin(self, rows: int) -> None:
+        """Nothing to prepare."""
+
+    def start(self, row: int, seed: int) -> None:
+        """Nothing is random."""
+
+    def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        """The same action in every row."""
+        return np.stack([self._action] * len(s_t))
+
+
+def _discrete_action(action: str, description: EnvDescription) -> NDArray[Any]:
+    assert description.num_actions is not None
+    if not action.isdecimal() or int(action) >= description.num_actions:
+        raise PolicyError(f"This game has the actions 0 to {description.num_actions - 1}, not {action}.")
+    return np.array(int(action), np.int64)
+
+
+def _continuous_action(action: str, description: EnvDescription) -> NDArray[Any]:
+    low, high = np.array(description.action_low), np.array(description.action_high)
+    try:
+        chosen = np.array([float(component) for component in action.split(",")])
+    except ValueError:
+        chosen = np.array([np.nan])
+    if chosen.shape != low.shape or not ((chosen >= low) & (chosen <= high)).all():
+        raise PolicyError(
+            f"This game has actions of {len(low)} numbers from {low.tolist()} to {high.tolist()},"
+            f" not {action}."
+        )
+    return chosen.astype(np.float32)
+
+
+def is_baseline(name: str) -> bool:
+    """Whether `name` is a policy that needs no snapshot: "random" or "constant:<action>"."""
+    return name == "random" or name.startswith("constant:")
+
+
+def baseline_policy(name: str, description: EnvDescription) -> Policy:
+    """The policy called "random" or "constant:<action>". Raises PolicyError."""
+    if name == "random":
+        return RandomPolicy(description)
+    kind, _, action = name.partition(":")
+    if kind != "constant" or not action:
+        raise PolicyError(
+            f"'{name}' is no policy without a snapshot: those are random and constant:<action>."
+        )
+    return ConstantPolicy(action, description)

@@ -1,0 +1,141 @@
+"""The sampler: alone touches the replay's tree and beta; hands the learner its batches."""
+
+from __future__ import annotations
+
+import queue
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.batch import Batch
+from memory.counters import Counters
+from memory.limiter import Limiter
+from memory.replay import Replay
+from runtime.source import Source
+
+
+@dataclass(frozen=True)
+class SamplerConfig:
+    """Named as the flags."""
+
+    batch_size: int
+    queue_size: int
+    learn_start: int
+    replay_frequency: int
+    t_max: int
+    priority_weight: float
+    redis_patience: float
+
+
+class Returned(NamedTuple):
+    """Losses of a consumed batch on their way back to the tree."""
+
+    leaf: NDArray[np.int64]
+    chunk_id: NDArray[np.int64]
+    losses: NDArray[Any]
+
+
+def learner_step(learn_start: int, replay_frequency: int, updates: int) -> int:
+    """T_learner = learn_start + replay_frequency * updates, in agent steps."""
+    return learn_start + replay_frequency * updates
+
+
+class Sampler(Source[Batch]):
+    """Batches by priority from the replay, as many as the limiter allows."""
+
+    def __init__(
+        self,
+        config: SamplerConfig,
+        replay: Replay,
+        limiter: Limiter,
+        updates: int,
+        counters: Counters,
+        wanted_slots: int,
+    ) -> None:
+        """`updates`: those already done by the agent; beta goes on from there.
+
+        `wanted_slots`: chunks to gather before learning goes on; a stop before that does not make it less.
+        """
+        super().__init__(counters, config.queue_size, config.redis_patience)
+        self._wanted_slots = wanted_slots
+        self._config, self._replay, self._limiter = config, replay, limiter
+        self._updates_before = updates
+        self._mean_age = 0.0  # of the last batch's chunks, in transitions
+        self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
+
+    def clock(self, updates: int) -> int:
+        """T_learner = learn_start + replay_frequency * updates."""
+        return learner_step(self._config.learn_start, self._config.replay_frequency, updates)
+
+    @property
+    def beta(self) -> float:
+        """Importance exponent of the next batch: from priority_weight to 1, linear in T_learner / T_max."""
+        t_learner, config = self.clock(self._updates_before + self.drawn), self._config
+        return config.priority_weight + (1 - config.priority_weight) * min(t_learner / config.t_max, 1.0)
+
+    @property
+    def owes(self) -> bool:
+        """Whether an update is due by the counters last seen."""
+        return (
+            self._limiter.learner_may_update(self.counters, self.drawn)
+            and self._replay.fill >= self._config.batch_size
+        )
+
+    @property
+    def samples_per_insert(self) -> float:
+        """Transitions drawn per transition inserted since learning began in this epoch."""
+        inserted = self.counters.steps - self.counters.learning_starts_at
+        return self.drawn * self._config.batch_size / max(inserted, 1)
+
+    def scalars(self) -> dict[str, float]:
+        """Beta, fill, age, priorities, and how often a transition is learned from."""
+        return {
+            "replay/beta": self.beta,
+            "replay/fill": self.fill,
+            "replay/age_transitions": self._mean_age,
+            "replay/mean_priority": self._replay.total_priority / max(self._replay.fill, 1),
+            "replay/samples_per_insert": self.samples_per_insert,
+        }
+
+    def size_sentence(self) -> str:
+        """Estimated from the chunks that are there."""
+        megabytes = self._replay.stored_bytes() * self._replay.shape.slots / 1e6
+        return f"Judging by the chunks so far, a full replay takes about {megabytes:,.1f} MB in Redis."
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed learner's sampler goes on from."""
+        return {
+            "sampler_generator": self._replay.generator.bit_generator.state,
+            "replay_slots": max(self._replay.filled_slots, self._wanted_slots),
+            "owed_steps": self._limiter.owed_steps(self.counters, self.consumed),
+        }
+
+    def draw(self) -> Batch:
+        """One batch, now."""
+        batch = self._replay.sample(self._config.batch_size, self.beta)
+        self.drawn += 1
+        age = self._replay.newest_chunk - batch.chunk_id.mean()
+        self._mean_age = float(age) * self._replay.shape.chunk_length
+        return batch
+
+    def ingest(self) -> None:
+        """Take in arrivals and counters."""
+        self.counters = self._replay.ingest()
+        self.fill = self._replay.fill / self._replay.shape.memory_capacity
+
+    def take_back(self, batch: Batch, losses: NDArray[Any]) -> None:
+        """Losses of a consumed batch, from which its new priorities are made."""
+        self._returned.put(Returned(batch.leaf, batch.chunk_id, losses))
+
+    def settle(self, write_back: bool) -> None:
+        """Bring returned losses into the tree, and if asked into Redis."""
+        before = self.consumed
+        while not self._returned.empty():
+            self._replay.update(*self._returned.get())
+            self.consumed += 1
+        if self.consumed != before:
+            self._replay.count_batches(self.consumed)
+        if write_back:
+            self._replay.write_back()

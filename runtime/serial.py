@@ -1,0 +1,36 @@
+"""Actor and learner taking turns in one process: the same parts, without threads between them, exactly
+repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runtime.actor import Actor
+from runtime.learner import Learner
+
+
+def run_serially(
+    actor: Actor, learner: Learner, keep_up: Callable[[], None], stopped: Callable[[], bool]
+) -> None:
+    """A vector step, then every update that is due, until the run ends or a stop is asked for.
+
+    Priorities are written to Redis after each update, before the next batch is drawn.
+    """
+    learner.publish()
+    while not (stopped() or actor.finished):
+        actor.step()
+        learn_what_is_due(learner, stopped)
+        keep_up()
+    actor.flush()
+    learn_what_is_due(learner, stopped)
+
+
+def learn_what_is_due(learner: Learner, stopped: Callable[[], bool]) -> None:
+    """Do the updates that the limiter allows."""
+    source = learner.source
+    source.ingest()
+    while source.owes and not stopped():
+        batch = source.draw()
+        source.take_back(batch, learner.update(batch))
+        source.settle(write_back=True)

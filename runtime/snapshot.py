@@ -1,0 +1,78 @@
+"""Snapshots: tensors and plain Python values only, written whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from reporting.atomic import write_atomically
+
+FORMAT = 1
+Snapshot = dict[str, Any]
+
+
+class SnapshotError(ValueError):
+    """A snapshot cannot be read or is not of this run; the message is one sentence."""
+
+
+def last_model_path(folder: Path, file_name: str, t_actors: int) -> Path:
+    """`last_model_<game>_<steps>.pth`; steps are T_actors."""
+    return folder / f"last_model_{file_name}_{t_actors}.pth"
+
+
+def best_model_path(folder: Path, file_name: str) -> Path:
+    """`best_model_<game>.pth`."""
+    return folder / f"best_model_{file_name}.pth"
+
+
+def save_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write `snapshot` to `path` through a temporary file."""
+    buffer = io.BytesIO()
+    torch.save({"format": FORMAT, **snapshot}, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def save_last_model(folder: Path, file_name: str, t_actors: int, snapshot: Snapshot) -> Path:
+    """Write the newest snapshot, then remove the older ones."""
+    path = last_model_path(folder, file_name, t_actors)
+    older = [old for old in last_models(folder, file_name) if old != path]
+    save_snapshot(path, snapshot)
+    for old in older:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def last_models(folder: Path, file_name: str) -> list[Path]:
+    """Snapshots of this game in `folder`, the one of most steps first."""
+    pattern = re.compile(re.escape(f"last_model_{file_name}_") + r"(\d+)\.pth")
+    found = [
+        (int(match[1]), path) for path in folder.glob("*.pth") if (match := pattern.fullmatch(path.name))
+    ]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot without running any code from it; raises SnapshotError."""
+    if not path.is_file():
+        raise SnapshotError(f"There is no snapshot {path}.")
+    try:
+        snapshot = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch.load raises many kinds for damaged files
+        reason = (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0]
+        raise SnapshotError(f"The snapshot {path} is damaged: {reason}.") from error
+    if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
+        raise SnapshotError(f"{path} is no snapshot of this program (format {FORMAT}).")
+    return snapshot
+
+
+def check_origin(path: Path, snapshot: Snapshot, expected: Mapping[str, object]) -> None:
+    """Raise SnapshotError, naming both values, where `snapshot` has other settings than `expected`."""
+    for name, value in expected.items():
+        found = snapshot["settings"].get(name)
+        if found != value:
+            raise SnapshotError(f"The snapshot {path} was made with {name} {found}, not {value}.")

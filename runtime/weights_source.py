@@ -1,0 +1,91 @@
+"""Where an actor's weights come from: published through Redis, or snapshots in a folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from safetensors.torch import load as load_tensors
+from torch import Tensor
+
+from memory.connection import Patience
+from memory.weights import WeightsReader
+from runtime.snapshot import SnapshotError, last_models, load_snapshot
+
+log = logging.getLogger(__name__)
+
+
+class ActingWeights(NamedTuple):
+    """What an agent acts with, and when they were made."""
+
+    tensors: Mapping[str, Tensor]
+    t_learner: int  # the learner's step
+    updates: int
+    epoch: int  # of the learner; 0 where they come from disk
+
+
+class WeightsSource(Protocol):
+    """Looked at before every vector step."""
+
+    def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
+        """Weights to act with from here on, or None to go on with those at hand.
+
+        `steps`: those of this actor so far; `episode_begins`: whether one does in any environment.
+        """
+
+
+class PublishedWeights:
+    """Those in Redis, looked for every `every_steps` steps of the actor."""
+
+    def __init__(
+        self, reader: WeightsReader, every_steps: int, patience: Patience, each_episode: bool = False
+    ) -> None:
+        """`each_episode`: look at the beginning of each episode too, for actors that rest between them."""
+        self._reader, self._every_steps, self._patiently = reader, every_steps, patience
+        self._each_episode = each_episode
+        self._next_poll = 0
+
+    def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
+        """The published weights if they changed."""
+        if steps < self._next_poll and not (self._each_episode and episode_begins):
+            return None
+        self._next_poll = steps + self._every_steps
+        weights = self._patiently(self._reader.poll)
+        if weights is None:
+            return None
+        tensors = load_tensors(weights.payload)
+        return ActingWeights(tensors, weights.t_learner, weights.updates, weights.epoch)
+
+
+class SnapshotWeights:
+    """The newest last_model snapshot of a folder, looked for at the beginning of each episode."""
+
+    def __init__(self, folder: Path, file_name: str) -> None:
+        self._folder, self._file_name = folder, file_name
+        self._seen: tuple[Path, float] | None = None
+
+    def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
+        """The newest snapshot's weights, if there is a newer one than last time."""
+        if not episode_begins:
+            return None
+        try:
+            return self._newest()
+        except (SnapshotError, OSError) as error:  # it may be replaced while it is read
+            log.warning("%s Going on with the weights at hand.", error)
+            return None
+
+    def _newest(self) -> ActingWeights | None:
+        paths = last_models(self._folder, self._file_name)
+        if not paths:
+            return None
+        found = (paths[0], paths[0].stat().st_mtime)
+        if found == self._seen:
+            return None
+        snapshot = load_snapshot(paths[0])
+        self._seen = found
+        log.debug("Read %s.", paths[0])
+        return ActingWeights(
+            snapshot["acting_weights"], int(snapshot["t_learner"]), int(snapshot["updates"]), 0
+        )

@@ -1,0 +1,34 @@
+"""Keeps of a snapshot what evaluation and --model need: a small file of weights, without the learner's state.
+
+python -m scripts.export_weights results/last_model_pong_400000.pth results/kept/pong/pong_400000.pth
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from args import fail
+from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
+
+KEPT = ("settings", "acting_weights", "updates", "t_learner", "t_actors")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description="Keep the weights of a snapshot, and where they come from.")
+    parser.add_argument("snapshot", type=Path)
+    parser.add_argument("weights", type=Path, help="the file to write")
+    words = parser.parse_args(argv)
+    try:
+        snapshot = load_snapshot(words.snapshot)
+    except SnapshotError as error:
+        fail(error)
+    words.weights.parent.mkdir(parents=True, exist_ok=True)
+    save_snapshot(words.weights, {name: snapshot[name] for name in KEPT})
+    print(f"Saved {words.weights} ({words.weights.stat().st_size / 1e6:.1f} MB).")
+
+
+if __name__ == "__main__":
+    main()

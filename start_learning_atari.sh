@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The first command on a bare machine: sets up once, then runs Redis, the learner and the actors in this terminal.
+# Every argument goes to start_learning.py; try --help. A game that needs an extra of the set-up gets it, whether the game is
+# given here or in a spec; EXTRAS="maze vizdoom" adds others (see scripts/setup.sh).
+for word in "$@"; do
+    word=${word#--*=}
+    [[ $word != *.y*ml || ! -f $word ]] || word=$(sed -n "s/^game: *[\"']*\([^\"' ]*\).*/\1/p" "$word")
+    case $word in
+        maze | maze:*) EXTRAS="${EXTRAS:-} maze" ;;
+        vizdoom:*) EXTRAS="${EXTRAS:-} vizdoom" ;;
+    esac
+done
+source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
+exec "$PYTHON" "$SETUP_ROOT/start_learning.py" "$@"

@@ -1,0 +1,96 @@
+"""Wires one evaluation: a snapshot, chance or a constant action plays --evaluation-episodes episodes.
+
+python test_multiple_seed.py --game pong --model results/last_model_pong_1000000.pth
+python test_multiple_seed.py --game pong --agent random
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from args import Args, UserError, parse_args
+from envs import EnvConfig, describe_env
+from runtime.evaluation import evaluation_text, write_evaluation
+from runtime.evaluator import Watcher, evaluate, progress_bar
+from runtime.film import FilmRecorder, Window
+from runtime.policies import AgentPolicy, Policy, baseline_policy, is_baseline
+from runtime.snapshot import Snapshot
+from wiring import canonical, restore_agent, say_plainly, sentences_for_errors
+
+
+class Player(NamedTuple):
+    """Who plays, under which parameters, and what is kept of it beside the scores."""
+
+    policy: Policy
+    args: Args
+    origin: dict[str, object]
+
+
+def baseline_player(args: Args) -> Player:
+    """Chance or a constant action; needs no snapshot."""
+    policy = baseline_policy(args.agent, describe_env(args.select(EnvConfig)))
+    return Player(policy, args, {"agent": args.agent, "model": None, "seed": args.seed})
+
+
+def snapshot_player(args: Args) -> Player:
+    """The agent of --model in the environment it was trained in, as far as no flag says otherwise."""
+    if not args.model:
+        raise UserError("Name a snapshot with --model, or play --agent random or --agent constant:<action>.")
+    agent, setting, snapshot = restore_agent(Path(args.model), args)
+    noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
+    policy = AgentPolicy(agent, setting.args.history_length, noisy)
+    return Player(policy, setting.args, _origin(args, snapshot, noisy))
+
+
+def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
+    clocks = {name: snapshot[name] for name in ("t_actors", "t_learner", "updates")}
+    agent = snapshot["settings"]["agent"]
+    return {"agent": agent, "model": args.model, "eval_noise": noisy, "seed": args.seed, **clocks}
+
+
+def evaluated_name(args: Args) -> str:
+    """The game, for a snapshot; for a baseline with its name, so that one keeps the other's result."""
+    if not is_baseline(args.agent):
+        return args.file_name
+    return f"{args.file_name}_{args.agent.replace(':', '_')}"
+
+
+def watchers(args: Args, config: EnvConfig) -> tuple[Watcher | None, FilmRecorder | None]:
+    """Who looks on: a window (--render), a film (--record), nobody."""
+    if args.render and args.record:
+        raise UserError("--render and --record exclude each other: show the play or film it.")
+    film = FilmRecorder(Path(args.record), config) if args.record else None
+    return (Window(config) if args.render else film), film
+
+
+def run_evaluation(args: Args) -> None:
+    """Play, print the table, write evaluation_<game>.json, and the film if one was asked for."""
+    player = baseline_player(args) if is_baseline(args.agent) else snapshot_player(args)
+    config = player.args.select(EnvConfig)
+    watcher, film = watchers(args, config)
+    width = 1 if args.render else args.evaluation_envs
+    with progress_bar(args.evaluation_episodes) as on_progress:
+        episodes = args.evaluation_episodes
+        result = evaluate(player.policy, config, episodes, args.seed, width, on_progress, watcher)
+    print(evaluation_text(result))
+    folder = Path(args.path_to_results)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"evaluation_{evaluated_name(args)}.json"
+    write_evaluation(path, result, player.origin)
+    print(f"Saved {path}.")
+    if film is not None:
+        print(f"Filmed episode {film.film(result)} (the median score) in {args.record}.")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    say_plainly()
+    args = parse_args(argv, "Rainbow-IQN Ape-X: evaluation.")
+    with sentences_for_errors():
+        run_evaluation(canonical(args))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+
+from agents import AGENTS, AgentError, Problem, agent_type
+
+MakeAgent = Callable[..., Any]
+
+
+def test_agents_by_name() -> None:
+    assert {"iqn", "rainbow", "naf"} <= AGENTS.keys()
+    assert all(agent_type(name) is kind for name, kind in AGENTS.items())
+    with pytest.raises(AgentError, match="There is no agent 'dqn': choose one of iqn, rainbow, naf"):
+        agent_type("dqn")
+
+
+def test_hyper_parameters_have_no_defaults_here(name: str) -> None:
+    config_type = agent_type(name).config_type
+    assert all(field.default is MISSING for field in fields(config_type))
+    assert agent_type(name).store == "replay"
+
+
+@pytest.mark.parametrize("name", ["iqn", "rainbow"])
+def test_continuous_actions_are_refused(name: str, make_agent: MakeAgent) -> None:
+    turning = Problem((4, 84, 84), "uint8", num_actions=None, action_low=(-1.0,), action_high=(1.0,))
+    with pytest.raises(AgentError, match="needs discrete actions"):
+        make_agent(name, problem=turning)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        ("iqn", {"torso": "resnet"}, "There is no torso 'resnet'"),
+        ("iqn", {"torso": "nature"}, "needs larger frames"),
+        ("iqn", {"precision": "half"}, "There is no precision 'half'"),
+        ("iqn", {"kappa": 0.0}, "kappa must be above 0"),
+        ("rainbow", {"atoms": 1}, "at least 2 atoms"),
+        ("rainbow", {"v_min": 5.0}, "v_min below v_max"),
+        ("naf", {"torso": "nature"}, "needs larger frames"),
+        ("naf", {"head_sizes": "50,0"}, r"at least one unit, not \[50, 0\]"),
+        (
+            "naf",
+            {"action_noise": "white"},
+            "There is no action noise 'white': choose one of ou, parameter, none",
+        ),
+    ],
+)
+def test_a_mistake_in_the_settings_is_one_sentence(
+    name: str, settings: dict[str, Any], sentence: str, make_agent: MakeAgent
+) -> None:
+    with pytest.raises(AgentError, match=sentence):
+        make_agent(name, **settings)
+
+
+def test_naf_is_evaluated_without_its_noise() -> None:
+    """Exploration noise is no part of the policy, other than that of noisy networks."""
+    assert not agent_type("naf").eval_noise
+    assert agent_type("iqn").eval_noise

@@ -1,0 +1,40 @@
+"""A real, throwaway redis-server for the tests that need one; slow tests come first."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory.connection import Client, RedisConfig, make_client
+from memory.keys import Keys
+from tests.server import serving
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first: one that came last would run while the other workers have nothing left to do."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def redis_socket() -> Iterator[str]:
+    """Path of the Unix socket of a server that keeps nothing."""
+    with tempfile.TemporaryDirectory(prefix="redis-", dir="/tmp") as folder, serving(Path(folder)) as socket:
+        yield socket
+
+
+@pytest.fixture
+def client(redis_socket: str) -> Iterator[Client]:
+    """A client of the throwaway server; the server is emptied afterwards."""
+    client = make_client(RedisConfig(redis_socket, 0))
+    yield client
+    client.flushall()
+    client.close()
+
+
+@pytest.fixture
+def keys() -> Keys:
+    """Keys of some run."""
+    return Keys("test run")

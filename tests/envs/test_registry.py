@@ -1,0 +1,68 @@
+"""Names of games, and what each family tells about itself."""
+
+from collections.abc import Callable
+
+import pytest
+
+from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env
+
+MakeConfig = Callable[..., EnvConfig]
+
+
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        ("space_invaders", "space_invaders"),
+        ("SpaceInvaders", "space_invaders"),
+        ("spaceinvaders", "space_invaders"),
+        ("Space Invaders", "space_invaders"),
+        ("ALE/SpaceInvaders-v5", "space_invaders"),
+        ("ALE/TicTacToe3D-v5", "tic_tac_toe_3d"),
+        ("CartPole-v1", "CartPole-v1"),
+        ("Blackjack", "blackjack"),  # ALE's
+        ("Blackjack-v1", "Blackjack-v1"),  # Gymnasium's
+        ("probe:catch", "probe:catch"),
+    ],
+)
+def test_names_are_understood(name: str, game: str) -> None:
+    assert canonical_game(name) == game
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("space_invader", "space_invaders"),
+        ("CartPol-v1", "CartPole-v1"),
+        ("probe:cach", "probe:catch"),
+        ("ALE/Pongg-v5", "ALE/Pong-v5"),
+        ("warlords", "known"),  # two players only
+        ("xyzzy:Nothing-v0", "known"),
+        ("", "known"),
+    ],
+)
+def test_unknown_names_are_refused_with_advice(name: str, meant: str, make_config: MakeConfig) -> None:
+    with pytest.raises(EnvError, match=meant) as caught:
+        describe_env(make_config(name))
+    assert str(caught.value).startswith(f"No environment is called {name!r}")
+    assert str(caught.value).endswith(("?", "."))
+
+
+def test_descriptions(make_config: MakeConfig) -> None:
+    assert describe_env(make_config("ALE/Pong-v5", action_repeat=3)) == EnvDescription(
+        (84, 84), "uint8", 18, None, None, frames_per_step=3, frames_per_second=60.0, history_length=4
+    )
+    cart_pole = EnvDescription((4,), "float32", 2, None, None, 1, None, 1)
+    assert describe_env(make_config("CartPole-v1")) == cart_pole
+    catch = EnvDescription((10, 5), "uint8", 3, None, None, 1, None, 4)
+    assert describe_env(make_config("probe:catch")) == catch
+    pendulum = EnvDescription((3,), "float32", None, (-2.0,), (2.0,), 1, None, 1)
+    assert describe_env(make_config("Pendulum-v1")) == pendulum
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"action_repeat": 0}, {"proba_sticky_actions": 1.1}, {"max_stuck_time": 0.0}],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, float], make_config: MakeConfig) -> None:
+    with pytest.raises(EnvError, match="must"):
+        make_config("pong", **wrong)

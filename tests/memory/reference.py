@@ -1,0 +1,79 @@
+"""A plain model of the road: whole episodes kept in lists, batches made from the definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.chunk import ChunkBuilder, ChunkShape, Draft
+
+
+@dataclass
+class Episode:
+    """Frames 0 … T, and what happened at steps 0 … T-1."""
+
+    frames: list[NDArray[Any]]
+    actions: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    terminated: bool = False
+
+    def transition(self, i: int, shape: ChunkShape) -> tuple[NDArray[Any], int, float, float, NDArray[Any]]:
+        """(s_tm1, a_tm1, r_t, discount_t, s_t) of step i, straight from the definitions."""
+        k = min(shape.multi_step, len(self.actions) - i)
+        clip = shape.reward_clip or np.inf
+        share, learned = shape.reward_smoothing, [0.0]
+        for reward in self.rewards:
+            learned.append(share * learned[-1] + (1 - share) * float(np.clip(reward, -clip, clip)))
+        r_t = sum(shape.discount**j * learned[1 + i + j] for j in range(k))
+        at_terminal = self.terminated and i + k == len(self.actions)
+        discount_t = 0.0 if at_terminal else shape.discount**k
+        return self.stack(i, shape), self.actions[i], float(r_t), discount_t, self.stack(i + k, shape)
+
+    def stack(self, i: int, shape: ChunkShape) -> NDArray[Any]:
+        """State i: H frames, zeros before the episode's first."""
+        rows = [
+            self.frames[j] if j >= 0 else np.zeros_like(self.frames[0])
+            for j in range(i - shape.history_length + 1, i + 1)
+        ]
+        return np.stack(rows)
+
+
+def random_episodes(
+    generator: np.random.Generator, steps: int, frame_shape: tuple[int, ...] = (3, 2), dtype: str = "uint8"
+) -> list[Episode]:
+    """Episodes of 1 to 40 steps, `steps` in all, some terminated, some truncated; no two frames alike."""
+    episodes, left = [], steps
+    while left:
+        length = min(int(generator.integers(1, 41)), left)
+        left -= length
+        episodes.append(
+            Episode(
+                frames=[_frame(generator, frame_shape, dtype) for _ in range(length + 1)],
+                actions=generator.integers(0, 6, length).tolist(),
+                rewards=generator.normal(0, 2, length).tolist(),
+                terminated=bool(generator.random() < 0.5),
+            )
+        )
+    return episodes
+
+
+def _frame(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    if dtype == "uint8":
+        return generator.integers(1, 256, shape).astype(np.uint8)
+    return generator.normal(size=shape).astype(np.float32)
+
+
+def feed(builder: ChunkBuilder, episodes: list[Episode]) -> list[Draft]:
+    """Play `episodes` into a builder as an actor does; the last one is broken off where it stands."""
+    drafts: list[Draft] = []
+    for number, episode in enumerate(episodes):
+        for i, action in enumerate(episode.actions):
+            last = i + 1 == len(episode.actions)
+            ended = (last and episode.terminated, last and not episode.terminated)
+            drafts += builder.step(episode.frames[i], np.int64(action), episode.rewards[i], *ended)
+        if number + 1 < len(episodes):
+            drafts += builder.end(episode.frames[-1])
+    return drafts + builder.flush(episodes[-1].frames[-1])

@@ -1,0 +1,64 @@
+"""An actor's and a learner's ends of the road over a real server, without agents or environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memory.chunk import ChunkShape, Draft, chunk_to_bytes
+from memory.connection import Client
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.priorities import PriorityRule
+from memory.push import ChunkPusher, Packet
+from memory.replay import Replay, ReplayShape
+from memory.runs import OpenedRun, open_run
+
+SHAPE = ChunkShape(chunk_length=8, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0)
+
+
+def settings_of(shape: ChunkShape, capacity: int) -> dict[str, int | float | str]:
+    """What a learner would publish."""
+    return {
+        "memory_capacity": capacity,
+        "chunk_length": shape.chunk_length,
+        "history_length": shape.history_length,
+        "multi_step": shape.multi_step,
+        "discount": shape.discount,
+        "reward_clip": shape.reward_clip,
+        "game": "none",
+    }
+
+
+def begin(client: Client, keys: Keys, capacity: int, keep: bool = False) -> OpenedRun:
+    """A learner opens the run."""
+    return open_run(client, keys, settings_of(SHAPE, capacity), keep, 0, {}, "learner")
+
+
+def make_replay(
+    client: Client, keys: Keys, epoch: int, capacity: int, alpha: float = 1.0, seed: int = 0
+) -> Replay:
+    """The learner's side."""
+    shape = ReplayShape(capacity, SHAPE.chunk_length, SHAPE.history_length)
+    return Replay(client, keys, shape, epoch, PriorityRule(alpha), np.random.default_rng(seed))
+
+
+def make_pusher(
+    client: Client, keys: Keys, epoch: int, capacity: int, actor: int = 0
+) -> tuple[ChunkPusher, Lease]:
+    """The actor's side, its lease taken."""
+    lease = Lease(client, keys.actor_lease(actor)).acquire(f"actor {actor}")
+    return ChunkPusher(client, keys, actor, lease.token, epoch, capacity // SHAPE.chunk_length, 5.0), lease
+
+
+def packets(drafts: Sequence[Draft], priority: float | None = None) -> list[Packet]:
+    """Packets whose leaves are `priority`, or 1, 2, 3 … over all transitions."""
+    made, count = [], 0
+    for draft in drafts:
+        transitions = draft.chunk.transitions
+        leaves = np.zeros(SHAPE.chunk_length, np.float32)
+        leaves[:transitions] = np.arange(count + 1, count + transitions + 1) if priority is None else priority
+        count += transitions
+        made.append(Packet(chunk_to_bytes(draft.chunk, {}), leaves, transitions))
+    return made

@@ -1,0 +1,106 @@
+"""Chunks hold exactly the transitions of the episodes they were cut from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memory.chunk import Chunk, ChunkBuilder, ChunkShape, assemble, chunk_from_bytes, chunk_to_bytes
+from memory.codec import CodecError
+from tests.memory.reference import feed, random_episodes
+
+SHAPES = [
+    ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),
+    ChunkShape(
+        chunk_length=16,
+        history_length=1,
+        multi_step=2,
+        discount=0.9,
+        reward_clip=0.0,
+        reward_smoothing=0.7,
+    ),
+    ChunkShape(chunk_length=5, history_length=1, multi_step=1, discount=0.99, reward_clip=0.0),
+    ChunkShape(chunk_length=1, history_length=3, multi_step=7, discount=0.5, reward_clip=0.5),
+    ChunkShape(chunk_length=7, history_length=6, multi_step=20, discount=1.0, reward_clip=1.0),
+]
+
+
+def _batch(chunk: Chunk, history: int):  # type: ignore[no-untyped-def]
+    m = chunk.transitions
+    some = np.zeros(m)
+    return assemble([chunk] * m, range(m), history, some, some, some)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_every_transition_comes_once_and_equals_the_definition(shape: ChunkShape, dtype: str) -> None:
+    """Across terminations, truncations, stacks over resets and chunk borders, bytes included."""
+    episodes = random_episodes(np.random.default_rng(0), 500, dtype=dtype)
+    expected = [episode.transition(i, shape) for episode in episodes for i in range(len(episode.actions))]
+    chunks = [
+        chunk_from_bytes(chunk_to_bytes(draft.chunk, {})) for draft in feed(ChunkBuilder(shape), episodes)
+    ]
+    assert all(chunk.transitions == shape.chunk_length for chunk in chunks[:-1])
+    batches = [_batch(chunk, shape.history_length) for chunk in chunks]
+    got = [row for batch in batches for row in zip(*batch[:5], strict=True)]
+    assert len(got) == len(expected)
+    for (s_tm1, a_tm1, r_t, discount_t, s_t), want in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(s_tm1, want[0])
+        assert a_tm1 == want[1]
+        np.testing.assert_allclose([r_t, discount_t], want[2:4], rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(s_t, want[4])
+
+
+def test_every_frame_is_kept_once_and_raw_rewards_stay() -> None:
+    """A chunk has at most L + H-1 + n frames and one more per episode end inside."""
+    shape = SHAPES[0]
+    episodes = random_episodes(np.random.default_rng(1), 400)
+    for draft in feed(ChunkBuilder(shape), episodes):
+        chunk = draft.chunk
+        ends = int(chunk.ended.sum())
+        assert len(chunk.frames) <= shape.chunk_length + shape.history_length - 1 + shape.multi_step + ends
+        np.testing.assert_allclose(chunk.rewards[:, 1], np.clip(chunk.rewards[:, 0], -1, 1))
+    raw = np.concatenate(
+        [draft.chunk.rewards[draft.chunk.places[:, 0], 0] for draft in feed(ChunkBuilder(shape), episodes)]
+    )
+    np.testing.assert_allclose(raw, [reward for episode in episodes for reward in episode.rewards], rtol=1e-6)
+
+
+def test_estimates_belong_to_their_states() -> None:
+    """`chosen` is that of s_tm1, `greedy` that of s_t, also across an episode's end."""
+    shape = ChunkShape(chunk_length=4, history_length=2, multi_step=2, discount=0.9, reward_clip=0.0)
+    builder = ChunkBuilder(shape)
+    drafts = []
+    for moment in range(12):
+        frame, estimate = np.full((1,), moment, np.float32), np.full(3, moment, np.float32)
+        if moment == 5:
+            drafts += builder.end(frame, -estimate)
+        else:
+            drafts += builder.step(frame, np.int64(0), 0.0, False, moment == 4, estimate, -estimate)
+    for draft in drafts:
+        np.testing.assert_array_equal(draft.chosen[:, 0], draft.chunk.frames[draft.chunk.places[:, 0], 0])
+        np.testing.assert_array_equal(-draft.greedy[:, 0], draft.chunk.frames[draft.chunk.places[:, 1], 0])
+    assert drafts
+
+
+def test_damaged_chunks_are_refused() -> None:
+    """Every single flipped byte is noticed, and so are positions outside the frames."""
+    draft = feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(2), 40))[0]
+    data = chunk_to_bytes(draft.chunk, {"actor": 0})
+    for place in np.random.default_rng(3).choice(len(data), 100, replace=False):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x55
+        with pytest.raises(CodecError):
+            chunk_from_bytes(bytes(damaged))
+    with pytest.raises(CodecError, match="outside the frames"):
+        chunk_from_bytes(
+            chunk_to_bytes(draft.chunk._replace(places=draft.chunk.places + np.uint16(1000)), {})
+        )
+    with pytest.raises(CodecError, match="outside the frames"):
+        chunk_from_bytes(
+            chunk_to_bytes(
+                draft.chunk._replace(places=draft.chunk.places * np.array([1, 1, 0, 1], np.uint16)), {}
+            )
+        )
+    with pytest.raises(CodecError, match="discount"):
+        chunk_from_bytes(chunk_to_bytes(draft.chunk._replace(targets=draft.chunk.targets + 2), {}))

@@ -1,0 +1,72 @@
+"""Patience with a server that is away."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from memory.connection import (
+    Interrupted,
+    Patience,
+    RedisConfig,
+    RedisUnreachable,
+    connect,
+    make_client,
+    patiently,
+)
+from memory.lease import Lease
+from tests.server import serving
+
+
+def test_an_action_is_tried_until_it_succeeds(caplog: pytest.LogCaptureFixture) -> None:
+    """Announced once, however often it is tried; other errors pass at once."""
+    tries = iter([redis.exceptions.ConnectionError("away")] * 3 + [None])
+
+    def action() -> str:
+        error = next(tries)
+        if error is not None:
+            raise error
+        return "done"
+
+    with caplog.at_level(logging.WARNING):
+        assert patiently(action, 10.0, "the server") == "done"
+    assert [record.getMessage() for record in caplog.records] == [
+        "Waiting for the server (away).",
+        "the server answers.",
+    ]
+    with pytest.raises(ZeroDivisionError):
+        patiently(lambda: 1 // 0, 10.0, "the server")
+
+
+def test_patience_ends(tmp_path: Path) -> None:
+    config = RedisConfig(str(tmp_path / "nowhere"), 0)
+    client = make_client(config)
+    began = time.monotonic()
+    with pytest.raises(redis.exceptions.ConnectionError):
+        Patience(0.2, lambda: False)(client.ping)
+    with pytest.raises(RedisUnreachable, match=r"nowhere.*--host-redis.*bind.*protected-mode"):
+        connect(config, 0.2)
+    with pytest.raises(Interrupted):
+        Patience(60.0, lambda: True)(client.ping)
+    with pytest.raises(Interrupted):
+        connect(config, 60.0, lambda: True)
+    with pytest.raises(Interrupted):
+        Lease(client, "role").acquire("learner", lambda: True)
+    assert time.monotonic() - began < 10
+    client.close()
+
+
+def test_a_lease_on_a_server_that_went_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It counts as held for one time to live, is then lost, and is released without a word."""
+    with serving(tmp_path) as socket:
+        client = make_client(RedisConfig(socket, 0))
+        lease = Lease(client, "role", ttl_s=1.0, renew_every_s=0.1).acquire("learner")
+    assert not lease.lost.wait(0.3)
+    assert lease.lost.wait(5.0)
+    lease.release()
+    assert not caplog.records
+    client.close()

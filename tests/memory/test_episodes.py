@@ -1,0 +1,74 @@
+"""Episodes on their way to the learner: each once, in order, only under the epoch and lease in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from memory.connection import Client
+from memory.episodes import Episode, EpisodeReporter, read_episodes
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.push import LostLease, StaleEpoch
+from tests.memory.road import begin
+
+
+def _episode(sequence: int, actor: int = 0) -> Episode:
+    counts = [[sequence, 0, 8], [4, 4, 1]]
+    return Episode(actor, sequence, 1, 100 * sequence, 80, 1.5, 2.5, 3.5, 9, sequence == 2, counts)
+
+
+@pytest.fixture
+def lease(client: Client, keys: Keys) -> Iterator[Lease]:
+    with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
+        yield lease
+
+
+@pytest.fixture
+def reporter(client: Client, keys: Keys, lease: Lease) -> EpisodeReporter:
+    return EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, 64).epoch)
+
+
+def test_each_episode_arrives_once(client: Client, keys: Keys, reporter: EpisodeReporter) -> None:
+    """One that is sent again after a lost reply counts once; readers go on where they were."""
+    for sequence in (1, 2, 2, 1, 3):
+        reporter.report(_episode(sequence))
+    after, episodes = read_episodes(client, keys, "0-0", limit=2)
+    assert episodes == [_episode(1), _episode(2)]
+    after, episodes = read_episodes(client, keys, after)
+    assert episodes == [_episode(3)]
+    assert read_episodes(client, keys, after) == (after, [])
+
+
+def test_episodes_of_an_older_version_lack_what_was_added_since(client: Client, keys: Keys) -> None:
+    """Such a run, gone on with, has them in its stream."""
+    client.xadd(keys.episodes, {"episode": "[0, 1, 1, 100, 80, 1.5, 2.5, 3.5, 9]"})
+    _, (episode,) = read_episodes(client, keys, "0-0")
+    assert (episode.length, episode.evaluation, episode.action_counts) == (9, False, ())
+
+
+def test_a_successor_goes_on_counting(
+    client: Client, keys: Keys, lease: Lease, reporter: EpisodeReporter
+) -> None:
+    reporter.report(_episode(1))
+    assert EpisodeReporter(client, keys, 0, lease.token, reporter.epoch).sequence == 1
+    assert EpisodeReporter(client, keys, 1, lease.token, reporter.epoch).sequence == 0
+
+
+def test_a_stale_epoch_is_refused_until_adopted(
+    client: Client, keys: Keys, reporter: EpisodeReporter
+) -> None:
+    epoch = begin(client, keys, 64, keep=True).epoch
+    with pytest.raises(StaleEpoch):
+        reporter.report(_episode(1))
+    reporter.epoch = epoch
+    reporter.report(_episode(1))
+    assert read_episodes(client, keys, "0-0")[1] == [_episode(1)]
+
+
+def test_a_lost_lease_is_refused(client: Client, keys: Keys, lease: Lease, reporter: EpisodeReporter) -> None:
+    client.set(lease.key, "another")
+    with pytest.raises(LostLease):
+        reporter.report(_episode(1))
+    assert read_episodes(client, keys, "0-0") == ("0-0", [])

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from models.torso import Torso, resolve_torso
+
+
+@pytest.mark.parametrize(
+    ("torso", "shape", "features"),
+    [
+        ("nature", (4, 84, 84), 3136),
+        ("data_efficient", (4, 84, 84), 576),
+        ("minatar", (1, 10, 10), 1024),
+        ("minatar", (2, 10, 5), 16 * 8 * 3),
+        ("mlp", (1, 4), 24),
+        ("mlp", (2, 10, 5), 24),
+        ("flat", (2, 3), 6),
+        ("data_efficient", (1, 120, 160, 3), 1536),
+        ("nature", (4, 84, 84, 3), 3136),
+    ],
+)
+def test_features(torso: str, shape: tuple[int, ...], features: int) -> None:
+    network = Torso(torso, shape, "float32", hidden_size=24)
+    assert network.num_features == features
+    assert network(torch.zeros(3, *shape)).shape == (3, features)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((4, 84, 84), "nature"),
+        ((4, 96, 96, 3), "nature"),
+        ((4, 10, 5), "minatar"),
+        ((1, 34, 34), "nature"),
+        ((1, 33, 84), "minatar"),
+        ((1, 60, 80, 3), "nature"),
+        ((1, 120, 160, 3), "data_efficient"),
+        ((1, 4), "mlp"),
+    ],
+)
+def test_auto(shape: tuple[int, ...], kind: str) -> None:
+    assert resolve_torso("auto", shape) == kind
+    assert resolve_torso("data_efficient", shape) == "data_efficient"
+    assert resolve_torso("auto", shape, for_vectors="flat") == ("flat" if kind == "mlp" else kind)
+    Torso("auto", shape, "uint8", hidden_size=8)  # whatever is chosen can take the frames
+
+
+def test_bytes_are_divided_by_255(generator: torch.Generator) -> None:
+    torso = Torso("minatar", (2, 10, 5), "uint8", hidden_size=8)
+    frames = torch.randint(0, 256, (3, 2, 10, 5), generator=generator, dtype=torch.uint8)
+    torch.testing.assert_close(torso(frames), torso.layers(frames.double().div(255).float()))
+
+
+def test_colours_of_the_history_become_channels(generator: torch.Generator) -> None:
+    torso = Torso("minatar", (2, 10, 5, 3), "float32", hidden_size=8)
+    frames = torch.randn(4, 2, 10, 5, 3, generator=generator)
+    channels = torch.stack([frames[:, h, :, :, c] for h in range(2) for c in range(3)], dim=1)
+    torch.testing.assert_close(torso(frames), torso.layers(channels))
+
+
+@pytest.mark.parametrize(
+    ("torso", "shape", "sentence"),
+    [
+        ("resnet", (4, 84, 84), "There is no torso 'resnet'"),
+        ("nature", (1, 4), "needs images"),
+        ("nature", (4, 10, 5), "needs larger frames than"),
+    ],
+)
+def test_refused(torso: str, shape: tuple[int, ...], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Torso(torso, shape, "uint8", hidden_size=8)

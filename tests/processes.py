@@ -1,0 +1,40 @@
+"""Launchers as real processes over a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+"""Tests share two cores; one thread per process is fastest then, and repeatable."""
+
+
+def start(script: str, *arguments: object, log: Path) -> subprocess.Popen[bytes]:
+    """Start a launcher; its output goes to `log`."""
+    command = [sys.executable, str(ROOT / script), *(str(argument) for argument in arguments)]
+    with log.open("ab") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=ONE_THREAD)
+
+
+def run(script: str, *arguments: object, log: Path, timeout_s: float = 120) -> str:
+    """Run a launcher to its end, which must be a good one; returns its output."""
+    process = start(script, *arguments, log=log)
+    wait([process], [log], timeout_s)
+    return log.read_text()
+
+
+def wait(processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[Path], timeout_s: float) -> None:
+    """All must end well in time; otherwise they are ended and their logs shown."""
+    try:
+        for process in processes:
+            process.wait(timeout_s)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    story = "\n".join(log.read_text() for log in logs)
+    assert all(process.returncode == 0 for process in processes), story

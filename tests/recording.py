@@ -1,0 +1,50 @@
+"""Real environments, played at random as an actor does and recorded in an event log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from numpy.typing import NDArray
+
+from agents.base import Problem
+from agents.chance import RandomAgent, RandomConfig
+from args import read_args
+from envs import EnvConfig, describe_env, environment_seeds, make_env
+from memory.event_records import LogHeader
+from runtime.event_recorder import EventRecorder, log_header
+from runtime.player import Player, VectorStep
+
+
+class Play(NamedTuple):
+    """What an actor saw before it stopped."""
+
+    steps: list[VectorStep]
+    frames: NDArray[Any]  # [N, *frame] the frames it stopped before
+
+
+def header_of(game: str) -> LogHeader:
+    """What a log of `game` begins with."""
+    return log_header(game, describe_env(_config(game)))
+
+
+def _config(game: str) -> EnvConfig:
+    return read_args(["--game", game]).select(EnvConfig)
+
+
+def record(path: Path, game: str, steps: int, environments: int = 1, seed: int = 0) -> Play:
+    """Play so many vector steps, recording them, and stop."""
+    header = header_of(game)
+    observation = (1, *header.frame_shape)
+    problem = Problem(observation, header.frame_dtype, *header[3:])
+    agent = RandomAgent(problem, RandomConfig(), torch.device("cpu"), seed, learning=False)
+    env = make_env(_config(game), environment_seeds(seed, 0, 0, environments))
+    player, recorder = Player(agent, env, 1, seed), EventRecorder(path, header)
+    played: list[VectorStep] = []
+    for _ in range(steps):
+        played.append(player.step(at_random=True))
+        recorder.add(played[-1])
+    recorder.close(player.frames)
+    player.close()
+    return Play(played, player.frames)

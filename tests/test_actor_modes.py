@@ -1,0 +1,97 @@
+"""Actors that evaluate, that play at random, that run from disk, or for themselves; as real processes."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memory.connection import Client
+from memory.keys import Keys
+from runtime.snapshot import last_models, load_snapshot
+from tests.processes import run, start, wait
+
+WORDS = (
+    "--game probe:catch --memory-capacity 4000 --learn-start 200 --hidden-size 16 --num-tau-samples 4"
+    " --num-tau-prime-samples 4 --num-quantile-samples 4 --threads 1"
+).split()
+NO_REDIS = ("--game", "probe:catch", "--host-redis", "127.0.0.1", "--port-redis", 1, "--no-push")
+
+
+def test_actors_of_a_run(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """An evaluating actor's scores stand apart and its steps stay out of the replay; chance has no scores;
+    SIGUSR1 makes an actor talk, and plain again.
+    """
+    here = ("--host-redis", redis_socket)
+    ends = [*WORDS, *here, "--path-to-results", tmp_path, "--T-max", 4000]
+    logs = [tmp_path / f"{number}.log" for number in range(4)]
+    evaluates = ("--eval", "--no-push", "--post-episode-sleep", 0.2)
+    processes = [
+        start("launch_learner.py", *ends, log=logs[3]),
+        start("launch_actor.py", *ends, "--id-actor", 0, log=logs[0]),
+        start("launch_actor.py", *WORDS[:2], *here, "--id-actor", 1, *evaluates, log=logs[1]),
+        start("launch_actor.py", *WORDS[:2], *here, "--id-actor", 2, "--agent", "random", log=logs[2]),
+    ]
+    _until(lambda: _pushes(client, 2) > 0)
+    processes[2].send_signal(signal.SIGUSR1)
+    _until(lambda: "Logging is verbose now" in logs[1].read_text())
+    _until(lambda: "Actor 1: score " in logs[1].read_text())
+    processes[2].send_signal(signal.SIGUSR1)
+    _until(lambda: "Logging is plain now" in logs[1].read_text())
+    wait(processes, logs, 120)
+    with (tmp_path / "probe_catch.csv").open() as file:
+        played = {(row["actor"], row["evaluation"]) for row in csv.DictReader(file)}
+    assert played == {("0", "0"), ("1", "1")}
+    assert _pushes(client, 0) > 0 == _pushes(client, 1)
+
+
+def test_actors_for_themselves(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Chance needs nothing but its game; a snapshot's player needs the folder, and takes newer weights."""
+    alone = run("launch_actor.py", *NO_REDIS, "--agent", "random", "--T-max", 60, log=tmp_path / "alone.log")
+    assert "Episode 6: score " in alone
+    waiting = tmp_path / "waiting.log"
+    words = (*NO_REDIS, "--eval", "--ckpt-dir", tmp_path, "--post-episode-sleep", 0.1)
+    process = start("launch_actor.py", *words, log=waiting)
+    _until(lambda: "Waiting for a snapshot last_model_probe_catch_*.pth" in waiting.read_text())
+    serial = ("--serial", "--T-max", 300, "--host-redis", redis_socket, "--path-to-results", tmp_path)
+    run("launch_learner.py", *WORDS, *serial, log=tmp_path / "learner.log")
+    assert len(last_models(tmp_path, "probe_catch")) == 1
+    _until(lambda: "Episode 3: " in waiting.read_text())
+    process.terminate()
+    wait([process], [waiting], 30)
+    refused = tmp_path / "refused.log"
+    contradiction = start("launch_actor.py", *words, "--history-length", 2, log=refused)
+    assert contradiction.wait(30) == 2
+    assert "These weights are of another network" in refused.read_text()
+
+
+def _pushes(client: Client, actor: int) -> int:
+    return int(client.hget(Keys("probe:catch").counters, f"pushed:{actor}") or 0)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_event_log_fills_a_new_replay(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Chance plays into a log; a learner that begins with it learns at once, and its clock starts at 0."""
+    events = tmp_path / "random.events"
+    words = (*NO_REDIS, "--agent", "random", "--T-max", 400, "--event-log-out", events)
+    run("launch_actor.py", *words, log=tmp_path / "chance.log")
+    here = ("--host-redis", redis_socket, "--path-to-results", tmp_path)
+    serial = ("--serial", "--T-max", 40, "--event-log-in", events)
+    told = run("launch_learner.py", *WORDS, *here, *serial, log=tmp_path / "learner.log")
+    assert "The replay begins with 400 transitions from" in told
+    snapshot = load_snapshot(last_models(tmp_path, "probe_catch")[0])
+    assert 40 <= snapshot["t_actors"] < 80
+    assert snapshot["updates"] == snapshot["t_actors"] // 4
+    other = start(
+        "launch_learner.py", "--game", "CartPole-v1", *here, "--event-log-in", events, log=tmp_path / "o"
+    )
+    assert other.wait(60) == 2
+    assert "probe:catch" in (tmp_path / "o").read_text().splitlines()[-1]

@@ -1,0 +1,274 @@
+"""Parameters: the seed's flags and defaults, words for booleans, spec files, sentences for mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from args import GROUPS, Args, UserError, read_args
+from memory.connection import RedisConfig
+
+ROOT = Path(__file__).parents[1]
+SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
+
+SEED_DEFAULTS: dict[str, bool | int | float | str | None] = {
+    "--seed": 123,
+    "--disable-cuda": False,
+    "--game": "space_invaders",
+    "--proba-sticky-actions": 0.25,
+    "--T-max": 50_000_000,
+    "--action-repeat": 4,
+    "--hidden-size": 512,
+    "--noisy-std": 0.1,
+    "--model": None,
+    "--memory-capacity": 1_000_000,
+    "--replay-frequency": 4,
+    "--priority-weight": 0.4,
+    "--multi-step": 3,
+    "--discount": 0.99,
+    "--target-update": 32_000,
+    "--reward-clip": 1,
+    "--lr": 5e-5,
+    "--adam-eps": 3.125e-4,
+    "--batch-size": 32,
+    "--learn-start": 80_000,
+    "--evaluation-interval": 500_000,
+    "--evaluation-episodes": 100,
+    "--evaluation-size": 500,
+    "--log-interval": 25_000,
+    "--render": False,
+    "--disable-cudnn": False,
+    "--host-redis": "localhost",
+    "--port-redis": 6379,
+    "--weight-synchro-frequency": 400,
+    "--length-actor-buffer": 1000,
+    "--nb-actor": 1,
+    "--queue-size": 5,
+    "--kappa": 1.0,
+    "--num-tau-samples": 64,
+    "--num-tau-prime-samples": 64,
+    "--num-quantile-samples": 32,
+    "--quantile-embedding-dim": 64,
+    "--rainbow-only": False,
+    "--atoms": 51,
+    "--V-min": -10,
+    "--V-max": 10,
+    "--gpu-number": 0,
+    "--disable-SABER-mode": False,
+    "--synchronize-actors-with-learner": True,
+    "--path-to-results": "results",
+    # Left to the game, the agent and the process: 4 frames for images, 0.2 for IQN, the first actor.
+    "--history-length": 0,
+    "--priority-exponent": None,
+    "--id-actor": 0,
+}
+"""Flags of valeoai/rainbow-iqn-apex, args.py."""
+
+ELSEWHERE: dict[str, tuple[str, object]] = {
+    "--game": ("pong", "pong"),
+    "--model": ("some.pth", "some.pth"),
+    "--host-redis": ("10.0.0.1", "10.0.0.1"),
+    "--path-to-results": ("elsewhere", "elsewhere"),
+    "--proba-sticky-actions": ("0", 0),
+    "--priority-exponent": ("0.5", 0.5),
+    "--priority-weight": ("0.5", 0.5),
+    "--discount": ("0.5", 0.5),
+    "--learn-start": ("80001", 80_001),
+    "--V-min": ("-20", -20),
+    "--id-actor": ("-1", -1),
+}
+"""A word on the command line and its value, where the default plus one would not do."""
+
+
+def _field(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+@pytest.mark.parametrize("flag", SEED_DEFAULTS)
+def test_every_flag_of_the_seed_is_accepted_with_its_default(flag: str) -> None:
+    default = SEED_DEFAULTS[flag]
+    assert getattr(read_args([]), _field(flag)) == default
+    value: object
+    if isinstance(default, bool):
+        word, value = str(not default), not default
+    elif flag in ELSEWHERE:
+        word, value = ELSEWHERE[flag]
+    else:
+        assert isinstance(default, int | float)
+        word, value = str(default + 1), default + 1
+    with warnings.catch_warnings(action="ignore"):
+        assert getattr(read_args([flag, word]), _field(flag)) == value
+
+
+def test_the_short_name_of_the_port() -> None:
+    assert read_args(["-p_red", "6380"]).port_redis == 6380
+
+
+@pytest.mark.parametrize(("word", "value"), [("True", True), ("1", True), ("False", False), ("0", False)])
+def test_words_for_booleans(word: str, value: bool) -> None:
+    assert read_args(["--render", word]).render is value
+    assert read_args(["--render"]).render
+
+
+def test_a_spec_file_is_overridden_by_flags(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("lr: 1e-3\nT-max: 1000\nbatch_size: 16\nrender: true\n")
+    args = read_args(["--batch-size", "8", "--spec", str(spec)])
+    assert (args.lr, args.T_max, args.batch_size, args.render) == (1e-3, 1000, 8, True)
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
+def test_every_shipped_spec_is_read_and_names_its_source(path: Path) -> None:
+    read_args(["--spec", str(path)])
+    first = path.read_text().splitlines()[0]
+    assert re.match(r"# .*(arXiv \d{4}\.\d{5}|et al\. \d{4}|https://)", first), first
+
+
+def test_a_mistake_in_a_spec_names_file_and_key(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    for text, sentence in [
+        ("learn-strat: 100", "names an unknown parameter learn_strat; did you mean learn-start?"),
+        ("spec: other.yaml", "names an unknown parameter spec"),
+        ("[1, 2]", "must hold `name: value` lines."),
+        ("a: [", "cannot be read: while parsing"),
+    ]:
+        spec.write_text(text)
+        with pytest.raises(UserError, match=re.escape(sentence)) as caught:
+            read_args(["--spec", str(spec)])
+        assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=r"nowhere\.yaml cannot be read"):
+        read_args(["--spec", "nowhere.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--V-min 10", "--V-min 10.0 must be below --V-max 10.0."),
+        ("--memory-capacity 100 --learn-start 90 --batch-size 128", "cannot fill a batch of 128."),
+        (
+            "--memory-capacity 40 --chunk-length 64 --learn-start 40",
+            "--memory-capacity 40 is less than one chunk",
+        ),
+        ("--memory-capacity 1000 --learn-start 2000", "--learn-start 2000 exceeds --memory-capacity 1000."),
+        ("--learn-start 10", "--learn-start 10 is less than one batch of 32."),
+        ("--nb-actor 2 --gpu-numbers 0,1", "--gpu-numbers must name 3 GPUs"),
+        ("--rainbow-only --agent iqn", "--rainbow-only contradicts --agent iqn."),
+    ],
+)
+def test_values_that_do_not_fit_together(words: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        read_args(words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--lr fast", "--lr got 'fast': input should be a valid number"),
+        ("--V-max inf", "--V-max got 'inf': input should be a finite number."),
+        ("--discount 2", "--discount got '2': input should be less than or equal to 1."),
+        ("--batch-size 0", "--batch-size got '0': input should be greater than or equal to 1."),
+        ("--run a{b", "--run got 'a{b'"),
+        ("--render maybe", "'maybe' is not True, False, 1 or 0"),
+        ("--gpu-numbers 0;1", "--gpu-numbers got '0;1'"),
+        ("--seed", "argument --seed: expected one argument."),
+        ("--learn-strat 5", "There is no flag --learn-strat; did you mean --learn-start?"),
+        ("--learn 5", "There is no flag --learn"),
+        ("pong", "unrecognized arguments: pong."),
+    ],
+)
+def test_a_bad_value_is_named(words: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        read_args(words.split())
+
+
+def test_what_follows_from_other_parameters() -> None:
+    args = read_args(["--rainbow-only", "1", "--length-actor-buffer", "5", "--game", "ALE/Pong-v5"])
+    assert (args.agent, args.chunk_length, args.run_name, args.file_name) == (
+        "rainbow",
+        5,
+        "ALE/Pong-v5",
+        "ALE_Pong-v5",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        ("--nb-actor 5", "More than 4 actors"),
+        ("--synchronize-actors-with-learner False", "One actor without synchronisation"),
+        ("--nb-actor 4", None),
+        ("--nb-actor 5 --synchronize-actors-with-learner 0", None),
+    ],
+)
+def test_warnings_of_synchronisation(words: str, warned: str | None) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_args(words.split())
+    assert [warned in str(warning.message) for warning in caught if warned] == ([True] if warned else [])
+    assert len(caught) == (warned is not None)
+
+
+def test_an_actor_adopts_what_it_was_not_given() -> None:
+    """Also after the journey through Redis as JSON; its own settings stay."""
+    learner = read_args("--discount 0.9 --lr 1e-3 --hidden-size 64 --batch-size 8".split())
+    settings = json.loads(json.dumps(learner.shared()))
+    actor = read_args("--discount 0.9 --id-actor 3 --envs-per-actor 8".split()).adopt(settings)
+    assert (actor.discount, actor.hidden_size, actor.id_actor, actor.envs_per_actor) == (0.9, 64, 3, 8)
+    assert (actor.lr, actor.batch_size) == (Args().lr, Args().batch_size), "these concern the learner alone"
+    assert actor.shared() == learner.shared()
+
+
+def test_a_contradiction_names_both_values() -> None:
+    settings = read_args(["--discount", "0.9"]).shared()
+    with pytest.raises(UserError, match=r"--discount is 0\.95 here but 0\.9 at the learner of run 'pong'\."):
+        read_args(["--discount", "0.95", "--run", "pong"]).adopt(settings)
+
+
+def test_select_fills_a_rooms_dataclass_by_name() -> None:
+    @dataclass(frozen=True)
+    class Room:
+        t_max: int
+        disable_saber_mode: bool
+        other: str
+
+    assert read_args(["--T-max", "7"]).select(Room, other="given") == Room(7, False, "given")
+    assert read_args(["-p_red", "1"]).select(RedisConfig) == RedisConfig("localhost", 1)
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+
+
+def test_a_users_mistake_ends_the_process_with_one_sentence_and_code_2() -> None:
+    ended = _python("-c", "import args; args.parse_args()", "--learn-start", "5")
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr == "error: --learn-start 5 is less than one batch of 32.\n"
+
+
+def test_help_is_readable_and_needs_neither_torch_nor_redis_nor_any_room() -> None:
+    """A sentence for every flag, no line over 120 columns."""
+    rooms = ("agents", "envs", "memory", "models", "reporting", "runtime", "torch", "redis")
+    code = (
+        "import sys, args\n"
+        "try: args.parse_args(['--help'], 'What it is.')\n"
+        "finally: sys.stderr.write(' '.join(sys.modules))"
+    )
+    shown = _python("-c", code)
+    assert shown.returncode == 0
+    assert set(shown.stderr.split()).isdisjoint(rooms)
+    assert max(len(line) for line in shown.stdout.splitlines()) <= 120
+    for name, field in Args.model_fields.items():
+        assert f"--{name.replace('_', '-')} " in shown.stdout
+        assert field.description and len(field.description) > 15, name
+    for group in GROUPS:
+        assert (group.__doc__ or "").rstrip(".") in shown.stdout

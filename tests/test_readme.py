@@ -1,0 +1,106 @@
+"""What the documents promise: a current table of flags, commands that parse, links that lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from args import Args, read_args
+from scripts.flags_table import BEGIN, END, README, updated
+
+ROOT = README.parent
+DOCUMENTS = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "results" / "README.md",
+    *sorted(ROOT.glob("docs/**/*.md")),
+]
+TAKE_OUR_FLAGS = {
+    "launch_learner.py",
+    "launch_actor.py",
+    "test_multiple_seed.py",
+    "start_learning.py",
+    "start_learning_atari.sh",
+}
+OTHER_COMMANDS = {
+    "redis-server",
+    "tensorboard",
+    "source",
+    "export",
+    "mkdir",
+    "kill",
+    "ruff",
+    "mypy",
+    "pytest",
+}
+"""Programs of others; what follows them is theirs to check."""
+
+
+def commands(path: Path) -> Iterator[list[str]]:
+    """The words of every command in the ```bash blocks of a document."""
+    for block in re.findall(
+        r"^ *```bash\n(.*?)^ *```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            while words and re.fullmatch(r"[A-Z]+=.*", words[0]):
+                words = words[1:]  # a variable of the environment
+            if words:
+                yield words
+
+
+ALL_COMMANDS = {
+    f"{path.relative_to(ROOT)}: {shlex.join(words)}": words for path in DOCUMENTS for words in commands(path)
+}
+
+
+@pytest.mark.parametrize("words", ALL_COMMANDS.values(), ids=ALL_COMMANDS)
+def test_every_command_can_be_typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if words[0] in OTHER_COMMANDS:
+        return
+    assert words[0] in {"python", "bash"}, f"tests/test_readme.py does not know {words[0]}"
+    if words[1] == "-m":
+        assert (ROOT / f"{words[2].replace('.', '/')}.py").is_file()
+        return
+    assert (ROOT / words[1]).is_file()
+    if words[1] in TAKE_OUR_FLAGS:
+        monkeypatch.chdir(ROOT)  # --spec is named from there
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # nothing that we recommend deserves a warning
+            read_args(words[2:])
+
+
+def test_the_documents_show_commands() -> None:
+    shown = {words[1] for words in ALL_COMMANDS.values() if words[0] in {"python", "bash"}}
+    assert shown > TAKE_OUR_FLAGS - {"start_learning.py"}
+    assert "run_tests.sh" in shown
+
+
+def test_the_table_of_flags_is_current() -> None:
+    document = README.read_text(encoding="utf-8")
+    assert document == updated(document), "run python -m scripts.flags_table"
+
+
+def test_the_table_of_flags_is_complete() -> None:
+    table = README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    flags = re.findall(r"^\| `--([\w-]+)`", table, re.MULTILINE)
+    assert sorted(flag.replace("-", "_") for flag in flags) == sorted(Args.model_fields)
+
+
+def test_a_readme_without_its_markers_is_refused() -> None:
+    for document in ("", f"{END} {BEGIN}", f"{BEGIN} {BEGIN} {END}"):
+        with pytest.raises(ValueError, match="once each"):
+            updated(document)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_to_a_file(path: Path) -> None:
+    text = re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if not target.startswith(("http://", "https://")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"

@@ -1,0 +1,139 @@
+"""A stopped run goes on: weights, counters, clocks and scores; with the replay if Redis still holds it."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from memory.connection import Client, RedisConfig, make_client
+from memory.counters import Counters, read_counters
+from memory.keys import Keys
+from runtime.snapshot import last_models, load_snapshot
+from tests.processes import run, start, wait
+
+GAME = "probe_catch"
+WORDS = (
+    "--game probe:catch --memory-capacity 4000 --learn-start 200 --batch-size 8 --hidden-size 16"
+    " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 200"
+    " --envs-per-actor 2 --threads 1"
+).split()
+
+
+def _words(folder: Path, redis_socket: str, t_max: int) -> list[object]:
+    return [*WORDS, "--host-redis", redis_socket, "--path-to-results", folder / "results", "--T-max", t_max]
+
+
+def _play(
+    folder: Path, redis_socket: str, t_max: int, until: Callable[[Counters], bool] | None = None
+) -> None:
+    """Learner and actor until T_max, or until both are asked to stop because `until` has come true."""
+    words = _words(folder, redis_socket, t_max)
+    logs = [folder / "learner.log", folder / "actor.log"]
+    processes = [start("launch_actor.py", "--id-actor", 0, *words, log=logs[1])]
+    processes.insert(0, start("launch_learner.py", *words, log=logs[0]))
+    if until is not None:
+        _stop_when(until, processes, redis_socket)
+    wait(processes, logs, 120)
+
+
+def _stop_when(
+    come: Callable[[Counters], bool], processes: list[subprocess.Popen[bytes]], redis_socket: str
+) -> None:
+    client, keys = make_client(RedisConfig(redis_socket, 0)), Keys("probe:catch")
+    deadline = time.monotonic() + 120
+    while not come(read_counters(client, keys)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in reversed(processes):
+        process.send_signal(signal.SIGTERM)
+
+
+def _rows(folder: Path) -> list[tuple[str, str]]:
+    with (folder / "results" / f"{GAME}.csv").open() as file:
+        return [(row["actor"], row["sequence"]) for row in csv.DictReader(file)]
+
+
+def _snapshot(folder: Path) -> dict:  # type: ignore[type-arg]
+    paths = last_models(folder / "results", GAME)
+    assert len(paths) == 1, "older snapshots are removed once the new one is written"
+    return load_snapshot(paths[0])
+
+
+def test_a_stopped_run_goes_on_where_it_was(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """SIGTERM saves; the next start keeps the replay and all clocks; the one after Redis was emptied refills
+    first.
+    """
+    _play(tmp_path, redis_socket, t_max=20_000, until=lambda counters: counters.batches >= 100)
+    first, rows = _snapshot(tmp_path), _rows(tmp_path)
+    assert first["updates"] >= 100 and 600 <= first["t_actors"] < 20_000
+    _play(tmp_path, redis_socket, t_max=first["t_actors"] + 400)
+    second = _snapshot(tmp_path)
+    assert second["updates"] >= first["updates"] + 90
+    flushed = 2 * (16 + 3)  # what two environments push at the very end, when nothing is learned any more
+    assert 0 <= second["t_actors"] - second["t_learner"] < 4 + flushed, "all that was owed is learned"
+    assert second["t_actors"] >= first["t_actors"] + 400
+    assert (
+        "begins with an empty replay" not in (tmp_path / "learner.log").read_text().partition("Resuming")[2]
+    )
+    client.flushall()
+    _play(tmp_path, redis_socket, t_max=second["t_actors"] + second["replay_slots"] * 16 + 800)
+    third = _snapshot(tmp_path)
+    gained = third["t_actors"] - second["t_actors"] - second["replay_slots"] * 16
+    assert abs(third["updates"] - second["updates"] - gained / 4) <= 12, (
+        "no update before the replay was full again"
+    )
+    assert third["best_mean"] is not None and third["best_episodes"] > 0
+    final = _rows(tmp_path)
+    assert final[: len(rows)] == rows and len(set(final)) == len(final)
+
+
+def test_a_stop_while_the_replay_is_refilled_does_not_make_it_less(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """The snapshot made then still asks for a replay as full as it was when learning stopped."""
+    _play(tmp_path, redis_socket, t_max=20_000, until=lambda counters: counters.batches >= 250)
+    first = _snapshot(tmp_path)
+    client.flushall()
+    _play(tmp_path, redis_socket, t_max=20_000, until=lambda counters: counters.steps > first["t_actors"])
+    second = _snapshot(tmp_path)
+    assert second["updates"] == first["updates"], "stopped while refilling"
+    assert second["replay_slots"] == first["replay_slots"]
+
+
+def test_a_snapshot_of_another_agent_is_refused(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """One sentence that names both values, exit code 2, and the snapshot untouched."""
+    words = _words(tmp_path, redis_socket, t_max=400)
+    run("launch_learner.py", "--serial", *words, log=tmp_path / "learner.log")
+    (path,) = last_models(tmp_path / "results", GAME)
+    written, log = path.read_bytes(), tmp_path / "other.log"
+    process = start("launch_learner.py", *words, "--agent", "rainbow", log=log)
+    assert process.wait(120) == 2
+    assert "made with agent iqn, not rainbow" in log.read_text()
+    assert "Traceback" not in log.read_text()
+    assert last_models(tmp_path / "results", GAME) == [path] and path.read_bytes() == written
+
+
+def test_given_weights_start_a_run_afresh(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """--model takes the weights and nothing else: counters begin at 0."""
+    words = _words(tmp_path, redis_socket, t_max=600)
+    run("launch_learner.py", "--serial", *words, log=tmp_path / "learner.log")
+    model = last_models(tmp_path / "results", GAME)[0]
+    words = [*WORDS, "--host-redis", redis_socket, "--run", "again", "--T-max", 100, "--serial"]
+    run(
+        "launch_learner.py",
+        *words,
+        "--model",
+        model,
+        "--path-to-results",
+        tmp_path / "new",
+        log=tmp_path / "new.log",
+    )
+    fresh = load_snapshot(last_models(tmp_path / "new", GAME)[0])
+    given = load_snapshot(model)["acting_weights"]
+    assert (fresh["updates"], fresh["t_actors"] < 600) == (0, True)
+    assert all(torch.equal(fresh["acting_weights"][name], given[name]) for name in given)

@@ -1,0 +1,117 @@
+"""Who may import whom: the plan of the house, and no circles."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+class Rule(NamedTuple):
+    """What the modules of a room may import besides the standard library and their own room."""
+
+    rooms: frozenset[str]
+    """Rooms, or single modules of them."""
+    packages: frozenset[str]
+
+
+def _rule(rooms: str = "", packages: str = "") -> Rule:
+    return Rule(frozenset(rooms.split()), frozenset(packages.split()))
+
+
+EVERY_ROOM = "args agents envs memory models reporting runtime"
+RULES: dict[str, Rule] = {
+    "args": _rule(packages="pydantic yaml"),
+    "envs": _rule(packages="ale_py cv2 gymnasium miniworld numpy pyglet vizdoom"),
+    "memory": _rule(packages="lz4 msgpack numpy redis redlock zstandard"),
+    "memory.event_log": _rule("runtime.mp4"),
+    "memory.event_minari": _rule(packages="gymnasium h5py minari numpy"),
+    "memory.event_pictures": _rule("runtime.mp4", "cv2 numpy"),
+    "models": _rule(packages="torch"),
+    "agents": _rule("models memory.batch memory.rollout", "numpy torch"),
+    "reporting": _rule(packages="numpy plotly rich tensorboard"),
+    "runtime": _rule(
+        "agents memory envs reporting", "ale_py cv2 gymnasium numpy rich safetensors torch tqdm"
+    ),
+    "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
+    "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
+    "launch_learner": _rule(f"{EVERY_ROOM} wiring"),
+    "launch_actor": _rule(f"{EVERY_ROOM} wiring"),
+    "test_multiple_seed": _rule(f"{EVERY_ROOM} wiring"),
+    "start_learning": _rule(f"{EVERY_ROOM} wiring"),
+}
+"""The longest name that fits is a module's rule. memory.event_log is a command line with helpers of its own;
+wiring/ is what the launchers have in common; they may not import each other.
+"""
+
+
+def _modules() -> dict[str, Path]:
+    """Dotted name -> file, of everything that is a part of the program."""
+    rooms = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"]
+    files = [*ROOT.glob("*.py"), *(path for room in rooms for path in room.rglob("*.py"))]
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in files
+    }
+
+
+MODULES = _modules()
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """Dotted names that `module` imports, wherever in it; a name from one of our packages with its module."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0 and node.module, f"{module} imports by a relative name"
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            names.update(below & MODULES.keys())
+            names.update({node.module} if below - MODULES.keys() else ())
+    return frozenset(names)
+
+
+def _rule_name(module: str) -> str:
+    """The longest name of RULES that is `module` or a package around it; its room's name where none is."""
+    name = module
+    while name not in RULES and "." in name:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _faults(module: str) -> Iterator[str]:
+    room = module.partition(".")[0]
+    rule = RULES[_rule_name(module)]
+    for name in _imports(module):
+        top = name.partition(".")[0]
+        if top == room or top in sys.stdlib_module_names or top in rule.packages:
+            continue
+        if top not in rule.rooms and name not in rule.rooms:
+            yield f"{module} imports {name}"
+
+
+def test_every_module_has_a_rule() -> None:
+    """A new room or launcher enters the table before it enters the house."""
+    assert {_rule_name(module) for module in MODULES} == RULES.keys()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_room_imports_only_what_the_table_allows(name: str) -> None:
+    modules = [module for module in MODULES if _rule_name(module) == name]
+    assert [fault for module in modules for fault in _faults(module)] == []
+
+
+def test_no_circles() -> None:
+    """graphlib raises CycleError and names the circle."""
+    graph = {module: _imports(module) & MODULES.keys() - {module} for module in MODULES}
+    assert set(TopologicalSorter(graph).static_order()) == MODULES.keys()

@@ -1,0 +1,48 @@
+"""One process, same parts: the same seed gives the same weights, bit by bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from runtime.snapshot import last_models, load_snapshot
+from tests.processes import run
+
+SMALL = (
+    "--serial --memory-capacity 500 --learn-start 200 --replay-frequency 2 --batch-size 8 --hidden-size 32"
+    " --num-tau-samples 8 --num-tau-prime-samples 8 --num-quantile-samples 8 --atoms 11 --target-update 200"
+    " --weight-synchro-frequency 40 --envs-per-actor 2 --T-max 600 --threads 1"
+).split()
+CATCH = [*SMALL, "--game", "probe:catch"]
+PONG = [*SMALL, "--game", "pong", "--torso", "data_efficient"]
+
+
+@pytest.mark.parametrize("agent, words", [("iqn", CATCH), ("rainbow", CATCH), ("iqn", PONG)])
+def test_two_fresh_processes_end_with_identical_weights(
+    agent: str, words: list[str], redis_socket: str, tmp_path: Path
+) -> None:
+    """After 200 updates, each process under its own run name on one server; another seed gives others."""
+    weights = []
+    for number, seed in enumerate((7, 7, 8)):
+        folder = tmp_path / str(number)
+        log = tmp_path / f"{number}.log"
+        place = ("--host-redis", redis_socket, "--run", f"{agent} {number}".replace(" ", "-"))
+        run(
+            "launch_learner.py",
+            *words,
+            *place,
+            "--agent",
+            agent,
+            "--seed",
+            seed,
+            "--path-to-results",
+            folder,
+            log=log,
+        )
+        snapshot = load_snapshot(last_models(folder, "probe_catch" if words is CATCH else "pong")[0])
+        assert snapshot["updates"] >= 200
+        weights.append(snapshot["acting_weights"])
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert not all(torch.equal(weights[0][name], weights[2][name]) for name in weights[0])

@@ -1,0 +1,25 @@
+"""Builds the parts of a process from its parameters; shared by the launchers, which parse, build and run."""
+
+from wiring.actor import build_actor, build_lone_actor
+from wiring.endings import say_plainly, sentences_for_errors
+from wiring.learner import Learning, build_learner
+from wiring.restored import Restored, restore_agent
+from wiring.setting import Setting, build_agent, canonical, connect_redis, setting_of
+from wiring.store import Seat
+
+__all__ = [
+    "Learning",
+    "Restored",
+    "Seat",
+    "Setting",
+    "build_actor",
+    "build_agent",
+    "build_lone_actor",
+    "build_learner",
+    "canonical",
+    "connect_redis",
+    "restore_agent",
+    "say_plainly",
+    "sentences_for_errors",
+    "setting_of",
+]

@@ -1,0 +1,115 @@
+"""Builds an actor: one of a run on Redis, or one that plays for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from agents.base import Agent
+from args import Args
+from envs import EnvConfig, make_env
+from envs.seeding import environment_seeds
+from memory.connection import Patience
+from memory.weights import WeightsReader
+from runtime.actor import Actor, ActorConfig, Watcher, always
+from runtime.episode_tracker import tracker_of
+from runtime.event_recorder import EventRecorder, log_header
+from runtime.link import Link, NoLink, RunLink
+from runtime.live_window import LiveWindow
+from runtime.player import Player
+from runtime.seeding import derived_seed
+from runtime.weights_source import PublishedWeights, SnapshotWeights, WeightsSource
+from wiring.setting import ACTOR, Setting, build_agent
+from wiring.store import Outlet, Seat
+from wiring.stores import store_of
+
+
+def build_actor(setting: Setting, seat: Seat, stopped: Callable[[], bool]) -> Actor:
+    """An actor of a run."""
+    args = setting.args
+    agent = _acting_agent(setting)
+    outlet = store_of(args).outlet(setting, agent, seat)
+    link = RunLink(
+        seat.client,
+        seat.keys,
+        args.id_actor,
+        seat.lease,
+        seat.run,
+        outlet.pusher,
+        seat.find_run,
+        agent.learns,
+        args.redis_patience,
+        stopped,
+    )
+    reader = WeightsReader(seat.client, seat.keys)
+    patience = Patience(args.redis_patience, stopped)
+    published = PublishedWeights(reader, outlet.weights_every, patience, each_episode=args.eval)
+    pushes = None if args.no_push else outlet
+    return _actor(setting, agent, link, _from_disk(args) or published, pushes, stopped)
+
+
+def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
+    """An actor that needs no Redis: nothing is pushed, weights come from --ckpt-dir if it is given."""
+    agent = _acting_agent(setting)
+    return _actor(setting, agent, NoLink(), _from_disk(setting.args), None, stopped)
+
+
+def _acting_agent(setting: Setting) -> Agent:
+    if not setting.args.threads:
+        torch.set_num_threads(1)  # an actor's passes are small: more threads only wait for each other
+    return build_agent(setting.args, setting.problem, learning=False)
+
+
+def _from_disk(args: Args) -> WeightsSource | None:
+    return SnapshotWeights(Path(args.ckpt_dir), args.file_name) if args.ckpt_dir else None
+
+
+def _actor(
+    setting: Setting,
+    agent: Agent,
+    link: Link,
+    weights: WeightsSource | None,
+    outlet: Outlet | None,
+    stopped: Callable[[], bool],
+) -> Actor:
+    """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
+    args = setting.args
+    began_at = link.counters.steps
+    seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
+    player = Player(
+        agent,
+        make_env(args.select(EnvConfig), seeds),
+        args.history_length,
+        derived_seed(args.seed, ACTOR, args.id_actor, began_at),
+        noisy=not args.eval,
+    )
+    return Actor(
+        args.select(ActorConfig),
+        link,
+        agent,
+        weights,
+        player,
+        tracker_of(setting.description, args.envs_per_actor),
+        outlet and outlet.writer,
+        outlet.may_step if outlet else always,
+        _watchers(setting),
+        stopped,
+    )
+
+
+def _own_log(path: Path, args: Args) -> Path:
+    """One process writes one file: several actors of a run each get theirs, named by --id-actor."""
+    return path if args.nb_actor == 1 else path.with_stem(f"{path.stem}_{args.id_actor}")
+
+
+def _watchers(setting: Setting) -> list[Watcher]:
+    args = setting.args
+    watchers: list[Watcher] = []
+    if args.event_log_out:
+        header = log_header(args.game, setting.description)
+        watchers.append(EventRecorder(_own_log(Path(args.event_log_out), args), header))
+    if args.render:
+        watchers.append(LiveWindow(f"{args.game}, actor {args.id_actor}", setting.description))
+    return watchers

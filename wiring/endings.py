@@ -1,0 +1,84 @@
+"""How a process speaks, and how it ends: one sentence and an exit code, never a traceback for a user's
+mistake.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import redis
+
+from agents.base import AgentError
+from args import UserError
+from envs import EnvError
+from memory.connection import UNREACHABLE, Interrupted, RedisUnreachable
+from memory.event_records import EventLogError
+from memory.lease import LeaseTaken
+from memory.push import LostLease
+from memory.weights import WeightsError
+from runtime.learner import Diverged
+from runtime.mp4 import FilmError
+from runtime.policies import PolicyError
+from runtime.scenes import SceneError
+from runtime.snapshot import SnapshotError
+
+log = logging.getLogger(__name__)
+
+USER_ERRORS = (
+    UserError,
+    AgentError,
+    EnvError,
+    EventLogError,
+    FilmError,
+    PolicyError,
+    SceneError,
+    SnapshotError,
+    LeaseTaken,
+    Diverged,
+)
+"""Exit code 2: one sentence is all there is to say."""
+FAULTS = (RedisUnreachable, redis.exceptions.RedisError, LostLease, WeightsError, OSError)
+"""Exit code 1: one sentence too; a supervisor starts the process again."""
+
+
+ROOMS = ("agents", "envs", "memory", "models", "reporting", "runtime", "wiring", "__main__")
+"""Whose logging SIGUSR1 makes verbose; libraries keep to themselves."""
+
+
+def say_plainly() -> None:
+    """Log and warn in plain sentences on standard error; SIGUSR1 makes that verbose, or plain again."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    signal.signal(signal.SIGUSR1, _toggle_verbose)
+    logging.captureWarnings(True)
+    warnings.formatwarning = lambda message, *_, **__: str(message)
+
+
+def _toggle_verbose(_number: int, _frame: FrameType | None) -> None:
+    verbose = log.getEffectiveLevel() != logging.DEBUG
+    for room in ROOMS:
+        logging.getLogger(room).setLevel(logging.DEBUG if verbose else logging.NOTSET)
+    log.info("Logging is %s now (SIGUSR1).", "verbose" if verbose else "plain")
+
+
+@contextmanager
+def sentences_for_errors() -> Iterator[None]:
+    """End the process with one sentence, and no traceback, for what users and servers get wrong."""
+    try:
+        yield
+    except Interrupted as interruption:
+        log.info("%s", interruption)
+        raise SystemExit(0) from interruption
+    except USER_ERRORS as error:
+        log.error("error: %s", error)
+        raise SystemExit(2) from error
+    except UNREACHABLE as error:
+        log.error("error: Redis went away and did not come back within --redis-patience (%s).", error)
+        raise SystemExit(1) from error
+    except FAULTS as error:
+        log.error("error: %s", error)
+        raise SystemExit(1) from error

@@ -1,0 +1,152 @@
+"""Builds a learner that begins afresh, from given weights, or from its last snapshot."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from agents.base import Agent
+from args import Args, UserError
+from envs import EnvDescription
+from memory.connection import Client, Patience
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.runs import open_run
+from reporting.provenance import write_run_json
+from runtime.housekeeping import Best, Housekeeper, HousekeepingConfig
+from runtime.learner import Learner, LearnerConfig
+from runtime.results import Results, set_aside
+from runtime.resume import newest_snapshot
+from runtime.sampler import learner_step
+from runtime.snapshot import Snapshot, last_models, load_snapshot
+from wiring.setting import Setting, build_agent, device_of
+from wiring.stores import store_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A learner ready to run."""
+
+    learner: Learner
+    housekeeper: Housekeeper
+
+
+def build_learner(
+    setting: Setting,
+    client: Client,
+    keys: Keys,
+    lease: Lease,
+    stopped: Callable[[], bool],
+    **learner_options: float,
+) -> Learning:
+    """A learner that begins afresh or resumes, its run opened; `lease` is held."""
+    args, folder = setting.args, Path(setting.args.path_to_results)
+    store = store_of(args)
+    patience = Patience(args.redis_patience, stopped)
+    snapshot = _first_snapshot(setting, folder)
+    agent = _learning_agent(setting, snapshot)
+    updates, t_actors = (snapshot["updates"], snapshot["t_actors"]) if snapshot else (0, 0)
+    results = _results(setting, folder, updates, resumed=snapshot is not None)
+    opened = open_run(
+        client, keys, args.shared(), snapshot is not None, t_actors, results.last_sequences, lease.token
+    )
+    if not opened.replay_kept:
+        log.info("Run %r begins with an empty replay. %s", keys.run, store.sentence(setting))
+    source = store.source(setting, client, keys, opened, snapshot, patience)
+    learner = Learner(
+        args.select(LearnerConfig),
+        client,
+        keys,
+        opened.epoch,
+        agent,
+        source,
+        updates,
+        patience,
+        **learner_options,
+    )
+    best = Best(snapshot["best_mean"], snapshot["best_episodes"]) if snapshot else Best()
+    config = args.select(HousekeepingConfig)
+    housekeeper = Housekeeper(
+        config,
+        client,
+        keys,
+        lease,
+        learner,
+        results,
+        folder,
+        args.file_name,
+        {"settings": args.shared() | {"run": keys.run}},
+        best,
+        patience,
+    )
+    _write_run(args, folder)
+    if snapshot is None:
+        housekeeper.save()  # so that a learner that is killed early goes on, instead of beginning anew
+    return Learning(learner, housekeeper)
+
+
+def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:
+    args = setting.args
+    if not args.model:
+        return newest_snapshot(folder, args.file_name, _expected(setting))
+    if last_models(folder, args.file_name):
+        raise UserError(
+            f"--model starts afresh, but {folder} holds snapshots of a run of {args.game}:"
+            " choose another --path-to-results, or leave --model out to resume that run."
+        )
+    return None
+
+
+def _results(setting: Setting, folder: Path, updates: int, resumed: bool) -> Results:
+    args, description = setting.args, setting.description
+    if not resumed:
+        set_aside(folder / f"{args.file_name}.csv")
+    first_step = learner_step(args.learn_start, args.replay_frequency, updates)
+    try:
+        return Results(
+            folder,
+            args.game,
+            args.file_name,
+            description.frames_per_step,
+            _action_bounds(description),
+            first_step,
+        )
+    except ValueError as error:  # a table of episodes that cannot be read
+        raise UserError(str(error)) from error
+
+
+def _action_bounds(description: EnvDescription) -> list[tuple[float, float]] | None:
+    if description.action_low is None or description.action_high is None:
+        return None
+    return list(zip(description.action_low, description.action_high, strict=True))
+
+
+def _expected(setting: Setting) -> dict[str, object]:
+    args = setting.args
+    return {
+        "agent": args.agent,
+        "game": args.game,
+        "run": args.run_name,
+        "history_length": args.history_length,
+    }
+
+
+def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
+    agent = build_agent(setting.args, setting.problem, learning=True)
+    if snapshot is not None:
+        agent.load_state_dict(snapshot["agent_state"])
+    elif setting.args.model:
+        agent.load_acting_weights(load_snapshot(Path(setting.args.model))["acting_weights"])
+    return agent
+
+
+def _write_run(args: Args, folder: Path) -> None:
+    gpu = torch.cuda.get_device_name() if device_of(args).type == "cuda" else None
+    write_run_json(folder / f"run_{args.file_name}.json", args.model_dump(), args.seed, sys.argv, gpu)

@@ -1,0 +1,139 @@
+"""Both ends of the prioritised replay."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.base import Agent, ReplayAgent
+from args import Args
+from memory.chunk import ChunkShape
+from memory.codec import Meta
+from memory.connection import Client, Patience
+from memory.counters import read_counters
+from memory.keys import Keys
+from memory.limiter import Limiter, limiter_slack
+from memory.lookahead import Lookahead
+from memory.priorities import PriorityRule
+from memory.push import ChunkPusher
+from memory.replay import Replay, ReplayShape
+from memory.runs import OpenedRun, allow_learning
+from runtime.event_recorder import log_header
+from runtime.experience import ExperienceWriter
+from runtime.preseed import PreseedLines, preseed
+from runtime.resume import missing_transitions, unlearned_steps, wanted_slots
+from runtime.sampler import Sampler, SamplerConfig
+from runtime.seeding import derived_seed
+from runtime.snapshot import Snapshot
+from wiring.setting import SAMPLER, Setting
+from wiring.store import Outlet, Seat, Store
+
+log = logging.getLogger(__name__)
+
+
+class Sizes(NamedTuple):
+    """What both ends of a replay must have alike."""
+
+    chunk: ChunkShape
+    replay: ReplayShape
+    rule: PriorityRule
+    limiter: Limiter
+
+
+def sizes_of(args: Args) -> Sizes:
+    """From the parameters."""
+    slack = limiter_slack(
+        args.weight_synchro_frequency,
+        args.nb_actor * args.envs_per_actor,
+        args.chunk_length,
+        args.multi_step,
+        args.queue_size,
+        args.replay_frequency,
+    )
+    limiter = Limiter(args.synchronize_actors_with_learner, args.replay_frequency, slack)
+    return Sizes(args.select(ChunkShape), args.select(ReplayShape), args.select(PriorityRule), limiter)
+
+
+class ReplayStore(Store):
+    """A ring of chunks in Redis, drawn from by priority."""
+
+    def sentence(self, setting: Setting) -> str:
+        """What a full replay takes in Redis if nothing can be compressed."""
+        args, description, sizes = setting.args, setting.description, sizes_of(setting.args)
+        frames = args.chunk_length + args.history_length - 1 + args.multi_step  # of one chunk, at least
+        frame_bytes = math.prod(description.frame_shape) * np.dtype(description.frame_dtype).itemsize
+        megabytes = sizes.replay.slots * frames * frame_bytes / 1e6
+        return (
+            f"Full, its {args.memory_capacity:,} transitions take about {megabytes:,.1f} MB in Redis"
+            " if they do not compress; images of games take a small part of that."
+        )
+
+    def source(
+        self,
+        setting: Setting,
+        client: Client,
+        keys: Keys,
+        opened: OpenedRun,
+        snapshot: Snapshot | None,
+        patience: Patience,
+    ) -> Sampler:
+        """The sampler, its tree rebuilt from Redis; learning begins once the replay is full enough."""
+        args, sizes = setting.args, sizes_of(setting.args)
+        if args.event_log_in and snapshot is None and not opened.replay_kept:
+            _preseed(setting, sizes, client, keys, opened.epoch, patience)
+        replay = _load_replay(args, sizes, client, keys, opened.epoch, snapshot)
+        missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
+        owed = 0 if missing else unlearned_steps(snapshot, opened.counters.steps, sizes.limiter.slack)
+        starts_at = opened.counters.steps + missing - owed
+        allow_learning(client, keys, starts_at or 1)  # to actors, 0 is that nothing was said yet
+        return Sampler(
+            args.select(SamplerConfig),
+            replay,
+            sizes.limiter,
+            int(snapshot["updates"]) if snapshot else 0,
+            read_counters(client, keys),
+            wanted_slots(snapshot, sizes.replay),
+        )
+
+    def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
+        """Chunks with first priorities; an actor waits when the learner is too far behind."""
+        args, sizes = setting.args, sizes_of(setting.args)
+        assert isinstance(agent, ReplayAgent)
+        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, "actor": args.id_actor}
+        pusher = ChunkPusher(
+            seat.client,
+            seat.keys,
+            args.id_actor,
+            seat.lease.token,
+            seat.run.epoch,
+            sizes.replay.slots,
+            args.redis_patience,
+        )
+        writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, meta)
+        return Outlet(pusher, writer, sizes.limiter.actor_may_step, args.weight_synchro_frequency)
+
+
+def _preseed(
+    setting: Setting, sizes: Sizes, client: Client, keys: Keys, epoch: int, patience: Patience
+) -> None:
+    args = setting.args
+    path, header = Path(str(args.event_log_in)), log_header(args.game, setting.description)
+    slots, lines = sizes.replay.slots, PreseedLines(path)
+    transitions = preseed(path, header, client, keys, epoch, sizes.chunk, slots, patience, lines)
+    log.info("The replay begins with %s transitions from %s.", f"{transitions:,}", path)
+
+
+def _load_replay(
+    args: Args, sizes: Sizes, client: Client, keys: Keys, epoch: int, snapshot: Snapshot | None
+) -> Replay:
+    generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
+    if snapshot is not None:
+        generator.bit_generator.state = snapshot["sampler_generator"]
+    lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
+    replay = Replay(client, keys, sizes.replay, epoch, sizes.rule, generator, lookahead)
+    replay.load()
+    return replay

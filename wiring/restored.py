@@ -1,0 +1,35 @@
+"""Builds the agent of a snapshot, in the setting that it was trained in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from agents.base import Agent
+from args import Args
+from runtime.snapshot import Snapshot, check_origin, load_snapshot
+from wiring.setting import Setting, build_agent, setting_of
+
+
+class Restored(NamedTuple):
+    """An agent that can act."""
+
+    agent: Agent
+    setting: Setting
+    snapshot: Snapshot
+
+
+def restore_agent(path: Path, args: Args) -> Restored:
+    """The agent of a snapshot, in the environment it was trained in as far as no flag says otherwise.
+
+    Raises SnapshotError where the snapshot cannot be read or is of another game or agent than was asked for,
+    EnvError and AgentError.
+    """
+    snapshot = load_snapshot(path)
+    given = {name: getattr(args, name) for name in args.model_fields_set}
+    named = ("agent",) if args.transfer else ("game", "agent")
+    check_origin(path, snapshot, {name: given[name] for name in named if name in given})
+    setting = setting_of(args.with_defaults(snapshot["settings"]))
+    agent = build_agent(setting.args, setting.problem, learning=False)
+    agent.load_acting_weights(snapshot["acting_weights"])
+    return Restored(agent, setting, snapshot)

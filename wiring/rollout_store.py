@@ -1,0 +1,67 @@
+"""Both ends of the list of rollouts."""
+
+from __future__ import annotations
+
+from agents.base import Agent
+from agents.on_policy import OnPolicyAgent
+from memory.codec import Meta
+from memory.connection import Client, Patience
+from memory.counters import Counters, read_counters
+from memory.keys import Keys
+from memory.rollouts import RolloutPusher, RolloutStore
+from memory.runs import OpenedRun
+from runtime.rollout_source import RolloutSource, RolloutSourceConfig
+from runtime.rollout_writer import RolloutShape, RolloutWriter
+from runtime.snapshot import Snapshot
+from wiring.setting import Setting
+from wiring.store import Outlet, Seat, Store
+
+
+class Rollouts(Store):
+    """Whole rollouts of all environments of an actor, learned from once."""
+
+    def sentence(self, setting: Setting) -> str:
+        """Few are ever there."""
+        outstanding = setting.args.max_policy_lag + 1
+        return f"Redis holds no more than {outstanding} rollouts of each actor."
+
+    def source(
+        self,
+        setting: Setting,
+        client: Client,
+        keys: Keys,
+        opened: OpenedRun,
+        snapshot: Snapshot | None,
+        patience: Patience,
+    ) -> RolloutSource:
+        """A rollout of every actor, side by side."""
+        updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
+        return RolloutSource(
+            setting.args.select(RolloutSourceConfig),
+            RolloutStore(client, keys, opened.epoch),
+            updates,
+            steps,
+            read_counters(client, keys),
+        )
+
+    def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
+        """An actor waits between two rollouts while too many are outstanding."""
+        args = setting.args
+        pusher = RolloutPusher(
+            seat.client,
+            seat.keys,
+            args.id_actor,
+            seat.lease.token,
+            seat.run.epoch,
+            args.max_policy_lag,
+            args.redis_patience,
+        )
+        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, "actor": args.id_actor}
+        assert isinstance(agent, OnPolicyAgent)
+        heads = len(agent.value_heads)
+        writer = RolloutWriter(args.select(RolloutShape), args.envs_per_actor, heads, pusher.sequence, meta)
+
+        def may_step(_: Counters) -> bool:
+            return not writer.weights_may_change or pusher.may_begin()
+
+        return Outlet(pusher, writer, may_step, weights_every=0)  # at the beginning of every rollout

@@ -1,0 +1,64 @@
+"""Both ends of the road: they depend on where an agent's experience waits; all else is the same."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agents.base import Agent
+from memory.connection import Client, Patience
+from memory.counters import Counters
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.push import Pusher
+from memory.runs import OpenedRun, RunInfo
+from runtime.snapshot import Snapshot
+from runtime.source import Source
+from runtime.writer import Writer
+from wiring.setting import Setting
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An actor's place in an opened run; its lease is held."""
+
+    client: Client
+    keys: Keys
+    lease: Lease
+    run: RunInfo
+    find_run: Callable[[], RunInfo | None]  # finds the run again after a learner's end
+
+
+class Outlet(NamedTuple):
+    """An actor's end: how experience is packed and pushed, and when the next step may be taken."""
+
+    pusher: Pusher[Any]
+    writer: Writer
+    may_step: Callable[[Counters], bool]
+    weights_every: int  # agent steps between two looks for new weights
+
+
+class Store(ABC):
+    """Builds both ends of one kind of store."""
+
+    @abstractmethod
+    def sentence(self, setting: Setting) -> str:
+        """What a new run should know of the memory that it takes in Redis."""
+
+    @abstractmethod
+    def source(
+        self,
+        setting: Setting,
+        client: Client,
+        keys: Keys,
+        opened: OpenedRun,
+        snapshot: Snapshot | None,
+        patience: Patience,
+    ) -> Source[Any]:
+        """The learner's end, as far as Redis and the snapshot bring it; says when learning begins."""
+
+    @abstractmethod
+    def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
+        """The actor's end."""
