@@ -72,7 +72,8 @@ class RolloutSource(Source[Rollout]):
         """Take what waits in Redis; look who is alive."""
         self.counters = self._store.counters()
         for pushed in self._store.take():
-            waiting = self._waiting.setdefault(pushed.actor, [])  # from now on its next ones are waited for
+            self._actors.add(pushed.actor)  # from now on its next ones are waited for
+            waiting = self._waiting.setdefault(pushed.actor, [])
             if self._is_usable(pushed):
                 waiting.append(pushed)
             else:

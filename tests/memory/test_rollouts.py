@@ -6,62 +6,23 @@ import numpy as np
 import pytest
 import redis
 
-from memory.codec import CodecError, Meta
+from memory.codec import CodecError
 from memory.connection import Client
 from memory.keys import Keys
-from memory.lease import Lease
 from memory.push import LostLease, StaleEpoch
 from memory.replay import ReplayLost
 from memory.rollout import Rollout
-from memory.rollouts import (
-    RolloutPacket,
-    RolloutPusher,
-    RolloutStore,
-    rollout_from_bytes,
-    rollout_to_bytes,
-    side_by_side,
-)
+from memory.rollouts import RolloutStore, rollout_from_bytes, side_by_side
 from memory.runs import open_run
-
-STEPS, ENVIRONMENTS, HISTORY = 5, 3, 2
-
-
-def _rollout(seed: int) -> Rollout:
-    generator = np.random.default_rng(seed)
-    grid = (STEPS, ENVIRONMENTS)
-
-    def flags(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        return np.asarray(generator.random(shape) < 0.5)
-
-    return Rollout(
-        frames=generator.integers(0, 256, (HISTORY + STEPS, ENVIRONMENTS, 4), np.uint8),
-        ages=generator.integers(0, 9, (STEPS + 1, ENVIRONMENTS)),
-        a_t=generator.integers(0, 4, grid),
-        log_prob=generator.normal(size=grid).astype(np.float32),
-        values=generator.normal(size=(*grid, 2)).astype(np.float32),
-        rewards=generator.normal(size=grid).astype(np.float32),
-        terminated=flags(*grid),
-        truncated=flags(*grid),
-        active=flags(*grid),
-        looked=flags(ENVIRONMENTS),
-        stream=np.arange(ENVIRONMENTS),
-        continues=np.zeros(ENVIRONMENTS, np.bool_),
-        updates=np.full(ENVIRONMENTS, seed),
-    )
-
-
-def _packet(actor: int, sequence: int, seed: int) -> RolloutPacket:
-    meta: Meta = {"actor": actor, "sequence": sequence, "updates": seed, "weights_epoch": 1}
-    return RolloutPacket(rollout_to_bytes(_rollout(seed), meta), 7)
-
-
-def _pusher(client: Client, keys: Keys, epoch: int, actor: int, lag: int) -> tuple[RolloutPusher, Lease]:
-    lease = Lease(client, keys.actor_lease(actor)).acquire(f"actor {actor}")
-    return RolloutPusher(client, keys, actor, lease.token, epoch, lag, 5.0), lease
-
-
-def _open(client: Client, keys: Keys) -> int:
-    return open_run(client, keys, {}, False, 0, {}, "learner").epoch
+from tests.memory.random_rollouts import (
+    ENVIRONMENTS,
+    HISTORY,
+    STEPS,
+    open_epoch,
+    pusher_of,
+    random_packet,
+    random_rollout,
+)
 
 
 def _equal(one: Rollout, other: Rollout) -> None:
@@ -71,12 +32,12 @@ def _equal(one: Rollout, other: Rollout) -> None:
 
 def test_rollouts_come_out_as_they_went_in(client: Client, keys: Keys) -> None:
     """In the order of each actor; steps are counted; a stream has one number in all its rollouts."""
-    epoch = _open(client, keys)
+    epoch = open_epoch(client, keys)
     store = RolloutStore(client, keys, epoch)
-    pushers = [_pusher(client, keys, epoch, actor, 1) for actor in (0, 7)]
+    pushers = [pusher_of(client, keys, epoch, actor, 1) for actor in (0, 7)]
     for sequence in (1, 2):
         for actor, (pusher, _) in zip((0, 7), pushers, strict=True):
-            counters = pusher.push([_packet(actor, sequence, 10 * actor + sequence)])
+            counters = pusher.push([random_packet(actor, sequence, 10 * actor + sequence)])
     assert counters.steps == 4 * 7
     assert store.actors() == {0, 7}
     taken = store.take()
@@ -85,8 +46,8 @@ def test_rollouts_come_out_as_they_went_in(client: Client, keys: Keys) -> None:
     ]  # fmt: skip
     assert store.take() == []
     first, second = taken[0].following(None), taken[2].following(1)
-    _equal(first, _rollout(1))
-    _equal(second._replace(continues=first.continues), _rollout(2))
+    _equal(first, random_rollout(1))
+    _equal(second._replace(continues=first.continues), random_rollout(2))
     assert second.continues.all() and not taken[2].following(3).continues.any()
     other = taken[1].following(None)
     assert not set(first.stream) & set(other.stream)
@@ -101,15 +62,15 @@ def test_rollouts_come_out_as_they_went_in(client: Client, keys: Keys) -> None:
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_no_more_rollouts_are_outstanding_than_the_lag_allows(client: Client, keys: Keys, lag: int) -> None:
     """An actor may begin while at most `lag` are outstanding; the server itself refuses one too many."""
-    epoch = _open(client, keys)
+    epoch = open_epoch(client, keys)
     store = RolloutStore(client, keys, epoch)
-    pusher, lease = _pusher(client, keys, epoch, 0, lag)
+    pusher, lease = pusher_of(client, keys, epoch, 0, lag)
     for sequence in range(1, lag + 2):
         assert pusher.may_begin()
-        pusher.push([_packet(0, sequence, 0)])
+        pusher.push([random_packet(0, sequence, 0)])
     assert not pusher.may_begin()
     with pytest.raises(redis.exceptions.ResponseError, match="more rollouts than may be outstanding"):
-        pusher.push([_packet(0, lag + 2, 0)])
+        pusher.push([random_packet(0, lag + 2, 0)])
     assert store.take()[0].sequence == 1
     store.learned(0)
     assert pusher.may_begin()
@@ -117,42 +78,42 @@ def test_no_more_rollouts_are_outstanding_than_the_lag_allows(client: Client, ke
 
 
 def test_a_rollout_sent_twice_counts_once(client: Client, keys: Keys) -> None:
-    epoch = _open(client, keys)
+    epoch = open_epoch(client, keys)
     store = RolloutStore(client, keys, epoch)
-    pusher, lease = _pusher(client, keys, epoch, 0, 3)
-    pusher.push([_packet(0, 1, 0)])
+    pusher, lease = pusher_of(client, keys, epoch, 0, 3)
+    pusher.push([random_packet(0, 1, 0)])
     pusher.sequence = 0  # as after a lost reply
-    assert pusher.push([_packet(0, 1, 0)]).steps == 7
+    assert pusher.push([random_packet(0, 1, 0)]).steps == 7
     assert len(store.take()) == 1
     lease.release()
 
 
 def test_a_new_epoch_forgets_what_waited(client: Client, keys: Keys) -> None:
     """Old rollouts are gone and no longer outstanding; a stale epoch or a lost lease is refused."""
-    epoch = _open(client, keys)
+    epoch = open_epoch(client, keys)
     RolloutStore(client, keys, epoch)
-    pusher, lease = _pusher(client, keys, epoch, 0, 0)
-    pusher.push([_packet(0, 1, 0)])
+    pusher, lease = pusher_of(client, keys, epoch, 0, 0)
+    pusher.push([random_packet(0, 1, 0)])
     settings: dict[str, int] = {}
     later = open_run(client, keys, settings, True, 0, {}, "learner").epoch
     store = RolloutStore(client, keys, later)
     assert store.take() == []
     with pytest.raises(StaleEpoch):
-        pusher.push([_packet(0, 2, 0)])
+        pusher.push([random_packet(0, 2, 0)])
     pusher.epoch = later
     assert pusher.may_begin()
     client.flushall()
     with pytest.raises(ReplayLost):
         store.counters()
     lease.release()
-    epoch = _open(client, keys)
+    epoch = open_epoch(client, keys)
     pusher.epoch = epoch
     with pytest.raises(LostLease):
-        pusher.push([_packet(0, 1, 0)])
+        pusher.push([random_packet(0, 1, 0)])
 
 
 def test_damaged_rollouts_are_refused() -> None:
-    data = bytearray(_packet(0, 1, 0).data)
+    data = bytearray(random_packet(0, 1, 0).data)
     data[-3] ^= 1
     with pytest.raises(CodecError):
         rollout_from_bytes(bytes(data))

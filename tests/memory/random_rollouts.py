@@ -1,0 +1,57 @@
+"""Rollouts of random numbers, and the actors that push them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memory.codec import Meta
+from memory.connection import Client
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.rollout import Rollout
+from memory.rollouts import RolloutPacket, RolloutPusher, rollout_to_bytes
+from memory.runs import open_run
+
+STEPS, ENVIRONMENTS, HISTORY = 5, 3, 2
+
+
+def random_rollout(seed: int) -> Rollout:
+    """Every column random."""
+    generator = np.random.default_rng(seed)
+    grid = (STEPS, ENVIRONMENTS)
+
+    def flags(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        return np.asarray(generator.random(shape) < 0.5)
+
+    return Rollout(
+        frames=generator.integers(0, 256, (HISTORY + STEPS, ENVIRONMENTS, 4), np.uint8),
+        ages=generator.integers(0, 9, (STEPS + 1, ENVIRONMENTS)),
+        a_t=generator.integers(0, 4, grid),
+        log_prob=generator.normal(size=grid).astype(np.float32),
+        values=generator.normal(size=(*grid, 2)).astype(np.float32),
+        rewards=generator.normal(size=grid).astype(np.float32),
+        terminated=flags(*grid),
+        truncated=flags(*grid),
+        active=flags(*grid),
+        looked=flags(ENVIRONMENTS),
+        stream=np.arange(ENVIRONMENTS),
+        continues=np.zeros(ENVIRONMENTS, np.bool_),
+        updates=np.full(ENVIRONMENTS, seed),
+    )
+
+
+def random_packet(actor: int, sequence: int, seed: int) -> RolloutPacket:
+    """Seven transitions; `seed` is the version of the weights too."""
+    meta: Meta = {"actor": actor, "sequence": sequence, "updates": seed, "weights_epoch": 1}
+    return RolloutPacket(rollout_to_bytes(random_rollout(seed), meta), 7)
+
+
+def pusher_of(client: Client, keys: Keys, epoch: int, actor: int, lag: int) -> tuple[RolloutPusher, Lease]:
+    """An actor\'s end of the list, and its lease."""
+    lease = Lease(client, keys.actor_lease(actor)).acquire(f"actor {actor}")
+    return RolloutPusher(client, keys, actor, lease.token, epoch, lag, 5.0), lease
+
+
+def open_epoch(client: Client, keys: Keys) -> int:
+    """A run in which nothing was learned yet."""
+    return open_run(client, keys, {}, False, 0, {}, "learner").epoch
