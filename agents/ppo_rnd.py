@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Problem, Update
+from agents.episode_sums import EpisodeSums
 from agents.forward_filter import ForwardFilter
 from agents.means import Means
 from agents.on_policy import Networks, OnPolicyAgent, OnPolicyConfig, Part
@@ -72,7 +73,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         self, problem: Problem, config: PpoRndConfig, device: torch.device, seed: int, learning: bool
     ) -> None:
         super().__init__(problem, config, device, seed, learning)
-        self._filter = ForwardFilter(config.int_discount)
+        self._filter, self._episodes = ForwardFilter(config.int_discount), EpisodeSums()
 
     def _build(self, problem: Problem) -> RndNetworks:
         config, frame_shape = self.config, problem.observation_shape[1:]
@@ -80,7 +81,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         return RndNetworks(self._build_policy(problem), rnd)
 
     def _parts(self) -> dict[str, Part]:
-        return {**super()._parts(), "filter": self._filter}
+        return {**super()._parts(), "filter": self._filter, "episodes": self._episodes}
 
     @property
     def rnd(self) -> Rnd:
@@ -99,7 +100,13 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         self._observe(states)
         lessons, told = self._lessons(rollout, states, rewards, transitions)
         losses, learned = self._epochs(states, lessons, transitions.flatten().nonzero().squeeze(1))
-        return Update(losses, {**learned, **told, "intrinsic_raw": raw})
+        told |= {"intrinsic_raw": raw, **self._told_of_episodes(rollout, rewards)}
+        return Update(losses, {**learned, **told})
+
+    def _told_of_episodes(self, rollout: Rollout, rewards: Tensor) -> dict[str, Tensor]:
+        """The mean intrinsic return of the episodes that ended."""
+        sums = self._episodes.run(rollout, rewards[:, :, 1].numpy())
+        return {"episode_intrinsic_return": torch.tensor(sums).mean()} if sums else {}
 
     @torch.no_grad()
     def _observe(self, states: RolloutStates) -> None:

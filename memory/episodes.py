@@ -38,6 +38,7 @@ class Episode(NamedTuple):
     length: int  # agent steps
     evaluation: bool = False  # played without noise by an evaluation actor
     action_counts: Sequence[Sequence[int]] = ()  # as runtime.action_counter has them; empty: not counted
+    rooms: Sequence[int] = ()  # that it came to; empty where the game tells of none
 
 
 class EpisodeReporter:

@@ -24,6 +24,7 @@ class EpisodeRecord(NamedTuple):
     evaluation: bool = False  # played without noise by an evaluation actor
     action_counts: Sequence[Sequence[int]] = ()
     """Of each action, or of equal parts of the range of each component of a continuous one; may be empty."""
+    rooms: Sequence[int] = ()  # that it came to, where the game tells
 
 
 HEADER = (
@@ -38,6 +39,7 @@ HEADER = (
     "length_agent_steps",
     "evaluation",
     "action_counts",
+    "rooms",
 )
 _REQUIRED = len(HEADER) - len(EpisodeRecord._field_defaults)
 """Columns were only ever added at the end: tables of earlier versions lack the last ones."""
@@ -112,12 +114,16 @@ def _counts(cell: str) -> list[list[int]]:
     return [[int(count) for count in part.split(" ")] for part in cell.split("|")] if cell else []
 
 
-_READERS: tuple[Callable[[str], Any], ...] = (*[int] * 5, *[float] * 3, int, _flag, _counts)
+def _rooms(cell: str) -> list[int]:
+    return [int(room) for room in cell.split()]
+
+
+_READERS: tuple[Callable[[str], Any], ...] = (*[int] * 5, *[float] * 3, int, _flag, _counts, _rooms)
 
 
 def _cells(record: EpisodeRecord) -> list[object]:
     counts = "|".join(" ".join(map(str, part)) for part in record.action_counts)
-    return [*record[:-2], int(record.evaluation), counts]
+    return [*record[:-3], int(record.evaluation), counts, " ".join(map(str, record.rooms))]
 
 
 def _csv(rows: Iterable[Sequence[object]]) -> str:

@@ -10,6 +10,7 @@ from reporting.episodes import EpisodeRecord, by_purpose
 from reporting.learning import LearningPoint
 from reporting.page import Section, Tile, write_page
 from reporting.rewards import RewardPoint, reward_figure, reward_points
+from reporting.rooms import first_visits, rooms_figure
 from reporting.window import EVALUATION_WINDOW, WINDOW
 
 
@@ -32,10 +33,25 @@ def write_run_html(path: Path, run: RunHistory) -> None:
     sections = [
         Section(rewards, wide=True),
         Section(actions, "Actions", "share of each, by when their episodes ended"),
+        *_room_sections(run.episodes),
         Section(learning_figure(run.learning), "Learning", "means over about 10 s"),
     ]
-    tiles = _tiles(trained, evaluated, run.frames_per_step)
+    tiles = [*_tiles(trained, evaluated, run.frames_per_step), *_room_tiles(run.episodes)]
     write_page(path, f"{run.game}: reward", run.game, _note(evaluated), tiles, sections)
+
+
+def _room_sections(episodes: Sequence[EpisodeRecord]) -> list[Section]:
+    if not first_visits(episodes):
+        return []
+    return [Section(rooms_figure(episodes), "Rooms", "by the end of the first episode that came to each")]
+
+
+def _room_tiles(episodes: Sequence[EpisodeRecord]) -> list[Tile]:
+    rooms = first_visits(episodes)
+    if not rooms:
+        return []
+    most = max(len(set(episode.rooms)) for episode in episodes)
+    return [Tile("Rooms", str(len(rooms)), f"at most {most} in one episode")]
 
 
 def _note(evaluated: Sequence[RewardPoint]) -> str:

@@ -115,7 +115,9 @@ class Actor:
         self._link.push([] if self._writer is None else self._writer.add(step), played)
         for watcher in self._watchers:
             watcher.add(step)
-        self._report(self._tracker.step(step.a_t, step.rewards, step.terminated, step.truncated, step.active))
+        ends = step.terminated, step.truncated
+        rooms = step.infos.get("room")
+        self._report(self._tracker.step(step.a_t, step.rewards, *ends, step.active, rooms))
         self._lines.progress(self._link.counters.steps)
 
     def flush(self) -> None:
@@ -161,6 +163,7 @@ class Actor:
             length=episode.length,
             evaluation=self._config.eval,
             action_counts=episode.action_counts,
+            rooms=episode.rooms,
         )
 
     def _rest(self) -> None:

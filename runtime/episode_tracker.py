@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from envs import EnvDescription
 from runtime.action_counter import ActionCounter
+from runtime.visited_rooms import VisitedRooms
 
 
 class FinishedEpisode(NamedTuple):
@@ -20,6 +21,7 @@ class FinishedEpisode(NamedTuple):
     score_saber: float  # raw score of the whole episode
     length: int  # agent steps
     action_counts: list[list[int]]  # see ActionCounter
+    rooms: list[int]  # that it came to, in ascending order; empty where the game tells of none
 
 
 def steps_of_minutes(minutes: int, frames_per_second: float | None, frames_per_step: int) -> int | None:
@@ -48,7 +50,7 @@ class EpisodeTracker:
         self._caps = np.array(caps)[:, None]  # [3, 1]
         self._scores = np.zeros((3, num_envs))
         self._lengths = np.zeros(num_envs, np.int64)
-        self._actions = action_counter
+        self._actions, self._rooms = action_counter, VisitedRooms(num_envs)
 
     def step(
         self,
@@ -57,14 +59,17 @@ class EpisodeTracker:
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
         active: NDArray[np.bool_],
+        rooms: NDArray[Any] | None = None,
     ) -> list[FinishedEpisode]:
         """Takes in one vector step and returns the episodes that it ended.
 
-        a_t is [N] int64 or [N, A] float32; all other arguments are [N].
+        a_t is [N] int64 or [N, A] float32; all other arguments are [N]. `rooms`: to which the step led.
         Rows with `active` False took no step of an episode (an autoreset, or nothing is played there).
         """
         self._lengths += active
         self._actions.add(a_t, active)
+        if rooms is not None:
+            self._rooms.see(rooms, active)
         self._scores += np.where(active & (self._lengths <= self._caps), rewards, 0.0)
         ended = np.flatnonzero(active & (terminated | truncated))
         finished = [self._finished(int(row)) for row in ended]
@@ -74,8 +79,8 @@ class EpisodeTracker:
 
     def _finished(self, row: int) -> FinishedEpisode:
         score_5min, score_30min, score_saber = self._scores[:, row].tolist()
-        length, counts = int(self._lengths[row]), self._actions.take(row)
-        return FinishedEpisode(row, score_5min, score_30min, score_saber, length, counts)
+        length, counts, rooms = int(self._lengths[row]), self._actions.take(row), self._rooms.take(row)
+        return FinishedEpisode(row, score_5min, score_30min, score_saber, length, counts, rooms)
 
 
 def tracker_of(description: EnvDescription, num_envs: int) -> EpisodeTracker:

@@ -35,6 +35,7 @@ class Evaluation:
     scores_30min: tuple[float, ...]
     scores: tuple[float, ...]  # of the whole episodes: SABER's
     lengths: tuple[int, ...]  # agent steps
+    rooms: tuple[tuple[int, ...], ...]  # that each episode came to; empty where the game tells of none
 
     @property
     def summaries(self) -> dict[str, ScoreSummary]:
@@ -42,6 +43,11 @@ class Evaluation:
         columns = (self.scores_5min, self.scores_30min, self.scores)
         summaries = (_summary(self.env_config.game, scores) for scores in columns)
         return dict(zip(("score_5min", "score_30min", "score_saber"), summaries, strict=True))
+
+    @property
+    def all_rooms(self) -> list[int]:
+        """The rooms that any episode came to, in ascending order."""
+        return sorted(set().union(*self.rooms))
 
     @property
     def median_episode(self) -> int:
@@ -66,6 +72,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
         "scores_30min": evaluation.scores_30min,
         "lengths": evaluation.lengths,
         "seeds": evaluation.seeds,
+        **_room_columns(evaluation),
         "settings": {**settings, **asdict(evaluation.env_config)},
     }
     write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
@@ -83,7 +90,21 @@ def evaluation_text(evaluation: Evaluation) -> str:
         fractions = (summary.human_normalised, summary.world_record_normalised)
         cells = [*(_cell(each, ",.2f") for each in scores), *(_cell(each, ".2%") for each in fractions)]
         lines.append(_row(label, *cells))
+    if evaluation.all_rooms:
+        lines.append(_rooms_text(evaluation))
     return "\n".join(lines)
+
+
+def _room_columns(evaluation: Evaluation) -> dict[str, object]:
+    if not evaluation.all_rooms:
+        return {}
+    return {"rooms": evaluation.rooms, "all_rooms": evaluation.all_rooms}
+
+
+def _rooms_text(evaluation: Evaluation) -> str:
+    counts = [len(rooms) for rooms in evaluation.rooms]
+    named = " ".join(map(str, evaluation.all_rooms))
+    return f"rooms visited: {np.mean(counts):.2f} per episode, at most {max(counts)}; in all {named}"
 
 
 def _row(*cells: str) -> str:

@@ -98,6 +98,7 @@ def evaluate(
         scores_30min=tuple(each.score_30min for each in results),
         scores=tuple(each.score_saber for each in results),
         lengths=tuple(each.length for each in results),
+        rooms=tuple(tuple(each.rooms) for each in results),
     )
 
 
@@ -137,8 +138,9 @@ class _Table:
         a_t = self._policy.act(self._stack.push(self._frames, self._first))
         active = self._episodes >= 0
         self._watch(a_t, active)
-        self._frames, rewards, terminated, truncated, _ = self._env.step(a_t)
-        finished = self._tracker.step(a_t, rewards, terminated, truncated, active)
+        self._frames, rewards, terminated, truncated, infos = self._env.step(a_t)
+        rooms = infos.get("room")
+        finished = self._tracker.step(a_t, rewards, terminated, truncated, active, rooms)
         self._first = np.zeros_like(active)
         if finished:
             self._seat_next(finished)

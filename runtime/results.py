@@ -49,6 +49,7 @@ class Results:
         self._html = folder / f"Reward_{file_name}.html"
         self._game, self._frames_per_step, self._action_bounds = game, frames_per_step, action_bounds
         self._training, self._evaluation = ScoreWindow(), ScoreWindow(EVALUATION_WINDOW)
+        self._rooms: set[int] = set()  # that any episode came to
         self._read_to = "0-0"
         for record in self._table.records:
             self._take_in(record)
@@ -95,7 +96,7 @@ class Results:
 
     def scalars(self, t_learner: int, values: Mapping[str, float]) -> None:
         """Record scalars at T_learner, and beside them the scores."""
-        self._scalars.add(t_learner, {**values, **self._score_scalars()})
+        self._scalars.add(t_learner, {**values, **self._score_scalars(), **self._room_scalars()})
         self._scalars.flush()
 
     def close(self) -> None:
@@ -109,6 +110,7 @@ class Results:
     def _take_in(self, record: EpisodeRecord) -> None:
         window = self._evaluation if record.evaluation else self._training
         window.add(record.score_saber, record.length)
+        self._rooms.update(record.rooms)
 
     def _score_scalars(self) -> dict[str, float]:
         summaries = {"score/": self._training.summary(), "score/evaluation_": self._evaluation.summary()}
@@ -118,6 +120,9 @@ class Results:
             if summary is not None
             for name in ("mean", "std", "mean_length")
         }
+
+    def _room_scalars(self) -> dict[str, float]:
+        return {"rooms/known": float(len(self._rooms))} if self._rooms else {}
 
 
 def set_aside(path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.memory.road import begin
 
 def _episode(sequence: int, actor: int = 0) -> Episode:
     counts = [[sequence, 0, 8], [4, 4, 1]]
-    return Episode(actor, sequence, 1, 100 * sequence, 80, 1.5, 2.5, 3.5, 9, sequence == 2, counts)
+    return Episode(actor, sequence, 1, 100 * sequence, 80, 1.5, 2.5, 3.5, 9, sequence == 2, counts, [1, 7])
 
 
 @pytest.fixture

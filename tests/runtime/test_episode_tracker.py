@@ -33,7 +33,7 @@ def test_scores_equal_slow_sums_over_random_episodes(caps: tuple[int | None, int
                 score_5min, score_30min, score = (sum(running[row][:cap]) for cap in (*caps, None))
                 counts = [[actions[row].count(action) for action in range(3)]]
                 scores = (score_5min, score_30min, score)
-                expected.append(FinishedEpisode(row, *scores, len(running[row]), counts))
+                expected.append(FinishedEpisode(row, *scores, len(running[row]), counts, []))
                 running[row], actions[row] = [], []
         assert tracker.step(a_t, rewards, terminated, truncated, active) == expected
         count += len(expected)
@@ -46,4 +46,19 @@ def test_last_step_within_the_cap_counts_and_the_next_does_not() -> None:
     a_t, one, yes, no = np.array([1]), np.ones(1), np.array([True]), np.array([False])
     for _ in range(3):
         assert tracker.step(a_t, one, no, no, yes) == []
-    assert tracker.step(a_t, one, no, yes, yes) == [FinishedEpisode(0, 2.0, 3.0, 4.0, 4, [[0, 4]])]
+    assert tracker.step(a_t, one, no, yes, yes) == [FinishedEpisode(0, 2.0, 3.0, 4.0, 4, [[0, 4]], [])]
+
+
+def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
+    tracker = EpisodeTracker(2, None, None, ActionCounter(2, 2, None, None))
+    no, ends = np.array([False, False]), np.array([False, True])
+    played = []
+    steps = [([1, 1], no, no), ([2, 7], ends, no), ([1, 1], no, ends), ([1, 4], ~no, no)]
+    for rooms, terminated, restarting in steps:
+        a_t, rewards = np.zeros(2, np.int64), np.zeros(2)
+        played += tracker.step(a_t, rewards, terminated, no, ~restarting, np.array(rooms))
+    assert [(episode.environment, episode.rooms) for episode in played] == [
+        (1, [1, 7]),
+        (0, [1, 2]),
+        (1, [4]),
+    ]

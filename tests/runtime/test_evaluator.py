@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,7 @@ def test_statistics_and_file(tmp_path: Path) -> None:
         scores_30min=(-5.0,) * 4,
         scores=(-21.0, 3.0, -1.0, -1.0),
         lengths=(9, 8, 7, 6),
+        rooms=((1,), (2, 5), (1,), (1,)),
     )
     path = tmp_path / "evaluation_pong.json"
     write_evaluation(path, evaluation, {"agent": "iqn", "eval_noise": True, "t_actors": 1000})
@@ -183,6 +185,11 @@ def test_statistics_and_file(tmp_path: Path) -> None:
     assert saved["score_saber"]["mean"] == -5.0
     assert saved["score_5min"]["mean"] == -4.0
     assert saved["scores"] == [-21.0, 3.0, -1.0, -1.0]
+    assert (saved["rooms"], saved["all_rooms"]) == ([[1], [2, 5], [1], [1]], [1, 2, 5])
+    assert "rooms visited: 1.25 per episode, at most 2; in all 1 2 5" in evaluation_text(evaluation)
+    roomless = replace(evaluation, rooms=((),) * 4)
+    write_evaluation(path, roomless, {})
+    assert "rooms" not in json.loads(path.read_text()) and "rooms" not in evaluation_text(roomless)
     assert saved["scores_30min"] == [-5.0] * 4
     assert saved["lengths"] == [9, 8, 7, 6]
     assert saved["seeds"] == [1, 2, 3, 4]
