@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agents import Curious
 from args import Args, UserError, parse_args
 from envs import EnvConfig, describe_env
 from runtime.evaluation import evaluation_text, write_evaluation
 from runtime.evaluator import Watcher, evaluate, progress_bar
 from runtime.film import FilmRecorder, Window
+from runtime.film_strip import Curve
 from runtime.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from runtime.snapshot import Snapshot
 from wiring import canonical, restore_agent, say_plainly, sentences_for_errors
@@ -26,6 +28,7 @@ class Player(NamedTuple):
     policy: Policy
     args: Args
     origin: dict[str, object]
+    curve: Curve | None = None  # under a film
 
 
 def baseline_player(args: Args) -> Player:
@@ -41,13 +44,18 @@ def snapshot_player(args: Args) -> Player:
     agent, setting, snapshot = restore_agent(Path(args.model), args)
     noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
     policy = AgentPolicy(agent, setting.args.history_length, noisy)
-    return Player(policy, setting.args, _origin(args, snapshot, noisy))
+    curve = Curve("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
+    return Player(policy, setting.args, _origin(args, snapshot, noisy), curve)
 
 
 def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
     clocks = {name: snapshot[name] for name in ("t_actors", "t_learner", "updates")}
     agent = snapshot["settings"]["agent"]
     return {"agent": agent, "model": args.model, "eval_noise": noisy, "seed": args.seed, **clocks}
+
+
+def _snapshot_text(origin: dict[str, object]) -> str:
+    return f"snapshot of update {origin['updates']:,}, T_actors {origin['t_actors']:,}"
 
 
 def evaluated_name(args: Args) -> str:
@@ -57,11 +65,13 @@ def evaluated_name(args: Args) -> str:
     return f"{args.file_name}_{args.agent.replace(':', '_')}"
 
 
-def watchers(args: Args, config: EnvConfig) -> tuple[Watcher | None, FilmRecorder | None]:
+def watchers(
+    args: Args, config: EnvConfig, curve: Curve | None
+) -> tuple[Watcher | None, FilmRecorder | None]:
     """Who looks on: a window (--render), a film (--record), nobody."""
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
-    film = FilmRecorder(Path(args.record), config) if args.record else None
+    film = FilmRecorder(Path(args.record), config, curve) if args.record else None
     return (Window(config) if args.render else film), film
 
 
@@ -69,12 +79,14 @@ def run_evaluation(args: Args) -> None:
     """Play, print the table, write evaluation_<game>.json, and the film if one was asked for."""
     player = baseline_player(args) if is_baseline(args.agent) else snapshot_player(args)
     config = player.args.select(EnvConfig)
-    watcher, film = watchers(args, config)
+    watcher, film = watchers(args, config, player.curve)
     width = 1 if args.render else args.evaluation_envs
     with progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
         result = evaluate(player.policy, config, episodes, args.seed, width, on_progress, watcher)
     print(evaluation_text(result))
+    if args.model:
+        print(_snapshot_text(player.origin))
     folder = Path(args.path_to_results)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"evaluation_{evaluated_name(args)}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -162,3 +162,11 @@ class RolloutAgent(Agent):
 
         Columns with `looked` False are not learned from; what else may come of them is the agent's.
         """
+
+
+@runtime_checkable
+class Curious(Protocol):
+    """An agent that rewards itself for what is new to it."""
+
+    def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
+        """[N] float32: how new frames [N, *frame] are, in the unit that it learns from."""

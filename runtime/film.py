@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from envs import EnvConfig, describe_env
 from envs.replay_film import Playback, make_playback
 from runtime.evaluation import Evaluation
 from runtime.evaluator import Action
+from runtime.film_strip import Curve, Strip
 from runtime.mp4 import FilmError, Mp4Film, check_film_name
 
 SCALE = 3
@@ -33,9 +35,10 @@ class FilmRecorder:
       EnvError: the environment has no pictures.
     """
 
-    def __init__(self, path: Path, env_config: EnvConfig) -> None:
+    def __init__(self, path: Path, env_config: EnvConfig, curve: Curve | None = None) -> None:
+        """`curve`: drawn under the pictures."""
         check_film_name(path)
-        self._path, self._env_config = path, env_config
+        self._path, self._env_config, self._curve = path, env_config, curve
         self._actions: dict[int, list[Action]] = {}
         _check_pictures(env_config)
 
@@ -53,12 +56,31 @@ class FilmRecorder:
         The film appears under its name when it is complete. Raises FilmError where it cannot be written.
         """
         episode = evaluation.median_episode
-        screening = _Screening(self._env_config, evaluation.seeds[episode])
+        seed, actions = evaluation.seeds[episode], self._actions[episode]
+        screening = _Screening(self._env_config, seed)
+        values = self._values(seed, actions)
         with Mp4Film(self._path, screening.pictures_per_second) as film:
-            for action in self._actions[episode]:
-                for picture in screening.step(action):
+            for step, action in enumerate(actions):
+                pictures = screening.step(action)
+                for picture in pictures if values is None else self._with_strip(pictures, values, step):
                     film.write(picture)
         return episode
+
+    def _values(self, seed: int, actions: list[Action]) -> NDArray[Any] | None:
+        """[T] of the curve; the episode is played once for it, since its scale must be known."""
+        if self._curve is None:
+            return None
+        playback: Playback = make_playback(self._env_config, seed)
+        playback.first()
+        return self._curve.values(np.stack([playback.step(action)[0] for action in actions]))
+
+    def _with_strip(
+        self, pictures: list[NDArray[np.uint8]], values: NDArray[Any], step: int
+    ) -> Iterator[NDArray[np.uint8]]:
+        assert self._curve is not None
+        for picture in pictures:
+            strip = Strip(self._curve.name, values, picture.shape[1]).draw(step)
+            yield np.concatenate([picture, strip])
 
 
 class Window:

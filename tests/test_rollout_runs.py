@@ -98,3 +98,38 @@ def test_serial_runs_repeat_and_go_on(redis_socket: str, tmp_path: Path, client:
     later = _snapshot(tmp_path / "one")
     assert later["updates"] > one["updates"] and later["t_actors"] >= 900
     assert later["t_learner"] <= later["t_actors"]
+
+
+def test_evaluation_tells_rooms_and_update_and_films_the_intrinsic_reward(
+    redis_socket: str, tmp_path: Path, client: Client
+) -> None:
+    words = (
+        "--agent ppo_rnd --game montezuma_revenge --torso minatar --hidden-size 16 --head-sizes 32"
+        " --learn-start 64 --rollout-length 16 --envs-per-actor 4 --batch-size 64 --threads 1"
+        " --max-episode-steps 40"
+    ).split()
+    folder = ("--path-to-results", tmp_path)
+    log = tmp_path / "learner.log"
+    run(
+        "launch_learner.py",
+        *words,
+        *folder,
+        "--serial",
+        "--T-max",
+        192,
+        "--host-redis",
+        redis_socket,
+        log=log,
+    )
+    (model,) = last_models(tmp_path, "montezuma_revenge")
+    film = tmp_path / "play.mp4"
+    flags = ("--game", "montezuma_revenge", "--evaluation-episodes", 2, "--proba-sticky-actions", 0.25)
+    said = tmp_path / "evaluation.log"
+    run("test_multiple_seed.py", *flags, *folder, "--model", model, "--record", film, log=said)
+    snapshot = load_snapshot(model)
+    text = said.read_text()
+    assert "rooms visited: 1.00 per episode, at most 1; in all 1\n" in text
+    assert f"snapshot of update {snapshot['updates']}, T_actors {snapshot['t_actors']}\n" in text
+    assert film.stat().st_size > 1000
+    with (tmp_path / "montezuma_revenge.csv").open() as file:
+        assert {row["rooms"] for row in csv.DictReader(file)} == {"1"}

@@ -17,6 +17,7 @@ from runtime.episode_tracker import FinishedEpisode
 from runtime.evaluation import Evaluation, evaluation_text, write_evaluation
 from runtime.evaluator import episode_seeds, evaluate, progress_bar
 from runtime.film import FilmRecorder, Window
+from runtime.film_strip import HEIGHT, Curve
 from runtime.mp4 import FilmError
 from runtime.policies import AgentPolicy, Policy, baseline_policy
 
@@ -236,6 +237,27 @@ def test_film_of_an_ale_game_has_every_emulator_frame(tmp_path: Path) -> None:
     assert film.get(cv2.CAP_PROP_FRAME_COUNT) == 4 * evaluation.lengths[0]
     assert film.get(cv2.CAP_PROP_FPS) == 60
     assert (film.get(cv2.CAP_PROP_FRAME_WIDTH), film.get(cv2.CAP_PROP_FRAME_HEIGHT)) == (480, 630)
+
+
+def test_film_with_a_curve_of_the_frames_that_were_seen(tmp_path: Path) -> None:
+    config, asked = env_config(CATCH), []
+
+    def values(frames: NDArray[Any]) -> NDArray[Any]:
+        asked.append(frames)
+        return np.arange(len(frames), dtype=np.float32)
+
+    path = tmp_path / "catch.mp4"
+    recorder = FilmRecorder(path, config, Curve("new", values))
+    evaluation = evaluate(policy_of("random", config), config, 1, seed=0, width=1, watcher=recorder)
+    recorder.film(evaluation)
+    (frames,) = asked
+    assert frames.shape == (evaluation.lengths[0], *describe_env(config).frame_shape)
+    plain = FilmRecorder(tmp_path / "plain.mp4", config)
+    plain.film(evaluate(policy_of("random", config), config, 1, seed=0, width=1, watcher=plain))
+    film, bare = cv2.VideoCapture(str(path)), cv2.VideoCapture(str(tmp_path / "plain.mp4"))
+    assert film.get(cv2.CAP_PROP_FRAME_COUNT) == bare.get(cv2.CAP_PROP_FRAME_COUNT)
+    heights = [each.get(cv2.CAP_PROP_FRAME_HEIGHT) for each in (film, bare)]
+    assert heights[0] == heights[1] + HEIGHT
 
 
 def test_other_films_are_refused(tmp_path: Path) -> None:
