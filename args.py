@@ -40,7 +40,9 @@ def flag(default: Any, sentence: str, *, shared: bool = False, name: str | None 
 class Group(BaseModel):
     """Parameters of one topic; the docstring's first line heads them in --help."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, coerce_numbers_to_str=True
+    )
 
 
 class RunArgs(Group):

@@ -131,6 +131,12 @@ def test_every_shipped_spec_is_read_and_names_its_source(path: Path) -> None:
     assert re.match(r"# .*(arXiv \d{4}\.\d{5}|et al\. \d{4}|https://)", first), first
 
 
+def test_a_number_in_a_spec_may_stand_for_text(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("head-sizes: 64")
+    assert read_args(["--spec", str(spec)]).head_sizes == "64"
+
+
 def test_a_mistake_in_a_spec_names_file_and_key(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     for text, sentence in [
