@@ -49,8 +49,9 @@ def open_run(
     steps: int,
     episode_sequences: Mapping[int, int],
     learner: str,
+    last_epoch: int = 0,
 ) -> OpenedRun:
-    """Begin an epoch, in the name of the learner whose lease token is `learner`.
+    """Begin an epoch above `last_epoch`, in the name of the learner whose lease token is `learner`.
 
     With `keep_replay`, experience that Redis still holds in the same layout stays; otherwise every key of the
     run is removed first and `steps` (T_actors) and `episode_sequences` (actor -> last episode already on
@@ -66,7 +67,7 @@ def open_run(
     if counters.last_chunk and not kept:
         reason = "it has other settings" if keep_replay else "there is no snapshot to go on from"
         log.warning("Removing the replay that Redis holds of run %r: %s.", keys.run, reason)
-    epoch = max(counters.epoch + 1, int(time.time() * 1000))
+    epoch = max(counters.epoch + 1, last_epoch + 1, int(time.time() * 1000))
     fresh_since = previous.fresh_since if kept and previous is not None else epoch
     document = json.dumps({"settings": dict(settings), "fresh_since": fresh_since, "learner": learner})
     with client.pipeline(transaction=True) as pipeline:

@@ -18,6 +18,7 @@ from memory.replay import ReplayLost
 from memory.runs import finish_run
 from reporting.learning import LearningPoint
 from reporting.window import WINDOW
+from runtime.generators import global_generators
 from runtime.learner import Learner
 from runtime.progress import ProgressLines
 from runtime.results import Results
@@ -145,6 +146,9 @@ class Housekeeper:
             "updates": self._learner.updates,
             "t_learner": self._learner.t_learner,
             "t_actors": self._source.counters.steps,
+            "epoch": self._learner.epoch,
+            "published_t": self._learner.published_t,
+            "global_generators": global_generators(),
             "best_mean": self._best.mean,
             "best_episodes": self._best.episodes,
             **self._source.state_dict(),

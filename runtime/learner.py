@@ -51,13 +51,16 @@ class Learner:
         source: Source[Any],
         updates: int,
         patience: Patience,
+        published_t: int | None = None,
         publish_every_s: float = PUBLISH_AT_MOST_EVERY_S,
     ) -> None:
-        """`updates`: those the agent has behind it; `publish_every_s` 0 makes serial runs repeatable."""
+        """`updates`: those the agent has behind it; `published_t`: T_learner when it last published, None for
+        now; `publish_every_s` 0 makes serial runs repeatable.
+        """
         self._config, self._client, self._keys, self.epoch = config, client, keys, epoch
         self.agent, self.source, self.updates = agent, source, updates
         self._patiently, self._publish_every_s = patience, publish_every_s
-        self._published_t = self.t_learner
+        self.published_t = self.t_learner if published_t is None else published_t
         self._published_at = time.monotonic()
         self.waited_s = 0.0
         self.last: Update | None = None
@@ -106,7 +109,7 @@ class Learner:
                 f"The loss or gradient of update {self.updates + 1} is not finite; try a lower --lr."
             )
         self.updates += 1
-        due = self.t_learner - self._published_t >= self._config.weight_synchro_frequency
+        due = self.t_learner - self.published_t >= self._config.weight_synchro_frequency
         if self.source.publishes_every_update or (due and self.weights_age >= self._publish_every_s):
             self.publish()
         return losses
@@ -119,4 +122,4 @@ class Learner:
             self._patiently(lambda: publish_weights(self._client, self._keys, weights))
         except StaleEpoch as stale:
             raise ReplayLost(str(stale)) from stale
-        self._published_at, self._published_t = time.monotonic(), self.t_learner
+        self._published_at, self.published_t = time.monotonic(), self.t_learner

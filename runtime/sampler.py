@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,6 +65,9 @@ class Sampler(Source[Batch]):
         self._updates_before = updates
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
         self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
+        self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
+        self._learned = 0  # batches that came back
+        self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
     def clock(self, updates: int) -> int:
         """T_learner = learn_start + replay_frequency * updates."""
@@ -105,16 +109,20 @@ class Sampler(Source[Batch]):
         return f"Judging by the chunks so far, a full replay takes about {megabytes:,.1f} MB in Redis."
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed learner's sampler goes on from."""
+        """What a resumed learner's sampler goes on from: batches drawn but not learned from are drawn again.
+
+        For the learner's thread.
+        """
         return {
-            "sampler_generator": self._replay.generator.bit_generator.state,
+            "sampler_generator": self._learned_state,
             "replay_slots": max(self._replay.filled_slots, self._wanted_slots),
-            "owed_steps": self._limiter.owed_steps(self.counters, self.consumed),
+            "owed_steps": self._limiter.owed_steps(self.counters, self._learned),
         }
 
     def draw(self) -> Batch:
         """One batch, now."""
         batch = self._replay.sample(self._config.batch_size, self.beta)
+        self._drawn_states.append(self._replay.generator.bit_generator.state)
         self.drawn += 1
         age = self._replay.newest_chunk - batch.chunk_id.mean()
         self._mean_age = float(age) * self._replay.shape.chunk_length
@@ -126,7 +134,8 @@ class Sampler(Source[Batch]):
         self.fill = self._replay.fill / self._replay.shape.memory_capacity
 
     def take_back(self, batch: Batch, losses: NDArray[Any]) -> None:
-        """Losses of a consumed batch, from which its new priorities are made."""
+        """Losses of a consumed batch, from which its new priorities are made; in the order of the draws."""
+        self._learned, self._learned_state = self._learned + 1, self._drawn_states.popleft()
         self._returned.put(Returned(batch.leaf, batch.chunk_id, losses))
 
     def settle(self, write_back: bool) -> None:

@@ -1,18 +1,21 @@
-"""Snapshots: tensors and plain Python values only, written whole or not at all."""
+"""Snapshots: tensors, arrays and plain Python values only, written whole or not at all."""
 
 from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from reporting.atomic import write_atomically
 
 FORMAT = 1
+_ARRAY = "numpy array"
 Snapshot = dict[str, Any]
 
 
@@ -33,7 +36,7 @@ def best_model_path(folder: Path, file_name: str) -> Path:
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write `snapshot` to `path` through a temporary file."""
     buffer = io.BytesIO()
-    torch.save({"format": FORMAT, **snapshot}, buffer)
+    torch.save({"format": FORMAT, **_without_arrays(snapshot)}, buffer)
     write_atomically(path, buffer.getvalue())
 
 
@@ -61,13 +64,48 @@ def load_snapshot(path: Path) -> Snapshot:
     if not path.is_file():
         raise SnapshotError(f"There is no snapshot {path}.")
     try:
-        snapshot = torch.load(path, map_location="cpu", weights_only=True)
+        data = path.read_bytes()
+        _check_whole(data)
+        snapshot = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises many kinds for damaged files
         reason = (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0]
         raise SnapshotError(f"The snapshot {path} is damaged: {reason}.") from error
     if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
         raise SnapshotError(f"{path} is no snapshot of this program (format {FORMAT}).")
-    return snapshot
+    restored: Snapshot = _with_arrays(snapshot)
+    return restored
+
+
+def _without_arrays(value: Any) -> Any:
+    """A copy of nested dicts, lists and tuples in which a NumPy array is a dict that says so."""
+    if isinstance(value, np.ndarray | np.generic):
+        return {_ARRAY: torch.from_numpy(np.array(value))}
+    if isinstance(value, Mapping):
+        return {name: _without_arrays(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_without_arrays, value))
+    return value
+
+
+def _with_arrays(value: Any) -> Any:
+    """The inverse of `_without_arrays`."""
+    if isinstance(value, Mapping):
+        if value.keys() == {_ARRAY}:
+            return value[_ARRAY].numpy()
+        return {name: _with_arrays(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_with_arrays, value))
+    return value
+
+
+def _check_whole(data: bytes) -> None:
+    """Compare every record with its CRC-32: torch.save writes them, torch.load does not look at them."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if any(record.compress_type != zipfile.ZIP_STORED for record in archive.infolist()):
+            raise zipfile.BadZipFile("Compressed records are not torch.save's")
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise zipfile.BadZipFile(f"The checksum of {damaged} does not match")
 
 
 def check_origin(path: Path, snapshot: Snapshot, expected: Mapping[str, object]) -> None:

@@ -18,6 +18,7 @@ from memory.keys import Keys
 from memory.lease import Lease
 from memory.runs import open_run
 from reporting.provenance import write_run_json
+from runtime.generators import restore_global_generators
 from runtime.housekeeping import Best, Housekeeper, HousekeepingConfig
 from runtime.learner import Learner, LearnerConfig
 from runtime.results import Results, set_aside
@@ -55,7 +56,14 @@ def build_learner(
     updates, t_actors = (snapshot["updates"], snapshot["t_actors"]) if snapshot else (0, 0)
     results = _results(setting, folder, updates, resumed=snapshot is not None)
     opened = open_run(
-        client, keys, args.shared(), snapshot is not None, t_actors, results.last_sequences, lease.token
+        client,
+        keys,
+        args.shared(),
+        snapshot is not None,
+        t_actors,
+        results.last_sequences,
+        lease.token,
+        last_epoch=snapshot.get("epoch", 0) if snapshot else 0,
     )
     if not opened.replay_kept:
         log.info("Run %r begins with an empty replay. %s", keys.run, store.sentence(setting))
@@ -69,6 +77,7 @@ def build_learner(
         source,
         updates,
         patience,
+        snapshot.get("published_t") if snapshot else None,
         **learner_options,
     )
     best = Best(snapshot["best_mean"], snapshot["best_episodes"]) if snapshot else Best()
@@ -142,6 +151,8 @@ def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
     agent = build_agent(setting.args, setting.problem, learning=True)
     if snapshot is not None:
         agent.load_state_dict(snapshot["agent_state"])
+        if "global_generators" in snapshot:  # snapshots of earlier versions lack them
+            restore_global_generators(snapshot["global_generators"])
     elif setting.args.model:
         agent.load_acting_weights(load_snapshot(Path(setting.args.model))["acting_weights"])
     return agent

@@ -54,6 +54,21 @@ def test_a_damaged_snapshot_is_named_and_the_one_before_it_used(
         newest_snapshot(tmp_path, "pong", {"agent": "iqn"})
 
 
+def test_one_flipped_bit_or_a_missing_end_is_noticed(tmp_path: Path) -> None:
+    """Wherever it lies in the weights: torch.load alone takes it without a word."""
+    path = tmp_path / "one.pth"
+    save_snapshot(path, {"acting_weights": {"layer": torch.zeros(5000)}})
+    whole = path.read_bytes()
+    for place in range(len(whole) // 4, 3 * len(whole) // 4, 997):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(SnapshotError, match="checksum"):
+            load_snapshot(path)
+    for length in (0, 1, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(SnapshotError, match="damaged"):
+            load_snapshot(path)
+
+
 def test_no_snapshot_of_this_game_means_afresh(tmp_path: Path) -> None:
     save_snapshot(last_model_path(tmp_path, "pong", 90), ORIGIN)
     assert newest_snapshot(tmp_path, "po", {}) is None

@@ -1,0 +1,58 @@
+"""What a snapshot says of a sampler that has drawn ahead of its learner."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from memory.chunk import ChunkBuilder
+from memory.connection import Client
+from memory.counters import read_counters
+from memory.keys import Keys
+from memory.limiter import Limiter
+from runtime.sampler import Sampler, SamplerConfig
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+
+CAPACITY, BATCH, QUEUE, SEED = 400, 16, 3, 5
+CONFIG = SamplerConfig(BATCH, QUEUE, 1, 4, 10_000, 0.4, redis_patience=5.0)
+
+
+@pytest.fixture
+def sampler(client: Client, keys: Keys) -> Iterator[Sampler]:
+    """Its replay full; it may draw whenever its queue has room."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0)
+    sampler.start()
+    yield sampler
+    sampler.stop()
+    lease.release()
+
+
+def _drawn_by_a_twin(batches: int) -> object:
+    """The generator's state after so many batches of which none had to be drawn again."""
+    twin = np.random.default_rng(SEED)
+    for _ in range(batches):
+        twin.random(BATCH)
+    return twin.bit_generator.state
+
+
+def test_batches_that_were_not_learned_from_are_drawn_again(sampler: Sampler) -> None:
+    """The state kept is that of the last batch learned from, not that of the last one in the queue."""
+    assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(0)
+    for learned in (1, 2):
+        batch = None
+        while batch is None:
+            batch = sampler.next_batch(1.0)
+        sampler.take_back(batch, np.ones(BATCH, np.float32))
+        deadline = time.monotonic() + 60
+        while sampler.drawn < learned + QUEUE and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert sampler.drawn >= learned + QUEUE
+        assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(learned)
