@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 
 _LOGARITHMIC_FROM = 100.0
 """Largest over smallest value from which a positive quantity is drawn on a logarithmic axis."""
+_COLUMNS = 3
 _WORDS = {"q": "mean Q", "grad_norm": "gradient norm", "updates_per_second": "updates / s"}
 
 
@@ -32,20 +33,31 @@ def _curve(points: Sequence[LearningPoint], name: str, limit: int) -> tuple[Floa
 
 
 def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:
-    """Every metric in a strip of its own above the same agent steps."""
+    """Every metric in a strip of its own, in columns above the same agent steps."""
     curves = learning_curves(points)
     if not curves:
         return empty_figure("No update has been recorded yet.")
-    rows = len(curves)
-    figure = make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.16 / rows)
-    for row, (name, (steps, values)) in enumerate(curves.items(), start=1):
-        figure.add_trace(_line(name, steps, values), row, 1)
-        title = {"text": _WORDS.get(name, name.replace("_", " ")), "font": TITLE}
-        figure.update_yaxes({**AXIS, **_scale(values), "title": title}, row=row, col=1)
-    figure.update_xaxes({**STEPS, **RULER})
-    figure.update_xaxes(title={"text": "agent steps", "font": TITLE}, row=rows, col=1)
+    rows = math.ceil(len(curves) / _COLUMNS)
+    figure = make_subplots(
+        rows=rows,
+        cols=_COLUMNS,
+        subplot_titles=[_WORDS.get(name, name.replace("_", " ")) for name in curves],
+        vertical_spacing=0.3 / rows,
+        horizontal_spacing=0.08,
+    )
+    last = curves[next(iter(curves))][0][-1]
+    for number, (name, (steps, values)) in enumerate(curves.items()):
+        row, column = number // _COLUMNS + 1, number % _COLUMNS + 1
+        figure.add_trace(_line(name, steps, values), row, column)
+        figure.update_yaxes({**AXIS, **_scale(values)}, row=row, col=column)
+    figure.update_xaxes({**STEPS, **RULER, "range": [0, last], "matches": "x"})
+    figure.update_annotations(font=TITLE)
     return figure.update_layout(
-        base_layout(), height=90 + 130 * rows, showlegend=False, hovermode="x", margin=STRIP_MARGIN
+        base_layout(),
+        height=90 + 170 * rows,
+        showlegend=False,
+        hovermode="x",
+        margin={**STRIP_MARGIN, "t": 62},
     )
 
 

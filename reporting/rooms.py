@@ -35,14 +35,14 @@ def rooms_figure(records: Sequence[EpisodeRecord]) -> go.Figure:
         x=list(first.values()),
         y=known,
         text=[f"room {room}" for room in first],
-        textposition="top center",
+        textposition="top right",
         mode="markers+text",
         marker={"color": BLUE, "size": 9},
         hovertemplate="<b>%{text}</b><br>in an episode that ended at %{x:,.0f} agent steps<extra></extra>",
     )
     layout = {
         **base_layout(),
-        "height": 420,
+        "height": 610,
         "showlegend": False,
         "margin": {"l": 70, "r": 40, "t": 34, "b": 60},
         "xaxis": {**STEPS, **RULER, "title": {"text": "agent steps", "font": TITLE}},

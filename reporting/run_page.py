@@ -34,7 +34,9 @@ def write_run_html(path: Path, run: RunHistory) -> None:
         Section(rewards, wide=True),
         Section(actions, "Actions", "share of each, by when their episodes ended"),
         *_room_sections(run.episodes),
-        Section(learning_figure(run.learning), "Learning", "means over about 10 s"),
+        Section(
+            learning_figure(run.learning), "Learning", "means over about 10 s, against agent steps", wide=True
+        ),
     ]
     tiles = [*_tiles(trained, evaluated, run.frames_per_step), *_room_tiles(run.episodes)]
     write_page(path, f"{run.game}: reward", run.game, _note(evaluated), tiles, sections)
