@@ -32,6 +32,7 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
 
     head_sizes: str  # units of the hidden layers above the torso, as "100,50"
     l2: float  # weight decay, added to the gradient as l2 * weight
+    mu_cost: float  # what a squared input of mu's tanh costs, as a share of the squared TD error
     polyak: float  # share of the online network that the target takes over per update
     mirror: bool  # learn half of each batch as a mirror image
 
@@ -39,7 +40,8 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
 class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
     """Acting estimates are Q(s, a) of the action taken and V(s); priorities are |TD error|.
 
-    The loss is the squared TD error, as in the paper. Actions are normalised to [-1, 1] inside.
+    The loss is the squared TD error, as in the paper, and what brings mu back from its bounds, where tanh has
+    hardly any gradient left. Actions are normalised to [-1, 1] inside.
     """
 
     config_type = NafConfig
@@ -130,7 +132,16 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         quadratic = self._run(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
-        return (target - q).square(), q
+        squared_error = (target - q).square()
+        return squared_error + self._cost_gradient(quadratic, squared_error.detach()), q
+
+    def _cost_gradient(self, quadratic: Quadratic, squared_error: Tensor) -> Tensor:
+        """[B] zeros with the gradient of mu's cost, so that priorities and metrics are of TD errors alone.
+
+        It falls with the error: where Q is right, mu stays where it is.
+        """
+        cost = self.config.mu_cost * squared_error * quadratic.mu_input.square().mean(1)
+        return cost - cost.detach()
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

@@ -126,6 +126,22 @@ def test_gradient_is_that_of_the_weighted_squared_td_error(
     assert sum(abs(slope) > 1e-4 for slope in slopes.values()) > 8
 
 
+def test_the_cost_of_mu_is_in_the_gradient_of_mu_alone(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
+    """Its slope in mu's bias, by hand; priorities, metrics and V's gradient know nothing of it."""
+    batch, cost = make_batch(), 0.1
+    plain, costly = (slanted(make_agent(name, mu_cost=each)) for each in (0.0, cost))
+    x = costly._quadratic(batch.s_tm1).mu_input.detach().numpy()  # [B, 2]
+    told, told_at_cost = plain.update(batch, 4), costly.update(batch, 4)
+    np.testing.assert_array_equal(told.losses, told_at_cost.losses)
+    assert told.metrics["loss"] == told_at_cost.metrics["loss"]
+    slopes = batch.weights[:, None] * cost * told.losses.numpy()[:, None] ** 2 * 2 * x / 2  # mean over 2
+    more = costly.online.mu.bias.grad - plain.online.mu.bias.grad
+    np.testing.assert_allclose(more.numpy(), slopes.mean(0), rtol=1e-3)
+    np.testing.assert_array_equal(costly.online.value.bias.grad, plain.online.value.bias.grad)
+
+
 def test_first_losses_are_the_learners(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     """Under noise too: the action it led to is the one whose Q counts."""
     agent, batch = slanted(make_agent(name)), make_batch(rows=50)
