@@ -64,9 +64,10 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
         run = find_run()
         assert run is not None
         with closing(build_actor(setting, Seat(client, keys, actor_lease, run, find_run), stop)) as actor:
-            keep_up = learning.housekeeper.keep_up
+            keep_up, saved = learning.housekeeper.keep_up, learning.actor_state
+            learning.housekeeper.actor_state = actor.state_dict
             return _save_after(
-                lambda: run_serially(actor, learning.learner, keep_up, stop), learning, client, keys
+                lambda: run_serially(actor, learning.learner, keep_up, stop, saved), learning, client, keys
             )
 
 

@@ -22,6 +22,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from envs.config import EnvError
+from envs.saving import State
 
 Frames = npt.NDArray[np.uint8 | np.float32]
 Actions = npt.NDArray[np.int64 | np.float32]
@@ -101,6 +102,18 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         if not self._started:
             raise EnvError("An environment must be reset before its first step.")
         return self._advance(self._checked(np.asarray(actions)))
+
+    def state_dict(self) -> State | None:
+        """All that later steps depend on, as plain values and arrays; None where it cannot be had."""
+        return None
+
+    def load_state_dict(self, state: State) -> None:
+        """Goes on, after a reset, from `state_dict()` of another vector of the same kind and size.
+
+        Raises:
+            EnvError: the state is of something else.
+        """
+        raise EnvError("This environment cannot go on from a saved state.")
 
     @abstractmethod
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:

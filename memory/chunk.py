@@ -7,7 +7,7 @@ no special case for episode borders, truncations or short tails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -193,6 +193,15 @@ class ChunkBuilder:
         drafts = self.end(frame) if self._age else []
         rest = self._complete(self._shape.chunk_length)
         return drafts + ([self._draft(rest)] if rest else [])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was not cut yet, as plain values and arrays."""
+        return {"moments": [vars(m).copy() for m in self._moments], "next": self._next, "age": self._age}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        self._moments = [_Moment(**moment) for moment in state["moments"]]
+        self._next, self._age = state["next"], state["age"]
 
     def _learned_reward(self, reward: float) -> float:
         """Clipped, then smoothed by an exponential mean that begins at 0 with each episode."""

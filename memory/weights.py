@@ -67,16 +67,16 @@ class WeightsReader:
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._seen: bytes | None = None
+        self.seen: bytes | None = None  # version of those returned last
 
     def poll(self) -> Weights | None:
         """The weights if they are others than those returned last, else None. Raises WeightsError."""
         version = self._client.get(self._keys.weights_version)
-        if version is None or version == self._seen:
+        if version is None or version == self.seen:
             return None
         data = self._client.get(self._keys.weights)
         if data is None:
             return None
         weights = parse_weights(data)
-        self._seen = weights.version
+        self.seen = weights.version
         return weights

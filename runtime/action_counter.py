@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,14 @@ class ActionCounter:
         actions = a_t.reshape(len(a_t), -1)[rows[:, 0]]
         bins = ((actions - self._low) / self._width).astype(np.int64)  # [M, A]
         self._counts[rows, self._components, np.minimum(bins, self._bins - 1)] += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts of running episodes."""
+        return {"counts": self._counts.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        self._counts[...] = state["counts"]
 
     def take(self, row: int) -> list[list[int]]:
         """The histograms of the episode in `row`, which has ended; those of its next one begin at 0."""

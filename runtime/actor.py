@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,6 +42,10 @@ class ActorConfig:
     eval: bool
     no_push: bool
     post_episode_sleep: float
+
+
+PARTS = ("player", "tracker", "writer", "weights")
+"""What an actor is made of that has a state of its own."""
 
 
 def always(_: Counters) -> bool:
@@ -88,6 +92,7 @@ class Actor:
         self._episode_begins = True
         self._scores: list[float] = []
         self._told_at, self._told_steps = time.monotonic(), 0
+        self._flushed = False
 
     @property
     def finished(self) -> bool:
@@ -124,6 +129,35 @@ class Actor:
         """Push what is left as short chunks that bootstrap from the frames before us."""
         if self._writer is not None and not self._link.counters.finished:
             self._link.push(self._writer.flush(self._player.frames), 0)
+        self._flushed = True
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """All that the next step depends on; None after `flush`, and where some of it cannot be saved."""
+        parts = self._parts()
+        states = {name: part.state_dict() for name, part in parts.items()}
+        if self._flushed or len(parts) < len(PARTS) or None in states.values():
+            return None
+        return {
+            **states,
+            "acting_weights": self._agent.acting_weights(),
+            "t_learner": self._t_learner,
+            "steps": self._steps,
+            "episode_begins": self._episode_begins,
+            "scores": list(self._scores),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()` of an actor built alike, as if it had never stopped."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self._agent.load_acting_weights(state["acting_weights"])
+        self._t_learner, self._steps = state["t_learner"], state["steps"]
+        self._episode_begins, self._scores = state["episode_begins"], list(state["scores"])
+
+    def _parts(self) -> dict[str, Any]:
+        """Those of PARTS that this actor has."""
+        found = (self._player, self._tracker, self._writer, self._weights)
+        return {name: part for name, part in zip(PARTS, found, strict=True) if part is not None}
 
     def _take_weights(self) -> None:
         if self._weights is None or not (self._writer is None or self._writer.weights_may_change):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,19 @@ class EpisodeTracker:
         self._scores[:, ended] = 0.0
         self._lengths[ended] = 0
         return finished
+
+    def state_dict(self) -> dict[str, Any]:
+        """What running episodes have brought so far."""
+        return {
+            "scores": self._scores.copy(),
+            "lengths": self._lengths.copy(),
+            "actions": self._actions.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        self._scores[...], self._lengths[...] = state["scores"], state["lengths"]
+        self._actions.load_state_dict(state["actions"])
 
     def _finished(self, row: int) -> FinishedEpisode:
         score_5min, score_30min, score_saber = self._scores[:, row].tolist()

@@ -4,6 +4,7 @@ acting computed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,19 @@ class ExperienceWriter(Writer):
         return self._packets(
             [draft for row, b in enumerate(self._builders) for draft in b.flush(frames[row])]
         )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Unfinished chunks, and the largest leaf so far."""
+        return {
+            "builders": [builder.state_dict() for builder in self._builders],
+            "largest": float(self._largest),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        for builder, saved in zip(self._builders, state["builders"], strict=True):
+            builder.load_state_dict(saved)
+        self._largest = np.float32(state["largest"])
 
     def _packets(self, drafts: list[Draft]) -> list[Packet]:
         if not drafts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,14 @@ class FrameStack:
 
     def __init__(self, num_envs: int, history: int, frame_shape: tuple[int, ...], dtype: DTypeLike) -> None:
         self._stack = np.zeros((num_envs, history, *frame_shape), dtype)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The frames."""
+        return {"stack": self._stack.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        self._stack[...] = state["stack"]
 
     def push(self, frames: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[Any]:
         """Takes in the newest frame of every environment and returns the states they make.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memory import status
 from memory.connection import Client, Patience
@@ -79,6 +81,8 @@ class Housekeeper:
         self._told_updates, self._told_t, self._told_waited_s = learner.updates, learner.t_learner, 0.0
         self._speeds: dict[str, float] = {}
         self._size_said = False
+        self.actor_state: Callable[[], dict[str, Any] | None] = lambda: None
+        """In serial mode, what the actor of this process goes on from."""
 
     def keep_up(self) -> None:
         """Do what is due. Raises LostLease."""
@@ -151,6 +155,7 @@ class Housekeeper:
             "global_generators": global_generators(),
             "best_mean": self._best.mean,
             "best_episodes": self._best.episodes,
+            "actor": self.actor_state(),
             **self._source.state_dict(),
         }
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.base import Acting, Agent, RolloutActing
+from envs import SeededVectorEnv
 from runtime.frame_stack import FrameStack
 
 
@@ -34,7 +35,7 @@ class Player:
     def __init__(
         self,
         agent: Agent,
-        env: gymnasium.vector.VectorEnv,
+        env: SeededVectorEnv,
         history_length: int,
         seed: int,
         noisy: bool = True,
@@ -45,7 +46,7 @@ class Player:
         self._numpy = np.random.default_rng(seed)
         self._torch = torch.Generator().manual_seed(seed)
         space = env.single_observation_space
-        assert space.shape is not None and space.dtype is not None
+        assert space.dtype is not None
         self._stack = FrameStack(env.num_envs, history_length, space.shape, space.dtype)
         self._noisy = noisy
         noise = agent.draw_acting_noise(env.num_envs, self._torch)
@@ -69,6 +70,33 @@ class Player:
         self.frames, rewards, terminated, truncated, infos = self._env.step(a_t)
         self._first, self._ended = self._ended, terminated | truncated
         return VectorStep(frames, acting, a_t, rewards, terminated, truncated, active, self.frames, infos)
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """Environments, frames and randomness; None where the environments cannot be saved."""
+        environments = self._env.state_dict()
+        if environments is None:
+            return None
+        return {
+            "environments": environments,
+            "numpy": self._numpy.bit_generator.state,
+            "torch": self._torch.get_state(),
+            "stack": self._stack.state_dict(),
+            "noise": {name: values.clone() for name, values in self._noise.items()},
+            "steps": self._steps,
+            "frames": self.frames.copy(),
+            "first": self._first.copy(),
+            "ended": self._ended.copy(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()` of a player of the same kind."""
+        self._env.load_state_dict(state["environments"])
+        self._numpy.bit_generator.state = state["numpy"]
+        self._torch.set_state(state["torch"])
+        self._stack.load_state_dict(state["stack"])
+        self._noise = {name: state["noise"][name].to(own.device) for name, own in self._noise.items()}
+        self._steps, self.frames = state["steps"], state["frames"]
+        self._first, self._ended = state["first"], state["ended"]
 
     def _act(self, s_t: NDArray[Any]) -> Acting | RolloutActing:
         if self._noisy and self._steps % self._agent.acting_noise_period == 0:

@@ -4,26 +4,38 @@ repeatable.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from runtime.actor import Actor
 from runtime.learner import Learner
 
 
 def run_serially(
-    actor: Actor, learner: Learner, keep_up: Callable[[], None], stopped: Callable[[], bool]
+    actor: Actor,
+    learner: Learner,
+    keep_up: Callable[[], None],
+    stopped: Callable[[], bool],
+    saved: Mapping[str, Any] | None = None,
 ) -> None:
     """A vector step, then every update that is due, until the run ends or a stop is asked for.
 
-    Priorities are written to Redis after each update, before the next batch is drawn.
+    Priorities are written to Redis after each update, before the next batch is drawn. With `saved`, an
+    actor's state, both go on as if they had never stopped: what was published last is not published anew. A
+    stopped actor that can be saved keeps its unfinished chunks; any other pushes them.
     """
-    learner.publish()
+    if saved is None:
+        learner.publish()
+    else:
+        actor.load_state_dict(saved)
+        learn_what_is_due(learner, stopped)
     while not (stopped() or actor.finished):
         actor.step()
         learn_what_is_due(learner, stopped)
         keep_up()
-    actor.flush()
-    learn_what_is_due(learner, stopped)
+    if actor.finished or actor.state_dict() is None:
+        actor.flush()
+        learn_what_is_due(learner, stopped)
 
 
 def learn_what_is_due(learner: Learner, stopped: Callable[[], bool]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from safetensors.torch import load as load_tensors
 from torch import Tensor
@@ -35,6 +35,12 @@ class WeightsSource(Protocol):
         `steps`: those of this actor so far; `episode_begins`: whether one does in any environment.
         """
 
+    def state_dict(self) -> dict[str, Any] | None:
+        """When it looks next and what it has seen; None where that cannot be saved."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+
 
 class PublishedWeights:
     """Those in Redis, looked for every `every_steps` steps of the actor."""
@@ -58,6 +64,14 @@ class PublishedWeights:
         tensors = load_tensors(weights.payload)
         return ActingWeights(tensors, weights.t_learner, weights.updates, weights.epoch)
 
+    def state_dict(self) -> dict[str, Any]:
+        """The version at hand, and the step of the next look."""
+        return {"seen": self._reader.seen, "next_poll": self._next_poll}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        self._reader.seen, self._next_poll = state["seen"], state["next_poll"]
+
 
 class SnapshotWeights:
     """The newest last_model snapshot of a folder, looked for at the beginning of each episode."""
@@ -75,6 +89,12 @@ class SnapshotWeights:
         except (SnapshotError, OSError) as error:  # it may be replaced while it is read
             log.warning("%s Going on with the weights at hand.", error)
             return None
+
+    def state_dict(self) -> None:
+        """The folder may hold anything when the actor goes on."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """There is none."""
 
     def _newest(self) -> ActingWeights | None:
         paths = last_models(self._folder, self._file_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,6 +22,13 @@ class Writer(ABC):
 
     def weights_changed(self, weights: ActingWeights) -> None:  # noqa: B027 - most need not know
         """What comes is played with these."""
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """What was not handed out yet; None where it cannot be saved."""
+        return None
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - where there is none
+        """Go on from `state_dict()`."""
 
     @abstractmethod
     def add(self, step: VectorStep) -> list[Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from envs import EnvDescription
 from memory.connection import Client, Patience
 from memory.keys import Keys
 from memory.lease import Lease
-from memory.runs import open_run
+from memory.runs import OpenedRun, open_run
 from reporting.provenance import write_run_json
 from runtime.generators import restore_global_generators
 from runtime.housekeeping import Best, Housekeeper, HousekeepingConfig
@@ -37,6 +38,8 @@ class Learning:
 
     learner: Learner
     housekeeper: Housekeeper
+    actor_state: Mapping[str, Any] | None
+    """Of a serial run's actor, where nothing was played since it was saved."""
 
 
 def build_learner(
@@ -98,7 +101,14 @@ def build_learner(
     _write_run(args, folder)
     if snapshot is None:
         housekeeper.save()  # so that a learner that is killed early goes on, instead of beginning anew
-    return Learning(learner, housekeeper)
+    return Learning(learner, housekeeper, _actor_state(snapshot, opened))
+
+
+def _actor_state(snapshot: Snapshot | None, opened: OpenedRun) -> Mapping[str, Any] | None:
+    if snapshot is None or opened.counters.steps != snapshot["t_actors"]:
+        return None
+    state: Mapping[str, Any] | None = snapshot.get("actor")
+    return state
 
 
 def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:

@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps
+from envs.saving import State, plain_state, restore_plain
 
 _ROWS, _COLUMNS = 10, 5
 _LEFT_STAY_RIGHT = 3
@@ -25,6 +26,14 @@ class Catch(SeededVectorEnv):
         self._ball_column = np.zeros(self.num_envs, np.int64)
         self._paddle = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)
+
+    def state_dict(self) -> State:
+        """All of it."""
+        return plain_state(self)
+
+    def load_state_dict(self, state: State) -> None:
+        """Goes on from it."""
+        restore_plain(self, state)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         if seeds is not None:
