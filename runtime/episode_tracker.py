@@ -84,12 +84,14 @@ class EpisodeTracker:
             "scores": self._scores.copy(),
             "lengths": self._lengths.copy(),
             "actions": self._actions.state_dict(),
+            "rooms": self._rooms.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict()`."""
         self._scores[...], self._lengths[...] = state["scores"], state["lengths"]
         self._actions.load_state_dict(state["actions"])
+        self._rooms.load_state_dict(state["rooms"])
 
     def _finished(self, row: int) -> FinishedEpisode:
         score_5min, score_30min, score_saber = self._scores[:, row].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,3 +24,11 @@ class VisitedRooms:
         """The rooms of one episode, in ascending order; counting starts anew."""
         visited, self._rooms[row] = sorted(self._rooms[row]), set()
         return visited
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rooms of the running episodes."""
+        return {"rooms": [sorted(rooms) for rooms in self._rooms]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`."""
+        self._rooms = [set(rooms) for rooms in state["rooms"]]

@@ -56,6 +56,9 @@ def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
     steps = [([1, 1], no, no), ([2, 7], ends, no), ([1, 1], no, ends), ([1, 4], ~no, no)]
     for rooms, terminated, restarting in steps:
         a_t, rewards = np.zeros(2, np.int64), np.zeros(2)
+        resumed = EpisodeTracker(2, None, None, ActionCounter(2, 2, None, None))
+        resumed.load_state_dict(tracker.state_dict())
+        tracker = resumed
         played += tracker.step(a_t, rewards, terminated, no, ~restarting, np.array(rooms))
     assert [(episode.environment, episode.rooms) for episode in played] == [
         (1, [1, 7]),
