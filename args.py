@@ -235,7 +235,7 @@ class ReplayArgs(Group):
     queue_size: int = flag(5, "Batches that the sampler prepares ahead of the learner", ge=1, le=1000)
     priority_exponent: float | None = flag(
         None,
-        "Exponent alpha of priorities; default: the agent's own (iqn 0.2, rainbow 0.5)",
+        "Exponent alpha of priorities; default: the agent's own (iqn 0.2, rainbow 0.5, dqn 0: uniform)",
         shared=True,
         ge=0,
         le=1,
@@ -322,6 +322,13 @@ class PolicyArgs(Group):
     )
     entropy_coeff: float = flag(0.001, "Weight of the entropy bonus, per nat (Burda et al.: 0.001)", ge=0)
     gae_lambda: float = flag(0.95, "Lambda of advantages and value targets (Burda et al.: 0.95)", ge=0, le=1)
+    baseline: bool = flag(True, "reinforce: subtract a learned value from the return (Williams 1992)")
+    standardise_advantages: bool = flag(
+        False, "reinforce, a2c: advantages of an update to mean 0 and deviation 1 (as SLM-Lab does)"
+    )
+    episodic: bool = flag(
+        False, "a2c: learn from steps once their episode has ended, not from every rollout as it comes"
+    )
     v_trace: bool = flag(
         True,
         "Correct for rollouts that are some updates old (Espeholt et al. 2018); off: as if they were not",
@@ -366,9 +373,22 @@ class NetworkArgs(Group):
     hidden_size: int = flag(512, "Units of each dueling stream's hidden layer (DQN: 512)", shared=True, ge=1)
     head_sizes: str = flag(
         "100,50",
-        "naf, ppo_rnd: units of the hidden layers above the torso (malmomo: 100,50; Burda et al.: 256,448)",
+        "Policy agents and naf: units of the hidden layers above the torso (malmomo: 100,50; Burda et al.: 256,448)",
         shared=True,
         pattern=r"^\d+(,\d+)*$",
+    )
+    epsilon: float = flag(
+        0.4,
+        "dqn, double_dqn: share of random actions in the first environment of all (Ape-X: 0.4)",
+        shared=True,
+        ge=0,
+        le=1,
+    )
+    epsilon_alpha: float = flag(
+        7.0,
+        "dqn, double_dqn: alpha of epsilon^(1 + alpha i / (N - 1)), environment i of N in all (Ape-X: 7)",
+        shared=True,
+        ge=0,
     )
     action_noise: str = flag(
         "ou",
@@ -407,7 +427,7 @@ class NetworkArgs(Group):
         32, "IQN: K, quantiles averaged to choose an action (eq. 3)", shared=True, ge=1
     )
     quantile_embedding_dim: int = flag(64, "IQN: n, cosines per quantile (eq. 4)", shared=True, ge=1)
-    kappa: float = flag(1.0, "IQN: threshold of the Huber loss", shared=True, gt=0)
+    kappa: float = flag(1.0, "iqn, dqn, double_dqn: threshold of the Huber loss (both: 1)", shared=True, gt=0)
     atoms: int = flag(51, "Rainbow: atoms of the value distribution (C51)", shared=True, ge=2)
     V_min: float = flag(-10.0, "Rainbow: lower end of the value support", shared=True)
     V_max: float = flag(10.0, "Rainbow: upper end of the value support", shared=True)

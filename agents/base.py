@@ -36,6 +36,12 @@ class Problem:
         None  # sign of each component in a mirror image, if there is one
     )
 
+    def discrete_actions(self) -> int:
+        """How many there are; AgentError where actions are continuous."""
+        if self.num_actions is None:
+            raise AgentError("This agent needs discrete actions, and this environment's are continuous.")
+        return self.num_actions
+
 
 class Acting(NamedTuple):
     """Actions of N environments, and what their initial priorities are made of."""

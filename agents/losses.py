@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
+
+
+def huber_loss(errors: Tensor, kappa: float) -> Tensor:
+    """[B]: e^2 / 2 up to |e| = kappa > 0, kappa (|e| - kappa / 2) beyond.
+
+    With kappa = 1 its gradient is the error clipped to +-1 (Mnih et al. 2015, Methods).
+    """
+    size = errors.abs()
+    clipped = size.clamp(max=kappa)
+    return clipped * (size - clipped / 2)
+
+
+def huber_error(losses: Tensor, kappa: float) -> Tensor:
+    """[B]: the |e| whose huber_loss it is."""
+    return torch.where(losses <= kappa**2 / 2, (2 * losses).sqrt(), losses / kappa + kappa / 2)
 
 
 def quantile_huber_loss(quantiles_tm1: Tensor, taus: Tensor, targets: Tensor, kappa: float) -> Tensor:
@@ -13,11 +29,8 @@ def quantile_huber_loss(quantiles_tm1: Tensor, taus: Tensor, targets: Tensor, ka
     |tau_i - 1{delta_ij < 0}| * Huber_kappa(delta_ij) / kappa.
     """
     delta = targets.unsqueeze(1) - quantiles_tm1.unsqueeze(2)  # [B, N, N']
-    size = delta.abs()
-    clipped = size.clamp(max=kappa)
-    huber = clipped * (size - clipped / 2)  # delta^2 / 2 up to kappa, kappa (|delta| - kappa / 2) beyond
     asymmetry = (taus.unsqueeze(2) - (delta.detach() < 0).float()).abs()
-    return (asymmetry * huber / kappa).sum(1).mean(1)
+    return (asymmetry * huber_loss(delta, kappa) / kappa).sum(1).mean(1)
 
 
 def project_onto_atoms(probabilities_t: Tensor, r_t: Tensor, discount_t: Tensor, support: Tensor) -> Tensor:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.base import ActingNoise, AgentError, Problem, RolloutActing, RolloutAgent, Update
+from agents.distributions import ActionDistribution, distribution_of
 from agents.learning import copied_to_cpu, load_weights, seeded, uses_bfloat16
-from agents.policy_losses import action_chances
 from agents.rollouts import RolloutStates, transitions_of
 from agents.slices import SlicedStep, slices
 from memory.rollout import Rollout
-from models.policy import PolicyNetwork, PolicyValues
+from models.policy import PolicyValues
 from models.torso import Torso, resolve_torso
 
 
@@ -35,13 +35,13 @@ class OnPolicyConfig:
     precision: str  # "float32" | "auto": bfloat16 network passes where the device has units for it
     reward_clip: float  # rewards are learned from within +- this; 0: not clipped
     entropy_coeff: float  # weight of the entropy bonus, per nat
-    gae_lambda: float  # lambda of advantages and value targets
 
 
 class Networks(nn.Module):
     """All that learns, and all that travels with the weights."""
 
-    def __init__(self, policy: PolicyNetwork) -> None:
+    def __init__(self, policy: nn.Module) -> None:
+        """`policy`: observation [B, H, *frame] -> PolicyValues."""
         super().__init__()
         self.policy = policy
 
@@ -61,14 +61,13 @@ NetworksT = TypeVar("NetworksT", bound=Networks)
 
 
 class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
-    """Samples actions by Gumbel noise: argmax(logits + noise). An update is all learning from one rollout."""
+    """Samples actions from its policy's distribution. An update is all learning from one rollout."""
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
     ) -> None:
-        if problem.num_actions is None:
-            raise AgentError("This agent needs discrete actions, and this environment's are continuous.")
-        self.config, self.device, self._num_actions = config, device, problem.num_actions
+        self.config, self.device = config, device
+        self._distribution = self._build_distribution(problem)
         self._bfloat16 = uses_bfloat16(config.precision, device)
         self._learning = learning
         weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
@@ -90,12 +89,17 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
     def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
         """Learn from the rows of the mask `transitions` [T, B]; one of `losses` per optimiser step."""
 
-    def _build_policy(self, problem: Problem) -> PolicyNetwork:
+    def _build_distribution(self, problem: Problem) -> ActionDistribution:
+        """The one for the environment's kind of actions; an agent for one kind alone says so here."""
+        return distribution_of(problem, self.device)
+
+    def _policy_parts(self, problem: Problem) -> tuple[Torso, list[int], int, int]:
+        """Torso, widths of the hidden layers, parameters of the distribution, number of values."""
         config, shape = self.config, problem.observation_shape
         kind = resolve_torso(config.torso, shape, for_vectors="flat")  # the head is the network for vectors
         torso = Torso(kind, shape, problem.observation_dtype, config.hidden_size)
         head_sizes = [int(size) for size in config.head_sizes.split(",")]
-        return PolicyNetwork(torso, head_sizes, self._num_actions, len(self.value_heads))
+        return torso, head_sizes, self._distribution.num_parameters, len(self.value_heads)
 
     @property
     def acting_noise_period(self) -> int:
@@ -103,21 +107,19 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
         return 1
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """Gumbel noise: argmax(logits + noise) is a draw from softmax(logits)."""
-        uniform = torch.rand(rows, self._num_actions, generator=generator, device=generator.device)
-        smallest = torch.finfo(uniform.dtype).tiny
-        return {"gumbel": -(-uniform.clamp(min=smallest).log()).log().to(self.device)}
+        """What makes a policy's parameters a draw from it."""
+        return self._distribution.draw_noise(rows, generator)
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
-        """Zeros: the most likely action."""
-        return {"gumbel": torch.zeros(rows, self._num_actions, device=self.device)}
+        """The noise of the most likely action."""
+        return self._distribution.mean_noise(rows)
 
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> RolloutActing:
         """Actions drawn from the policy by the noise; values are those of `value_heads`."""
-        logits, values = self._run(torch.from_numpy(s_t).to(self.device))
-        a_t = (logits + noise["gumbel"]).argmax(1)
-        log_prob = action_chances(logits, a_t).log_prob
+        policy, values = self._run(torch.from_numpy(s_t).to(self.device))
+        a_t = self._distribution.actions(policy, noise)
+        log_prob = self._distribution.chances(policy, a_t).log_prob
         return RolloutActing(a_t.cpu().numpy(), log_prob.cpu().numpy(), values.cpu().numpy())
 
     def update(self, experience: Rollout, t_learner: int) -> Update:
@@ -141,11 +143,11 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
     def _look_back(self, rollout: Rollout, states: RolloutStates) -> tuple[Tensor, Tensor]:
         """By the present network, on the CPU: log pi [T, B] of the actions, and values [T + 1, B, V]."""
         a_t = torch.from_numpy(rollout.a_t)
-        actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten().to(self.device)
+        actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten(0, 1).to(self.device)
         log_prob, values = [], []
         for rows in slices(states.indices):
             said = self._run(states.stacks(rows))
-            log_prob.append(action_chances(said.logits, actions[rows]).log_prob)
+            log_prob.append(self._distribution.chances(said.policy, actions[rows]).log_prob)
             values.append(said.values)
         streams, heads = states.streams, len(self.value_heads)
         log_pi = torch.cat(log_prob).cpu().view(-1, streams)

@@ -44,3 +44,9 @@ def explained_variance(values: Tensor, targets: Tensor) -> Tensor:
     spread = targets.var(correction=0)
     unexplained = (targets - values).var(correction=0)
     return torch.where(spread > 0, 1 - unexplained / spread, 0.0)
+
+
+def standardised(values: Tensor, mask: Tensor) -> Tensor:
+    """`values` less the mean of those of `mask`, over their standard deviation; 0 where all are alike."""
+    mean, std = values[mask].mean(), values[mask].std(correction=0)
+    return (values - mean) / torch.where(std > 0, std, 1.0)

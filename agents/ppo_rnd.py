@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Problem, Update
+from agents.distributions import Categorical
 from agents.episode_sums import EpisodeSums
 from agents.forward_filter import ForwardFilter
 from agents.means import Means
@@ -33,6 +34,7 @@ class PpoRndConfig(OnPolicyConfig):
     """Hyper-parameters of PPO with RND; `hidden_size` is that of the random networks' dense layers too."""
 
     batch_size: int  # transitions per optimiser step
+    gae_lambda: float  # lambda of advantages and value targets
     epochs: int  # passes over a rollout
     ppo_clip: float  # the ratio to the policy at the update's beginning counts within 1 +- this
     ext_discount: float  # gamma of extrinsic, episodic returns, per agent step
@@ -45,6 +47,8 @@ class PpoRndConfig(OnPolicyConfig):
 
 class RndNetworks(Networks):
     """Policy and RND."""
+
+    policy: PolicyNetwork
 
     def __init__(self, policy: PolicyNetwork, rnd: Rnd) -> None:
         super().__init__(policy)
@@ -75,10 +79,13 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         super().__init__(problem, config, device, seed, learning)
         self._filter, self._episodes = ForwardFilter(config.int_discount), EpisodeSums()
 
+    def _build_distribution(self, problem: Problem) -> Categorical:
+        return Categorical(problem.discrete_actions(), self.device)
+
     def _build(self, problem: Problem) -> RndNetworks:
         config, frame_shape = self.config, problem.observation_shape[1:]
         rnd = Rnd(frame_shape, config.torso, config.hidden_size, self._bfloat16)
-        return RndNetworks(self._build_policy(problem), rnd)
+        return RndNetworks(PolicyNetwork(*self._policy_parts(problem)), rnd)
 
     def _parts(self) -> dict[str, Part]:
         return {**super()._parts(), "filter": self._filter, "episodes": self._episodes}
@@ -173,7 +180,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         """Slices of the mean loss of a batch's policy and values."""
         for rows in slices(batch):
             said = self._run(states.stacks(rows))
-            chances = action_chances(said.logits, lessons.a_t[rows])
+            chances = action_chances(said.policy, lessons.a_t[rows])
             log_ratio = chances.log_prob - lessons.log_prob[rows]
             policy = clipped_surrogate(log_ratio, lessons.advantages[rows], self.config.ppo_clip)
             value = (said.values - lessons.targets[rows]).square() / 2  # [M, 2]

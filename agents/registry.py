@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from agents.a2c import A2cAgent
 from agents.base import Agent, AgentError
 from agents.chance import RandomAgent
+from agents.double_dqn import DoubleDqnAgent
+from agents.dqn import DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
 from agents.ppo_rnd import PpoRndAgent
 from agents.rainbow import RainbowAgent
+from agents.reinforce import ReinforceAgent
 
 AGENTS: dict[str, type[Agent]] = {
     "iqn": IqnAgent,
     "rainbow": RainbowAgent,
+    "dqn": DqnAgent,
+    "double_dqn": DoubleDqnAgent,
     "naf": NafAgent,
     "ppo_rnd": PpoRndAgent,
+    "reinforce": ReinforceAgent,
+    "a2c": A2cAgent,
     "random": RandomAgent,
 }
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, AgentError, Problem
+from agents.base import Acting, ActingNoise, Problem
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from agents.target import PeriodicTarget
 from models.dueling import DuelingNetwork, NetworkConfig
@@ -34,14 +34,12 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
     """Acts greedily on K numbers per action; learns by Double Q-learning with a periodic target network."""
 
     def _build(self, problem: Problem) -> NetworkT:
-        if problem.num_actions is None:
-            raise AgentError("This agent needs discrete actions, and this environment's are continuous.")
         config = self.config
         return self._build_network(
             NetworkConfig(
                 observation_shape=problem.observation_shape,
                 observation_dtype=problem.observation_dtype,
-                num_actions=problem.num_actions,
+                num_actions=problem.discrete_actions(),
                 hidden_size=config.hidden_size,
                 torso=config.torso,
                 noisy_std=config.noisy_std,

@@ -22,7 +22,7 @@ OUTPUT_GAIN = 0.01
 class PolicyValues(NamedTuple):
     """What the network says of B observations, float32."""
 
-    logits: Tensor  # [B, A]
+    policy: Tensor  # [B, P] of each policy's distribution; [B, A] logits for discrete actions
     values: Tensor  # [B, V], one per value head
 
 

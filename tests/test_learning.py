@@ -31,6 +31,8 @@ upright soon and from then on; chance scores about -1,200. The lock: chance open
         ("ppo_rnd", "probe:lock:24"),
         ("iqn", "probe:catch"),
         ("rainbow", "probe:catch"),
+        ("dqn", "probe:catch"),
+        ("reinforce", "probe:catch"),
     ],
 )
 def test_the_agent_solves_the_game(agent: str, game: str, redis_socket: str, tmp_path: Path) -> None:

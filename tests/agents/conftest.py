@@ -15,7 +15,7 @@ PIXELS = Problem((2, 10, 5), "uint8", num_actions=3, action_low=None, action_hig
 TURNING_PIXELS = Problem(
     (2, 10, 5), "uint8", None, action_low=(-2.0, 0.0), action_high=(2.0, 1.0), mirrored_action=(-1.0, 1.0)
 )
-PROBLEMS = {"iqn": PIXELS, "rainbow": PIXELS, "naf": TURNING_PIXELS}
+PROBLEMS = {"iqn": PIXELS, "rainbow": PIXELS, "dqn": PIXELS, "double_dqn": PIXELS, "naf": TURNING_PIXELS}
 SETTINGS = {
     "hidden_size": 16,
     "torso": "auto",
@@ -23,6 +23,15 @@ SETTINGS = {
     "adam_eps": 1e-8,
     "max_grad_norm": 0.0,
     "precision": "float32",
+}
+DQN_SETTINGS = {
+    "target_update": 100,
+    "kappa": 1.0,
+    "epsilon": 0.9,
+    "epsilon_alpha": 7.0,
+    "id_actor": 0,
+    "nb_actor": 1,
+    "envs_per_actor": 1,
 }
 VALUE_SETTINGS = {"noisy_std": 0.5, "target_update": 100, "replay_frequency": 4}
 OWN_SETTINGS: dict[str, dict[str, Any]] = {
@@ -35,6 +44,8 @@ OWN_SETTINGS: dict[str, dict[str, Any]] = {
         "kappa": 1.0,
     },
     "rainbow": {**VALUE_SETTINGS, "atoms": 11, "v_min": -5.0, "v_max": 5.0},
+    "dqn": DQN_SETTINGS,
+    "double_dqn": DQN_SETTINGS,
     "naf": {
         "head_sizes": "16,8",
         "l2": 0.0,
@@ -57,7 +68,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(params=["iqn", "rainbow", "naf"])
+@pytest.fixture(params=[*PROBLEMS])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -53,7 +53,8 @@ def test_rows_are_independent(name: str, make_agent: MakeAgent, make_batch: Make
     state = np.repeat(make_batch(rows=1).s_t, 6, axis=0)
     noise = draws(agent, 6)
     acting = agent.act(state, noise)
-    assert len(np.unique(acting.chosen[:, 0])) == 6  # the same state, seen through six draws
+    kinds = len(np.unique(acting.chosen[:, 0]))  # the same state, seen through six draws
+    assert kinds > 1 if "dqn" in name else kinds == 6  # there are three actions, and no noise but theirs
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     permuted = agent.act(state, {key: eps[order] for key, eps in noise.items()})
     np.testing.assert_allclose(permuted.chosen, acting.chosen[order], rtol=1e-5, atol=1e-6)

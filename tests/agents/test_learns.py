@@ -33,15 +33,16 @@ def transitions(rng: np.random.Generator, rows: int) -> Batch:
     )
 
 
-@pytest.mark.parametrize("name", ["iqn", "rainbow"])
+@pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "double_dqn"])
 def test_two_states_are_learned(name: str, make_agent: Callable[..., Any]) -> None:
-    agent = make_agent(name, problem=TWO_STATES, lr=5e-3, noisy_std=0.1, target_update=40)
+    quiet = {} if "dqn" in name else {"noisy_std": 0.1}
+    agent = make_agent(name, problem=TWO_STATES, lr=5e-3, target_update=40, **quiet)
     rng = np.random.default_rng(0)
     for step in range(300):
         update = agent.update(transitions(rng, 32), 4 * step)
     acting = agent.act(STATES, agent.mean_acting_noise(2))
     assert acting.a_t.tolist() == [1, 0]
     support = np.linspace(-5, 5, 11)
-    values = acting.greedy.mean(1) if name == "iqn" else acting.greedy @ support
+    values = acting.greedy @ support if name == "rainbow" else acting.greedy.mean(1)
     assert values == pytest.approx([GAMMA, 1.0], abs=0.1)
     assert update.metrics["q"] == pytest.approx((0.5 + GAMMA + 1 + 0) / 4, abs=0.15)

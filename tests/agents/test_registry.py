@@ -12,10 +12,10 @@ MakeAgent = Callable[..., Any]
 
 
 def test_agents_by_name() -> None:
-    assert {"iqn", "rainbow", "naf"} <= AGENTS.keys()
+    assert {"iqn", "rainbow", "naf", "dqn", "double_dqn", "reinforce", "a2c"} <= AGENTS.keys()
     assert all(agent_type(name) is kind for name, kind in AGENTS.items())
-    with pytest.raises(AgentError, match="There is no agent 'dqn': choose one of iqn, rainbow, naf"):
-        agent_type("dqn")
+    with pytest.raises(AgentError, match="There is no agent 'sarsa': choose one of iqn, rainbow, dqn"):
+        agent_type("sarsa")
 
 
 def test_hyper_parameters_have_no_defaults_here(name: str) -> None:
@@ -24,7 +24,7 @@ def test_hyper_parameters_have_no_defaults_here(name: str) -> None:
     assert agent_type(name).store == "replay"
 
 
-@pytest.mark.parametrize("name", ["iqn", "rainbow"])
+@pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "double_dqn"])
 def test_continuous_actions_are_refused(name: str, make_agent: MakeAgent) -> None:
     turning = Problem((4, 84, 84), "uint8", num_actions=None, action_low=(-1.0,), action_high=(1.0,))
     with pytest.raises(AgentError, match="needs discrete actions"):
@@ -38,6 +38,7 @@ def test_continuous_actions_are_refused(name: str, make_agent: MakeAgent) -> Non
         ("iqn", {"torso": "nature"}, "needs larger frames"),
         ("iqn", {"precision": "half"}, "There is no precision 'half'"),
         ("iqn", {"kappa": 0.0}, "kappa must be above 0"),
+        ("dqn", {"kappa": 0.0}, "kappa must be above 0"),
         ("rainbow", {"atoms": 1}, "at least 2 atoms"),
         ("rainbow", {"v_min": 5.0}, "v_min below v_max"),
         ("naf", {"torso": "nature"}, "needs larger frames"),
@@ -56,7 +57,7 @@ def test_a_mistake_in_the_settings_is_one_sentence(
         make_agent(name, **settings)
 
 
-def test_naf_is_evaluated_without_its_noise() -> None:
+def test_evaluation_is_without_noise_of_exploration() -> None:
     """Exploration noise is no part of the policy, other than that of noisy networks."""
-    assert not agent_type("naf").eval_noise
+    assert not any(agent_type(name).eval_noise for name in ("naf", "dqn", "double_dqn"))
     assert agent_type("iqn").eval_noise

@@ -16,6 +16,8 @@ MakeBatch = Callable[..., Batch]
 NARROW: dict[str, dict[str, Any]] = {
     "iqn": {"hidden_size": 8},
     "rainbow": {"hidden_size": 8},
+    "dqn": {"hidden_size": 8},
+    "double_dqn": {"hidden_size": 8},
     "naf": {"head_sizes": "16,4"},
 }
 
@@ -53,7 +55,7 @@ def test_a_learner_starts_its_target_from_given_weights(name: str, make_agent: M
 def test_weights_of_another_network_are_refused(name: str, make_agent: MakeAgent) -> None:
     agent = make_agent(name)
     before = agent.acting_weights()
-    other = {"iqn": "rainbow", "rainbow": "iqn", "naf": "iqn"}[name]
+    other = "rainbow" if name == "iqn" else "iqn"
     with pytest.raises(AgentError, match=r"another network: only one of both has .*(embedding|hidden)"):
         agent.load_acting_weights(make_agent(other).acting_weights())
     with pytest.raises(AgentError, match="another network: .* has shape"):

@@ -12,11 +12,17 @@ from torch import Tensor
 
 from agents import Agent, AgentError
 from agents.learning import has_bfloat16_units
-from agents.losses import cross_entropy, project_onto_atoms, quantile_huber_loss
+from agents.losses import cross_entropy, huber_loss, project_onto_atoms, quantile_huber_loss
 from memory.batch import Batch
 
 MakeAgent = Callable[..., Any]  # tests look into agents: `online`, `target`
 MakeBatch = Callable[..., Batch]
+OF_TD_ERRORS: dict[str, Callable[[Tensor], Tensor]] = {
+    "naf": torch.square,
+    "dqn": lambda errors: huber_loss(errors, 1.0),
+    "double_dqn": lambda errors: huber_loss(errors, 1.0),
+}
+"""The losses of agents whose priorities are |TD error|."""
 VALUE_AGENTS = pytest.mark.parametrize("name", ["iqn", "rainbow"])
 
 
@@ -50,7 +56,7 @@ def test_metrics_tell_of_the_step(name: str, make_agent: MakeAgent, make_batch: 
     agent, batch = make_agent(name), make_batch()
     update = agent.update(batch, 4)
     assert update.losses.shape == (8,) and not update.losses.requires_grad
-    losses = update.losses.square() if name == "naf" else update.losses  # NAF's priorities are |TD error|
+    losses = OF_TD_ERRORS.get(name, torch.clone)(update.losses)
     loss = (torch.from_numpy(batch.weights) * losses).mean()
     torch.testing.assert_close(update.metrics["loss"], loss)
     norm = torch.cat([gradient.flatten() for gradient in gradients(agent)]).norm()

@@ -1,0 +1,118 @@
+"""What a policy's network says, as a distribution of actions."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from agents.action_box import ActionBox
+from agents.base import ActingNoise, Problem
+from agents.policy_losses import ActionChances, action_chances
+
+SMALLEST_STD = 1e-3
+"""Half ranges: keeps log-probabilities finite where a policy is sure of itself."""
+AT_BOUND = 1e-6
+"""Half ranges within which a clipped action counts as at its bound: what float32 rounds."""
+
+
+class ActionDistribution(ABC):
+    """A family of distributions; `parameters` [M, P] are what a network says of M states."""
+
+    num_parameters: int  # P
+
+    @abstractmethod
+    def draw_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """All randomness of `rows` draws."""
+
+    @abstractmethod
+    def mean_noise(self, rows: int) -> ActingNoise:
+        """The noise of the most likely action."""
+
+    @abstractmethod
+    def actions(self, parameters: Tensor, noise: ActingNoise) -> Tensor:
+        """[M] or [M, A] as the environment takes them; the noise has M rows, or one that all share."""
+
+    @abstractmethod
+    def chances(self, parameters: Tensor, a_t: Tensor) -> ActionChances:
+        """What the distributions say of `actions`."""
+
+
+class Categorical(ActionDistribution):
+    """One of A discrete actions; the parameters are logits."""
+
+    def __init__(self, num_actions: int, device: torch.device) -> None:
+        self.num_parameters, self._device = num_actions, device
+
+    def draw_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Gumbel noise: argmax(logits + noise) is a draw from softmax(logits)."""
+        uniform = torch.rand(rows, self.num_parameters, generator=generator, device=generator.device)
+        smallest = torch.finfo(uniform.dtype).tiny
+        return {"gumbel": -(-uniform.clamp(min=smallest).log()).log().to(self._device)}
+
+    def mean_noise(self, rows: int) -> ActingNoise:
+        """Zeros."""
+        return {"gumbel": torch.zeros(rows, self.num_parameters, device=self._device)}
+
+    def actions(self, parameters: Tensor, noise: ActingNoise) -> Tensor:
+        """[M] int64."""
+        return (parameters + noise["gumbel"]).argmax(1)
+
+    def chances(self, parameters: Tensor, a_t: Tensor) -> ActionChances:
+        """Of a_t [M]."""
+        return action_chances(parameters, a_t)
+
+
+class ClippedGaussian(ActionDistribution):
+    """Independent normal components in half ranges of the actions, clipped to their bounds.
+
+    The first A parameters are means, the softplus of the others are variances (Mnih et al. 2016,
+    arXiv 1602.01783, section 9). An action at a bound stands for all draws beyond it: its log-probability is
+    that of the tail (Fujita, Maeda 2018, arXiv 1802.07564). The entropy is that before clipping.
+    """
+
+    def __init__(self, box: ActionBox, device: torch.device) -> None:
+        self._box, self._device = box, device
+        self.num_parameters = 2 * box.num_components
+
+    def draw_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Standard normal numbers, one per component."""
+        size = rows, self._box.num_components
+        normal = torch.randn(size, generator=generator, device=generator.device)
+        return {"normal": normal.to(self._device)}
+
+    def mean_noise(self, rows: int) -> ActingNoise:
+        """Zeros."""
+        return {"normal": torch.zeros(rows, self._box.num_components, device=self._device)}
+
+    def actions(self, parameters: Tensor, noise: ActingNoise) -> Tensor:
+        """[M, A] float32 within the bounds."""
+        mean, std = self._moments(parameters)
+        return self._box.from_unit(mean + std * noise["normal"])
+
+    def chances(self, parameters: Tensor, a_t: Tensor) -> ActionChances:
+        """Of a_t [M, A]: a density inside the bounds, a probability at them."""
+        mean, std = self._moments(parameters)
+        z = (self._box.to_unit(a_t) - mean) / std
+        inside = -(z.square() + math.log(2 * math.pi)) / 2 - std.log()
+        low, high = (-1 - mean) / std, (1 - mean) / std
+        unit = self._box.to_unit(a_t)
+        log_prob = torch.where(unit <= AT_BOUND - 1, torch.special.log_ndtr(low), inside)
+        log_prob = torch.where(unit >= 1 - AT_BOUND, torch.special.log_ndtr(-high), log_prob)
+        entropy = (1 + math.log(2 * math.pi)) / 2 + std.log()
+        return ActionChances(log_prob.sum(1), entropy.sum(1))
+
+    def _moments(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation [M, A]."""
+        mean, raw = parameters.chunk(2, dim=1)
+        return mean, functional.softplus(raw).sqrt().clamp(min=SMALLEST_STD)
+
+
+def distribution_of(problem: Problem, device: torch.device) -> ActionDistribution:
+    """For the environment's kind of actions."""
+    if problem.num_actions is not None:
+        return Categorical(problem.num_actions, device)
+    return ClippedGaussian(ActionBox(problem, device), device)
