@@ -29,15 +29,15 @@ def write_run_json(
         "command": list(command),
         "seed": seed,
         "arguments": dict(arguments),
-        "commit": _commit(),
+        "commit": commit(),
         "python": platform.python_version(),
         "packages": _packages(),
-        "machine": {**_machine(), "gpu": gpu},
+        "machine": {**machine(), "gpu": gpu},
     }
     write_atomically(path, json.dumps(run, indent=2, default=str).encode() + b"\n")
 
 
-def _commit() -> dict[str, object] | None:
+def commit() -> dict[str, object] | None:
     """Hash of the code's commit and whether files differ from it; None where the code is no git checkout."""
     head = _git("rev-parse", "HEAD")
     return None if head is None else {"hash": head, "dirty": bool(_git("status", "--porcelain"))}
@@ -58,7 +58,8 @@ def _packages() -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
-def _machine() -> dict[str, object]:
+def machine() -> dict[str, object]:
+    """System, processor, cores and memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "system": platform.platform(),

@@ -43,6 +43,7 @@ RULES: dict[str, Rule] = {
     ),
     "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
+    "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} wiring"),
     "test_multiple_seed": _rule(f"{EVERY_ROOM} wiring"),

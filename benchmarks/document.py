@@ -1,0 +1,54 @@
+"""Write the table of docs/performance.md from a file that `benchmarks/run.py --json` wrote.
+
+python -m benchmarks.document FILE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+BEGIN = "<!-- figures: written by `python -m benchmarks.document FILE`; measure instead of editing -->"
+END = "<!-- end of figures -->"
+
+
+def rendered(measured: dict[str, Any]) -> str:
+    """Where and when it was measured, and every figure beside its target."""
+    rows = [_row(key, figure) for key, figure in measured["figures"].items()]
+    head = ["| Figure | What | Median | Min | Max | Must reach | Reached |", "|---|---|---|---|---|---|---|"]
+    return "\n".join([_origin(measured), "", *head, *rows])
+
+
+def updated(document: str, measured: dict[str, Any]) -> str:
+    """`document` with the table between its markers; ValueError where they do not stand once each."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end or BEGIN in rest or END in before + after:
+        raise ValueError(f"{DOCUMENT.name} must hold {BEGIN!r} and after it {END!r}, once each.")
+    return f"{before}{BEGIN}\n\n{rendered(measured)}\n\n{END}{after}"
+
+
+def _origin(measured: dict[str, Any]) -> str:
+    commit, machine = measured["commit"] or {"hash": "no checkout", "dirty": False}, measured["machine"]
+    units = "yes" if measured["cpu_features"]["bf16_units"] else "no"
+    return (
+        f"`{' '.join(['python', *measured['command']])}` on {measured['time']}, commit"
+        f" {commit['hash'][:10]}{' with changes' if commit['dirty'] else ''}; {machine['cores']} cores of"
+        f" {machine['cpu']}, bfloat16 units: {units}; load average at the end"
+        f" {measured['load_average_1min']:.1f}, seed {measured['seed']}."
+    )
+
+
+def _row(key: str, figure: dict[str, Any]) -> str:
+    numbers = " | ".join(f"{figure[name]:.3g}" for name in ("median", "low", "high"))
+    bound = "" if figure["must"] is None else f"{'≤' if figure['at_most'] else '≥'} {figure['must']:g}"
+    reached = {True: "yes", False: "**no**", None: ""}[figure["reached"]]
+    return f"| `{key}` | {figure['what']} | {numbers} | {bound} | {reached} |"
+
+
+if __name__ == "__main__":
+    text = DOCUMENT.read_text(encoding="utf-8")
+    DOCUMENT.write_text(updated(text, json.loads(Path(sys.argv[1]).read_text())), encoding="utf-8")

@@ -1,0 +1,82 @@
+"""The learner's step: IQN on real frames, Adam included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import cycle
+
+import torch
+
+from agents.iqn import IqnConfig
+from benchmarks.contestant import Contestant, Works
+from benchmarks.figures import Figure
+from benchmarks.naive.learner import NaiveLearner
+from benchmarks.play import record, setting_for
+from benchmarks.road import Road
+from benchmarks.timing import Effort, race
+from memory.batch import Batch
+from memory.connection import RedisConfig, make_client
+from wiring import Setting, build_agent
+
+SPECS = {
+    "learner.step_ratio": "specs/atari/rainbow_iqn.yaml",
+    "learner.step_ratio_cpu_spec": "specs/atari/rainbow_iqn_cpu.yaml",
+}
+BATCHES = 8
+
+
+def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
+    """Both specs, in the best precision of this machine and in float32."""
+    for key, spec in SPECS.items():
+        with (
+            Contestant(ours, redis, spec, "auto", seed) as auto,
+            Contestant(ours, redis, spec, "float32", seed) as float32,
+            Contestant(naive, redis, spec, seed) as baseline,
+        ):
+            sides = {"auto": auto, "float32": float32, "naive": baseline}
+            result = race(sides, "update", effort)
+        yield Figure(key, result.ratio("auto", "naive"), result.rates())
+        yield Figure(f"{key}_float32", result.ratio("float32", "naive"), {})
+
+
+def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:
+    """The agent as a launcher builds it; losses leave the device as for new priorities."""
+    setting = setting_for(f"--spec {spec} --precision {precision} --seed {seed}")
+    agent = build_agent(setting.args, setting.problem, learning=True)
+    batches = cycle(batches_of(redis, setting))
+
+    def update() -> int:
+        agent.update(next(batches), 0).losses.float().cpu().numpy()
+        return 1
+
+    return {"update": update}
+
+
+def naive(redis: RedisConfig, spec: str, seed: int) -> Works:
+    """The baseline with the same shapes."""
+    setting = setting_for(f"--spec {spec} --seed {seed}")
+    learner = naive_learner(setting)
+    batches = cycle(batches_of(redis, setting))
+
+    def update() -> int:
+        learner.update(next(batches)).numpy()
+        return 1
+
+    return {"update": update}
+
+
+def naive_learner(setting: Setting) -> NaiveLearner:
+    """The baseline for a setting."""
+    assert setting.problem.num_actions is not None
+    torch.manual_seed(setting.args.seed)
+    history_length = setting.problem.observation_shape[0]
+    return NaiveLearner(setting.args.select(IqnConfig), history_length, setting.problem.num_actions)
+
+
+def batches_of(redis: RedisConfig, setting: Setting) -> list[Batch]:
+    """Batches of random play through the replay."""
+    with closing(Road(setting, make_client(redis), environments=4)) as road:
+        road.push(record(setting, environments=4, steps=256))
+        road.replay.ingest()
+        return [road.replay.sample(setting.args.batch_size, beta=0.4) for _ in range(BATCHES)]

@@ -1,0 +1,1 @@
+"""The baselines: the seed's manner of doing the same work, written plainly by us and never tuned."""

@@ -1,0 +1,180 @@
+"""The replay: appending, sampling, memory, starting, rebuilding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import cycle, islice
+
+import numpy as np
+
+from benchmarks.contestant import Contestant, Works
+from benchmarks.figures import Figure
+from benchmarks.naive.replay import NaiveReplay, Step
+from benchmarks.play import record, setting_for
+from benchmarks.road import Road
+from benchmarks.timing import Effort, race, seconds_of, spread
+from memory.connection import RedisConfig, make_client
+from memory.keys import Keys
+from memory.push import CHUNK_ID
+from memory.replay import Replay
+from memory.runs import open_run
+from runtime.player import VectorStep
+from runtime.source import WRITE_BACK_EVERY_S
+from wiring import Setting
+from wiring.replay_store import sizes_of
+
+CAPACITY = 65_536
+ENVIRONMENTS = 16
+STEPS = 512
+"""Vector steps of play: 8,192 transitions, with several episodes' ends."""
+BUFFER = 1_000
+"""Transitions that the seed's actor pushes at once."""
+STEPS_AT_ONCE = 64
+MEASURED_GAMES = ("space_invaders", "pong")
+REPORTED_GAMES = ("breakout", "ms_pacman", "qbert", "seaquest", "montezuma_revenge")
+BETA = 0.4
+
+
+def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
+    """All figures of this section."""
+    with Contestant(ours, redis, seed) as our_side, Contestant(naive, redis, seed) as other_side:
+        sides = {"ours": our_side, "naive": other_side}
+        for work, key in WORKS.items():
+            result = race(sides, work, effort)
+            yield Figure(key, result.ratio("ours", "naive"), result.rates())
+    yield _bytes(redis, seed)
+    yield from _million(redis, effort.rounds, seed)
+
+
+WORKS = {
+    "append": "replay.append_ratio",
+    "sample 32": "replay.sample_ratio",
+    "sample 256": "replay.sample_ratio_256",
+}
+
+
+def ours(redis: RedisConfig, seed: int) -> Works:
+    """The road as it is, all of it in one thread."""
+    setting = _setting("space_invaders", seed)
+    play = record(setting, ENVIRONMENTS, STEPS)
+    road = Road(setting, make_client(redis), ENVIRONMENTS)
+    road.push(play)
+    pieces = cycle([play[i : i + STEPS_AT_ONCE] for i in range(0, len(play), STEPS_AT_ONCE)])
+    return {
+        "append": lambda: road.push(next(pieces)),
+        "sample 32": _sampling(road, 32, seed),
+        "sample 256": _sampling(road, 256, seed),
+    }
+
+
+def _sampling(road: Road, batch_size: int, seed: int) -> Callable[[], int]:
+    """What the learner's sampler does between two batches, priorities written back as often."""
+    generator = np.random.default_rng(seed)
+    written = time.monotonic()
+
+    def work() -> int:
+        nonlocal written
+        road.replay.ingest()
+        batch = road.replay.sample(batch_size, BETA)
+        road.replay.update(batch.leaf, batch.chunk_id, generator.random(batch_size))
+        if time.monotonic() - written > WRITE_BACK_EVERY_S:
+            road.replay.write_back()
+            written = time.monotonic()
+        return batch_size
+
+    return work
+
+
+def naive(redis: RedisConfig, seed: int) -> Works:
+    """The baseline of the same capacity, with the same play, n-step returns and exponent."""
+    setting = _setting("space_invaders", seed)
+    replay = naive_replay(redis, setting)
+    play = steps_of(record(setting, ENVIRONMENTS, STEPS))
+    steps, priorities = cycle(play), np.ones(BUFFER, np.float32)
+    generator = np.random.default_rng(seed)
+
+    def append() -> int:
+        replay.append(list(islice(steps, BUFFER)), priorities)
+        return BUFFER
+
+    def sampling(batch_size: int) -> Callable[[], int]:
+        def work() -> int:
+            batch = replay.sample(batch_size, BETA, generator)
+            replay.update(batch.leaf, generator.random(batch_size))
+            return batch_size
+
+        return work
+
+    while replay.fill < len(play):
+        append()
+    return {"append": append, "sample 32": sampling(32), "sample 256": sampling(256)}
+
+
+def naive_replay(redis: RedisConfig, setting: Setting) -> NaiveReplay:
+    """The baseline for a setting."""
+    args, rule = setting.args, sizes_of(setting.args).rule
+    return NaiveReplay(
+        make_client(redis),
+        args.memory_capacity,
+        args.history_length,
+        args.multi_step,
+        args.discount,
+        rule.priority_exponent,
+    )
+
+
+def steps_of(play: list[VectorStep]) -> list[Step]:
+    """The same play as the baseline's actor would see it: one environment after the other."""
+    steps: list[Step] = []
+    for row in range(len(play[0].active)):
+        timestep = 0
+        for at in play:
+            if not at.active[row]:
+                timestep = 0
+                continue
+            ended = bool(at.terminated[row] or at.truncated[row]) or at is play[-1]
+            reward = float(np.clip(at.rewards[row], -1, 1))
+            steps.append(Step(timestep, at.frames[row], int(at.a_t[row]), reward, ended))
+            timestep += 1
+    return steps
+
+
+def _setting(game: str, seed: int) -> Setting:
+    return setting_for(f"--game {game} --memory-capacity {CAPACITY} --learn-start 32 --seed {seed}")
+
+
+def _bytes(redis: RedisConfig, seed: int) -> Figure:
+    client = make_client(redis)
+    found = {}
+    for game in MEASURED_GAMES + REPORTED_GAMES:
+        setting = _setting(game, seed)
+        play = record(setting, ENVIRONMENTS, STEPS // 2)
+        with closing(Road(setting, client, ENVIRONMENTS)) as road:
+            before = client.info("memory")["used_memory"]
+            road.push(play)
+            road.replay.ingest()
+            found[game] = (client.info("memory")["used_memory"] - before) / road.replay.fill
+    most = max(found[game] for game in MEASURED_GAMES)
+    return Figure("replay.bytes_per_transition", spread([most]), found)
+
+
+def _million(redis: RedisConfig, rounds: int, seed: int) -> Iterator[Figure]:
+    setting, client = setting_for(f"--game space_invaders --seed {seed}"), make_client(redis)
+    sizes, keys = sizes_of(setting.args), Keys("benchmark of a million")
+
+    def start() -> Replay:
+        epoch = open_run(client, keys, setting.args.shared(), False, 0, {}, "benchmark").epoch
+        replay = Replay(client, keys, sizes.replay, epoch, sizes.rule, np.random.default_rng(seed))
+        replay.load()
+        return replay
+
+    yield Figure("replay.start_seconds_1m", seconds_of(start, rounds), {})
+    replay = start()
+    leaves = np.random.default_rng(seed).random((sizes.replay.slots, sizes.replay.chunk_length), np.float32)
+    stored = {slot: CHUNK_ID.pack(slot + 1) + row.tobytes() for slot, row in enumerate(leaves)}
+    client.hset(keys.priorities, mapping=stored)
+    client.hset(keys.counters, "last_chunk", len(stored))
+    yield Figure("replay.rebuild_seconds_1m", seconds_of(replay.load, rounds), {})
+    client.unlink(*keys.experience)

@@ -1,0 +1,73 @@
+"""How fast every part of the road is, as ratios to baselines in the seed's manner.
+
+    python benchmarks/run.py [replay|learner|acting|all] [--quick] [--json FILE]
+
+Starts a redis-server of its own, on a Unix socket, and ends it. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import acting, learner, replay, report  # noqa: E402
+from benchmarks.figures import Figure  # noqa: E402
+from benchmarks.timing import Effort  # noqa: E402
+from memory.connection import RedisConfig  # noqa: E402
+from runtime.redis_server import RedisServer  # noqa: E402
+
+FULL, QUICK = Effort(rounds=7, seconds=3.0), Effort(rounds=3, seconds=1.5)
+
+Section = Callable[[RedisConfig, Effort, int], Iterator[Figure]]
+SECTIONS: dict[str, Section] = {
+    "replay": replay.measure,
+    "learner": learner.measure,
+    "acting": lambda _, effort, seed: acting.measure(effort, seed),
+}
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="How fast every part of the road is.")
+    parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--seed", type=int, default=123, help="of play, draws and weights")
+    return parser.parse_args(argv)
+
+
+def measured(sections: Sequence[str], effort: Effort, seed: int) -> Iterator[Figure]:
+    """The figures of these sections, as they come."""
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir="/tmp") as folder:
+        redis = RedisConfig(str(Path(folder) / "socket"), 0)
+        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
+        server.ensure()
+        try:
+            for section in sections:
+                print(f"{section} …", file=sys.stderr, flush=True)
+                yield from SECTIONS[section](redis, effort, seed)
+        finally:
+            server.stop()
+
+
+def main(argv: Sequence[str]) -> None:
+    """Entry point."""
+    words = parsed(argv)
+    os.chdir(ROOT)  # specs are named from there
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
+    sections = list(SECTIONS) if words.section == "all" else [words.section]
+    figures = list(measured(sections, QUICK if words.quick else FULL, words.seed))
+    report.show(figures)
+    if words.json:
+        report.write_json(words.json, figures, words.seed, ["benchmarks/run.py", *argv])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import document
+from benchmarks.figures import Figure
+from benchmarks.report import write_json
+from benchmarks.targets import TARGETS, Target
+from benchmarks.timing import Spread
+
+
+def test_targets_know_their_direction_and_the_processor() -> None:
+    ratio, seconds = Target("", 3, 1.2), Target("", 2, at_most=True)
+    assert ratio.is_met(3, bfloat16=True) and not ratio.is_met(2.9, bfloat16=True)
+    assert ratio.is_met(1.2, bfloat16=False)
+    assert ratio.is_met(1.5, bfloat16=True, leniency=2)
+    assert seconds.is_met(2, True) and not seconds.is_met(2.1, True) and seconds.is_met(4, True, leniency=2)
+    assert Target("").is_met(0, True) is None
+
+
+def test_the_documents_table_comes_from_the_json(tmp_path: Path) -> None:
+    figures = [Figure(key, Spread(2.0, 1.0, 3.0), {"ours": Spread(9.0, 8.0, 9.5)}) for key in TARGETS]
+    write_json(tmp_path / "figures.json", figures, 123, ["run.py", "all"])
+    measured = json.loads((tmp_path / "figures.json").read_text())
+    assert {"bf16_units", "avx2"} <= measured["cpu_features"].keys()
+    before = document.DOCUMENT.read_text(encoding="utf-8")
+    after = document.updated(before, measured)
+    assert all(f"| `{key}` |" in after for key in TARGETS)
+    assert "| `loop.learner_wait` |" in after and "≤ 0.02 | **no** |" in after
+    assert document.updated(after, measured) == after
+    with pytest.raises(ValueError, match="once each"):
+        document.updated("", measured)
