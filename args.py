@@ -112,7 +112,7 @@ class EnvironmentArgs(Group):
     )
     max_episode_steps: int = flag(
         0,
-        "Agent steps after which an ALE episode is truncated (RND: 4500); 0 = the protocol's own cap",
+        "ALE and Gymnasium: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
         shared=True,
         ge=0,
     )

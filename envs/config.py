@@ -34,7 +34,7 @@ class EnvConfig:
 
     def __post_init__(self) -> None:
         if self.action_repeat < 1:
-            raise EnvError(f"The action repeat must be at least 1 emulator frame, not {self.action_repeat}.")
+            raise EnvError(f"The action repeat must be at least 1, not {self.action_repeat}.")
         if not 0.0 <= self.proba_sticky_actions <= 1.0:
             raise EnvError(
                 f"The chance of a sticky action must lie between 0 and 1, not {self.proba_sticky_actions}."

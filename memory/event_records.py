@@ -36,11 +36,13 @@ class LogHeader(NamedTuple):
     num_actions: int | None  # None for continuous actions
     action_low: tuple[float, ...] | None  # None for discrete ones
     action_high: tuple[float, ...] | None
+    frames_per_step: int = 1  # --action-repeat, where there is one: the length of a step in time
 
     def __str__(self) -> str:
         low, high = self.action_low, self.action_high
         actions = f"continuous actions from {low} to {high}" if low else f"{self.num_actions} actions"
-        return f"{self.game} with {self.frame_dtype} frames {self.frame_shape} and {actions}"
+        frames = f"{self.frame_dtype} frames {self.frame_shape}"
+        return f"{self.game} with {frames}, {actions} and {self.frames_per_step} frames per step"
 
 
 class Piece(NamedTuple):
@@ -77,7 +79,13 @@ class LoggedEpisode(NamedTuple):
 def header_to_bytes(header: LogHeader) -> bytes:
     """The record that every log begins with."""
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    meta: Meta = {"format": FORMAT, "created": created, "game": header.game, "dtype": header.frame_dtype}
+    meta: Meta = {
+        "format": FORMAT,
+        "created": created,
+        "game": header.game,
+        "dtype": header.frame_dtype,
+        "frames_per_step": header.frames_per_step,
+    }
     columns: Columns = {"frame_shape": np.array(header.frame_shape, np.int64)}
     if header.num_actions is not None:
         meta["num_actions"] = header.num_actions
@@ -137,6 +145,7 @@ def header_from(record: Packed) -> LogHeader:
         num_actions=int(meta["num_actions"]) if "num_actions" in meta else None,
         action_low=None if low is None else tuple(low.tolist()),
         action_high=None if high is None else tuple(high.tolist()),
+        frames_per_step=int(meta["frames_per_step"]),
     )
 
 

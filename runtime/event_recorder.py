@@ -22,6 +22,7 @@ def log_header(game: str, description: EnvDescription) -> LogHeader:
         num_actions=description.num_actions,
         action_low=description.action_low,
         action_high=description.action_high,
+        frames_per_step=description.frames_per_step,
     )
 
 

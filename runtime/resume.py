@@ -43,12 +43,17 @@ def newest_snapshot(folder: Path, file_name: str, expected: Mapping[str, object]
 
 
 def wait_for_snapshot(folder: Path, file_name: str, stopped: Callable[[], bool]) -> Snapshot | None:
-    """The newest snapshot of this game in `folder`, once there is one; None when `stopped` first."""
+    """The newest snapshot of this game in `folder`, once there is one; None when `stopped` first.
+
+    Raises SnapshotError where there are snapshots of other games only.
+    """
     announced = False
     while not stopped():
         for path in last_models(folder, file_name):
             with suppress(SnapshotError):  # it may be replaced while it is read
                 return load_snapshot(path)
+        if others := sorted(path.name for path in folder.glob("last_model_*.pth")):
+            raise SnapshotError(f"{folder} holds {others[0]}, and none of {file_name}: is --game right?")
         if not announced:
             log.info("Waiting for a snapshot last_model_%s_*.pth in %s.", file_name, folder)
             announced = True

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from envs import EnvConfig, EnvDescription, EnvError, make_env
 from envs.replay_film import make_playback
 from memory.event_reader import check_header, read_episodes, read_header
-from memory.event_records import LogHeader
+from runtime.event_recorder import log_header
 from runtime.frame_stack import FrameStack
 
 Chooser = Callable[[NDArray[Any]], NDArray[Any]]
@@ -44,7 +44,7 @@ def scenes_of_log(
     Raises EventLogError where the log cannot be read, or has other frames or actions than the agent.
     """
     header = read_header(path)
-    check_header(path, header, _header_of(header.game, description))
+    check_header(path, header, log_header(header.game, description))
     return _chosen(_logged(path, history_length), steps)
 
 
@@ -66,17 +66,6 @@ def scenes_of_play(
         pictures = _pictures(config, seed, [scene.taken for scene in played])
         played = [scene._replace(picture=seen) for scene, seen in zip(played, pictures, strict=True)]
     return _chosen((scene._replace(taken=None) for scene in played), steps)
-
-
-def _header_of(game: str, description: EnvDescription) -> LogHeader:
-    return LogHeader(
-        game=game,
-        frame_shape=description.frame_shape,
-        frame_dtype=description.frame_dtype,
-        num_actions=description.num_actions,
-        action_low=description.action_low,
-        action_high=description.action_high,
-    )
 
 
 def frame_picture(frame: NDArray[Any]) -> Picture | None:

@@ -37,7 +37,7 @@ def record(path: Path, game: str, steps: int, environments: int = 1, seed: int =
     """Play so many vector steps, recording them, and stop."""
     header = header_of(game)
     observation = (1, *header.frame_shape)
-    problem = Problem(observation, header.frame_dtype, *header[3:])
+    problem = Problem(observation, header.frame_dtype, *header[3:6])
     agent = RandomAgent(problem, RandomConfig(), torch.device("cpu"), seed, learning=False)
     env = make_env(_config(game), environment_seeds(seed, 0, 0, environments))
     player, recorder = Player(agent, env, 1, seed), EventRecorder(path, header)

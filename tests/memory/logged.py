@@ -9,7 +9,7 @@ import numpy as np
 from memory.event_records import LoggedEpisode, LogHeader
 from memory.event_writer import EventLogWriter
 
-PIXELS = LogHeader("blocks", (3, 2), "uint8", 6, None, None)
+PIXELS = LogHeader("blocks", (3, 2), "uint8", 6, None, None, frames_per_step=4)
 VECTORS = LogHeader("swing", (4,), "float32", None, (-2.0, -1.0), (2.0, 1.0))
 
 

@@ -145,7 +145,8 @@ def test_what_does_not_fit_is_refused_and_left_alone(tmp_path: Path) -> None:
     letter.write_text("Dear reader, this is no event log.")
     before = log.read_bytes(), letter.read_bytes()
     with pytest.raises(
-        EventLogError, match=r"blocks with uint8 frames \(3, 2\) and 6 actions; .* swing with"
+        EventLogError,
+        match=r"blocks with uint8 frames \(3, 2\), 6 actions and 4 frames per step; .* swing with",
     ):
         EventLogWriter(log, VECTORS)
     with pytest.raises(EventLogError, match="is not an event log"):

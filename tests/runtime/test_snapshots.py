@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from memory.replay import ReplayShape
-from runtime.resume import missing_transitions, newest_snapshot, unlearned_steps
+from runtime.resume import missing_transitions, newest_snapshot, unlearned_steps, wait_for_snapshot
 from runtime.snapshot import SnapshotError, last_model_path, load_snapshot, save_last_model, save_snapshot
 from scripts.export_weights import main as export_weights
 
@@ -67,6 +67,14 @@ def test_one_flipped_bit_or_a_missing_end_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(whole[:length])
         with pytest.raises(SnapshotError, match="damaged"):
             load_snapshot(path)
+
+
+def test_a_folder_of_other_games_is_not_waited_at_for_ever(tmp_path: Path) -> None:
+    save_snapshot(last_model_path(tmp_path, "pong", 90), ORIGIN)
+    with pytest.raises(SnapshotError, match="holds last_model_pong_90.pth, and none of breakout"):
+        wait_for_snapshot(tmp_path, "breakout", lambda: False)
+    found = wait_for_snapshot(tmp_path, "pong", lambda: False)
+    assert found is not None and found["settings"] == ORIGIN["settings"]
 
 
 def test_no_snapshot_of_this_game_means_afresh(tmp_path: Path) -> None:
