@@ -231,6 +231,10 @@ class ReplayArgs(Group):
     chunk_length: int = flag(
         16, "Transitions per chunk sent to Redis (measured: docs/architecture.md)", shared=True, ge=1, le=4096
     )
+    save_replay: bool = flag(
+        False,
+        "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval",
+    )
     batch_size: int = flag(32, "Transitions per update (DQN: 32)", ge=1)
     queue_size: int = flag(5, "Batches that the sampler prepares ahead of the learner", ge=1, le=1000)
     priority_exponent: float | None = flag(

@@ -22,10 +22,12 @@ from memory.counters import read_counters
 from memory.keys import Keys
 from runtime.child import ChildSpec
 from runtime.redis_server import RedisServer, RedisServerError
-from runtime.supervisor import Supervisor, Voice
+from runtime.supervisor import Limits, Supervisor, Voice
 from runtime.terminal_view import TerminalView
 
 ROOT = Path(__file__).resolve().parent
+SAVE_REPLAY_LIMIT_S = 600.0
+"""How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ def main(argv: Sequence[str]) -> int:
     redis = RedisServer(plan.redis, plan.conf_file, plan.log("redis"))
     try:
         with _voice(plan) as voice:
-            return Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, voice).run()
+            limits = Limits(stop=SAVE_REPLAY_LIMIT_S) if args.save_replay else Limits()
+            return Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, voice, limits).run()
     except RedisServerError as error:
         fail(error)
 

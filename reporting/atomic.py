@@ -1,11 +1,21 @@
 """Files that are there whole or not at all."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replaces `path` by a file holding `data`, so that a reader sees the old bytes or the new.
+    """Replaces `path` by a file holding `data`, as `atomic_file` does."""
+    with atomic_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Replaces `path` by what the block writes, so that a reader sees the old bytes or the new.
 
     The bytes go to a temporary file of the same folder, reach the disk, and take the name of `path` in one
     rename. The folder is made where it is missing. One process may write a given path at a time.
@@ -17,7 +27,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -99,9 +99,11 @@ class Housekeeper:
         self._patiently(self._collect)
         evaluated = self._source.counters.steps // self._config.evaluation_interval
         if evaluated > self._evaluated or now - self._snapshot_at >= self._config.snapshot_seconds:
-            self._evaluated = evaluated
             self._patiently(self._check_epoch)
             self.save()
+        if evaluated > self._evaluated:
+            self._evaluated = evaluated
+            self._patiently(self._source.save)
 
     def _check_epoch(self) -> None:
         """A learner that slept must not write over its successor's snapshots. Raises LostLease."""
@@ -132,6 +134,7 @@ class Housekeeper:
             self._patiently(self._collect)
         finally:
             self.put_away()
+        self._patiently(self._source.save)
 
     def put_away(self) -> None:
         """Save and close what is on disk; needs no Redis."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,14 +38,14 @@ SAY_EVERY_S = 5.0
 class PreseedLines:
     """Progress in the process's log, every few seconds."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, doing: str = "Preseeding the replay") -> None:
+        self._path, self._doing = path, doing
         self._said_at = time.monotonic()
 
     def __call__(self, share: float) -> None:
-        """`share` of the log is read; say so if it is time to."""
+        """`share` of the file is done; say so if it is time to."""
         if time.monotonic() - self._said_at > SAY_EVERY_S:
-            log.info("Preseeding the replay: %.0f %% of %s.", 100 * share, self._path)
+            log.info("%s: %.0f %% of %s.", self._doing, 100 * share, self._path)
             self._said_at = time.monotonic()
 
 
@@ -67,13 +68,11 @@ def preseed(
     is over.
     """
     check_header(path, read_header(path), header)
-    lease = Lease(client, keys.actor_lease(PRESEED_ACTOR))
-    with lease.acquire("preseeding learner", patience.stopped):
-        pusher = ChunkPusher(client, keys, PRESEED_ACTOR, lease.token, epoch, slots, patience.seconds)
+    with learners_push(client, keys, epoch, slots, patience) as push:
         meta: Meta = {"run": keys.run, "epoch": epoch, "actor": PRESEED_ACTOR}
         chunks = transitions = 0
         for drafts in _portions(_drafts(path, shape, progress)):
-            _push(pusher, [_packet(draft, shape, meta) for draft in drafts], patience)
+            push([_packet(draft, shape, meta) for draft in drafts])
             if chunks <= slots < chunks + len(drafts):
                 log.warning("%s holds more than the replay: its oldest transitions are overwritten.", path)
             chunks += len(drafts)
@@ -81,13 +80,27 @@ def preseed(
     return transitions
 
 
+@contextmanager
+def learners_push(
+    client: Client, keys: Keys, epoch: int, slots: int, patience: Patience
+) -> Iterator[Callable[[list[Packet]], None]]:
+    """How a learner that has opened `epoch` pushes chunks itself, before it loads its replay of `slots`.
+
+    The function raises Interrupted, LostLease, or a redis error once patience is over.
+    """
+    lease = Lease(client, keys.actor_lease(PRESEED_ACTOR))
+    with lease.acquire("preseeding learner", patience.stopped):
+        pusher = ChunkPusher(client, keys, PRESEED_ACTOR, lease.token, epoch, slots, patience.seconds)
+        yield lambda packets: _push(pusher, packets, patience)
+
+
 def _push(pusher: ChunkPusher, packets: list[Packet], patience: Patience) -> None:
     if patience.stopped():
-        raise Interrupted("Stopped while the replay was preseeded.")
+        raise Interrupted("Stopped while the replay was filled.")
     try:
         pusher.push(packets, patience.stopped)
     except StaleEpoch as stale:
-        raise LostLease("Another learner has begun while the replay was preseeded.") from stale
+        raise LostLease("Another learner has begun while the replay was filled.") from stale
 
 
 def _packet(draft: Draft, shape: ChunkShape, meta: Meta) -> Packet:

@@ -14,6 +14,7 @@ from memory.batch import Batch
 from memory.counters import Counters
 from memory.limiter import Limiter
 from memory.replay import Replay
+from runtime.replay_dump import ReplayDump
 from runtime.source import Source
 
 
@@ -54,13 +55,15 @@ class Sampler(Source[Batch]):
         updates: int,
         counters: Counters,
         wanted_slots: int,
+        dump: ReplayDump | None = None,
     ) -> None:
         """`updates`: those already done by the agent; beta goes on from there.
 
-        `wanted_slots`: chunks to gather before learning goes on; a stop before that does not make it less.
+        `wanted_slots`: chunks to gather before learning goes on; a stop before that does not make it less;
+        `dump`: where the replay is to be saved, if it is.
         """
         super().__init__(counters, config.queue_size, config.redis_patience)
-        self._wanted_slots = wanted_slots
+        self._wanted_slots, self._dump = wanted_slots, dump
         self._config, self._replay, self._limiter = config, replay, limiter
         self._updates_before = updates
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
@@ -118,6 +121,11 @@ class Sampler(Source[Batch]):
             "replay_slots": max(self._replay.filled_slots, self._wanted_slots),
             "owed_steps": self._limiter.owed_steps(self.counters, self._learned),
         }
+
+    def save(self) -> None:
+        """Dump the replay, its priorities as Redis has them."""
+        if self._dump is not None:
+            self._dump.save(self.counters.steps)
 
     def draw(self) -> Batch:
         """One batch, now."""

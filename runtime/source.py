@@ -76,6 +76,9 @@ class Source(ABC, Generic[BatchT]):
     def state_dict(self) -> dict[str, Any]:
         """What a resumed learner's source goes on from."""
 
+    def save(self) -> None:  # noqa: B027 - most have nothing to save
+        """Write to disk what is to outlive Redis. Raises a redis error, or OSError."""
+
     @abstractmethod
     def size_sentence(self) -> str:
         """What the store takes in Redis, judging by what it holds."""

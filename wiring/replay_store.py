@@ -21,10 +21,11 @@ from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
 from memory.push import ChunkPusher
 from memory.replay import Replay, ReplayShape
-from memory.runs import OpenedRun, allow_learning
+from memory.runs import LAYOUT, OpenedRun, allow_learning
 from runtime.event_recorder import log_header
 from runtime.experience import ExperienceWriter
 from runtime.preseed import PreseedLines, preseed
+from runtime.replay_dump import ReplayDump
 from runtime.resume import missing_transitions, unlearned_steps, wanted_slots
 from runtime.sampler import Sampler, SamplerConfig
 from runtime.seeding import derived_seed
@@ -85,6 +86,9 @@ class ReplayStore(Store):
         args, sizes = setting.args, sizes_of(setting.args)
         if args.event_log_in and snapshot is None and not opened.replay_kept:
             _preseed(setting, sizes, client, keys, opened.epoch, patience)
+        dump = _dump(setting, client, keys, sizes.replay)
+        if snapshot is not None and not opened.replay_kept:
+            dump.restore(opened.epoch, patience)
         replay = _load_replay(args, sizes, client, keys, opened.epoch, snapshot)
         missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
         owed = 0 if missing else unlearned_steps(snapshot, opened.counters.steps, sizes.limiter.slack)
@@ -97,6 +101,7 @@ class ReplayStore(Store):
             int(snapshot["updates"]) if snapshot else 0,
             read_counters(client, keys),
             wanted_slots(snapshot, sizes.replay),
+            dump if args.save_replay else None,
         )
 
     def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
@@ -115,6 +120,12 @@ class ReplayStore(Store):
         )
         writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, meta)
         return Outlet(pusher, writer, sizes.limiter.actor_may_step, args.weight_synchro_frequency)
+
+
+def _dump(setting: Setting, client: Client, keys: Keys, shape: ReplayShape) -> ReplayDump:
+    args, shared = setting.args, setting.args.shared()
+    layout = {name: shared[name] for name in LAYOUT}
+    return ReplayDump(Path(args.path_to_results), args.file_name, client, keys, shape, layout)
 
 
 def _preseed(

@@ -1,0 +1,126 @@
+"""A replay that went to disk and back is the same replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from args import read_args
+from launch_learner import run_learner
+from memory.chunk import ChunkBuilder, chunk_from_bytes
+from memory.connection import Client, Patience
+from memory.counters import read_counters
+from memory.keys import Keys
+from memory.push import CHUNK_ID
+from memory.replay import Replay
+from runtime.replay_dump import ReplayDump
+from runtime.snapshot import load_snapshot
+from runtime.stopping import Stop
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+from wiring import canonical
+
+CAPACITY = 4000
+PATIENCE = Patience(5.0, lambda: False)
+LAYOUT = {"game": "none", "discount": 0.9, "multi_step": 3}
+
+
+@pytest.fixture
+def replay(client: Client, keys: Keys) -> Replay:
+    """Overwritten in part, its priorities all different."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY + 100))
+    pusher.push(packets(drafts))
+    lease.release()
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    replay.load()
+    return replay
+
+
+def _dump(folder: Path, client: Client, keys: Keys, replay: Replay, **other: object) -> ReplayDump:
+    return ReplayDump(folder, "none", client, keys, replay.shape, {**LAYOUT, **other})
+
+
+def _held(client: Client, keys: Keys) -> list[tuple[bytes, ...]]:
+    """Columns and leaves of every chunk, oldest first."""
+    chunks, leaves = client.hgetall(keys.chunks), client.hgetall(keys.priorities)
+    rows = sorted((CHUNK_ID.unpack_from(value)[0], slot) for slot, value in chunks.items())
+    return [
+        (
+            *(np.asarray(column).tobytes() for column in chunk_from_bytes(chunks[slot][CHUNK_ID.size :])),
+            leaves[slot][CHUNK_ID.size :],
+        )
+        for _, slot in rows
+    ]
+
+
+def _lose(client: Client, keys: Keys) -> int:
+    """Redis forgets everything; a learner opens the run anew."""
+    client.flushall()
+    return begin(client, keys, CAPACITY).epoch
+
+
+def test_every_chunk_comes_back_with_its_priorities(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path
+) -> None:
+    before, dump = _held(client, keys), _dump(tmp_path, client, keys, replay)
+    dump.save(7)
+    dump.save(12)
+    assert [path.name for path in tmp_path.iterdir()] == ["replay_none_12.dump"], "only the newest is kept"
+    dump.restore(_lose(client, keys), PATIENCE)
+    assert _held(client, keys) == before and len(before) == replay.shape.slots
+    assert read_counters(client, keys).steps == 0, "nobody played them now"
+
+
+def test_damage_is_named_and_what_is_whole_is_used(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, dump = _held(client, keys), _dump(tmp_path, client, keys, replay)
+    dump.save(1)
+    (path,) = tmp_path.iterdir()
+    whole, middle = path.read_bytes(), path.stat().st_size // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    for damaged, reason in (
+        (flipped, "damaged"),
+        (whole[:middle], "end is missing"),
+        (b"", "end is missing"),
+    ):
+        path.write_bytes(damaged)
+        caplog.clear()
+        dump.restore(_lose(client, keys), PATIENCE)
+        assert f"{path} cannot be restored any further" in caplog.text and reason in caplog.text
+        restored = _held(client, keys)
+        assert restored == before[: len(restored)]
+        assert (len(restored) > len(before) // 3) == bool(damaged)
+
+
+def test_a_dump_of_other_settings_is_left_alone(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _dump(tmp_path, client, keys, replay).save(1)
+    _dump(tmp_path, client, keys, replay, discount=0.5).restore(_lose(client, keys), PATIENCE)
+    assert "made with discount 0.9, not 0.5" in caplog.text
+    assert _held(client, keys) == []
+
+
+def test_a_run_whose_redis_was_emptied_learns_on_at_once(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """Without --save-replay it would first refill 400 steps."""
+    words = (
+        "--serial --game probe:catch --memory-capacity 400 --learn-start 100 --batch-size 8 --hidden-size 16"
+        " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --threads 1 --save-replay"
+    ).split()
+    threads, updates = torch.get_num_threads(), []
+    for t_max in (500, 600):
+        place = ["--host-redis", redis_socket, "--path-to-results", str(tmp_path), "--T-max", str(t_max)]
+        run_learner(canonical(read_args([*words, *place])), Stop())
+        (path,) = tmp_path.glob("last_model_*")
+        updates.append(load_snapshot(path)["updates"])
+        client.flushall()
+    torch.set_num_threads(threads)
+    assert updates[1] - updates[0] >= 100 // 4 - 1
