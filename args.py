@@ -563,7 +563,11 @@ def fail(error: Exception) -> typing.NoReturn:
 def read_args(argv: Sequence[str], description: str = "") -> Args:
     """As `parse_args`, raising UserError."""
     given = vars(_parser(description).parse_args(argv))
-    values = {**(read_spec(Path(given["spec"])) if given.get("spec") else {}), **given}
+    return checked_args({**(read_spec(Path(given["spec"])) if given.get("spec") else {}), **given})
+
+
+def checked_args(values: Mapping[str, Any]) -> Args:
+    """Parameters by name, checked one by one and against each other; raises UserError."""
     try:
         args = Args(**values)
     except ValidationError as error:
@@ -572,7 +576,20 @@ def read_args(argv: Sequence[str], description: str = "") -> Args:
 
 
 def read_spec(path: Path) -> dict[str, Plain]:
-    """Parameters in a YAML file: one mapping of flag names (dashes or underscores) to values."""
+    """Parameters in a YAML file: one mapping of flag names (dashes or underscores) to values.
+
+    Beside them `meta` may stand, which says how run_lab.py repeats the run; here it is left out.
+    """
+    document = read_mapping(path)
+    if "experiments" in document:
+        raise UserError(
+            f"The spec {path} holds several experiments: run one with `python run_lab.py run {path} NAME train`."
+        )
+    return spec_flags({key: document[key] for key in document if key != "meta"}, f"The spec {path}")
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The one mapping that a YAML file holds; raises UserError."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -580,10 +597,15 @@ def read_spec(path: Path) -> dict[str, Plain]:
         raise UserError(f"The spec {path} cannot be read: {reason}.") from error
     if not isinstance(document, dict):
         raise UserError(f"The spec {path} must hold `name: value` lines.")
-    spec = {str(name).replace("-", "_"): value for name, value in document.items()}
+    return {str(name): value for name, value in document.items()}
+
+
+def spec_flags(document: Mapping[str, Any], where: str) -> dict[str, Plain]:
+    """The values of a mapping by the names of parameters; UserError, beginning with `where`, for an unknown one."""
+    spec = {name.replace("-", "_"): value for name, value in document.items()}
     unknown = [name for name in spec if name not in Args.model_fields or name == "spec"]
     if unknown:
-        raise UserError(f"The spec {path} names an unknown parameter {unknown[0]}{_nearest(unknown[0])}")
+        raise UserError(f"{where} names an unknown parameter {unknown[0]}{_nearest(unknown[0])}")
     return spec
 
 

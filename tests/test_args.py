@@ -16,7 +16,7 @@ from args import GROUPS, Args, UserError, read_args
 from memory.connection import RedisConfig
 
 ROOT = Path(__file__).parents[1]
-SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
+SPECS = sorted(path for path in (ROOT / "specs").rglob("*.yaml") if path.parent.name != "lab")
 
 SEED_DEFAULTS: dict[str, bool | int | float | str | None] = {
     "--seed": 123,

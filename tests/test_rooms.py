@@ -42,12 +42,14 @@ RULES: dict[str, Rule] = {
         "agents memory envs reporting", "ale_py cv2 gymnasium numpy rich safetensors torch tqdm"
     ),
     "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
+    "lab": _rule("args reporting runtime", "pydantic"),
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} wiring"),
     "test_multiple_seed": _rule(f"{EVERY_ROOM} wiring"),
     "start_learning": _rule(f"{EVERY_ROOM} wiring"),
+    "run_lab": _rule(f"{EVERY_ROOM} lab wiring"),
 }
 """The longest name that fits is a module's rule. memory.event_log is a command line with helpers of its own;
 wiring/ is what the launchers have in common; they may not import each other.

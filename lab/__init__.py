@@ -1,0 +1,1 @@
+"""The lab: spec files, run modes, and what many runs come to."""
