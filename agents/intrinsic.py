@@ -18,6 +18,8 @@ from memory.batch import Batch
 
 ADAM_EPS = 1e-8
 """TensorFlow's default, which Burda et al. use."""
+RECENT_ERRORS = 20_000
+"""Errors that the statistics of the bonus look back on: about 200 updates of 32 transitions of 3 steps."""
 INTRINSIC = ("none", "rnd")
 
 
@@ -37,9 +39,10 @@ class RndBonusAgent(ReplayAgent):
     """Another agent, whose learned rewards have a bonus for the frames that its steps led to.
 
     The n-step return becomes r_t + int_coeff * sum_{j<k} gamma^j b_j over the k <= n steps really taken, so
-    the bonus ends with the episode, other than in PPO. b_j is the predictor's present error at the frame
-    after step j, over the running standard deviation of all errors so far: what is drawn from a replay has no
-    order in time, in which a sum could be discounted. First priorities know nothing of the bonus.
+    the bonus ends with the episode, other than in PPO. b_j is by how much the predictor's present error at
+    the frame after step j stands out from those drawn lately (`Rnd.standing_out`): what is drawn from a
+    replay has no order in time, in which a sum could be discounted, and over the spread of *all* errors so
+    far the bonus would fade everywhere as the predictor learns. First priorities know nothing of the bonus.
     """
 
     config_type = RndBonusConfig
@@ -60,7 +63,7 @@ class RndBonusAgent(ReplayAgent):
         self._generator = torch.Generator().manual_seed(noise_seed)
         bfloat16, frame_shape = uses_bfloat16(config.precision, device), problem.observation_shape[1:]
         self.rnd = seeded(
-            lambda: Rnd(frame_shape, config.torso, config.hidden_size, bfloat16), weights_seed
+            lambda: Rnd(frame_shape, config.torso, config.hidden_size, bfloat16, RECENT_ERRORS), weights_seed
         ).to(device)
         if learning:
             self._gradient_step = GradientStep(self.rnd.predictor, config.rnd_lr, ADAM_EPS, max_grad_norm=0.0)
@@ -96,7 +99,8 @@ class RndBonusAgent(ReplayAgent):
 
     def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N] float32: how new frames [N, *frame] are, before `int_coeff`."""
-        return self.rnd.intrinsic_rewards(frames)
+        rewards: NDArray[Any] = self.rnd.standing_out(self.rnd.raw_rewards(frames)).cpu().numpy()
+        return rewards
 
     def update(self, experience: Batch, t_learner: int) -> Update:
         """The agent's update on rewards with the bonus, then a step of the predictor on the same frames."""
@@ -118,7 +122,7 @@ class RndBonusAgent(ReplayAgent):
 
     def _bonus(self, errors: Tensor) -> Tensor:
         self.rnd.rewards.observe(errors)
-        return self.rnd.scaled(errors)
+        return self.rnd.standing_out(errors)
 
     def _predictor_loss(self, errors: Tensor) -> Tensor:
         """The mean error of a random share."""

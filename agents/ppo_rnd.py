@@ -97,7 +97,8 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
 
     def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N] float32: how new frames [N, *frame] are, scaled as they are learned from."""
-        return self.rnd.intrinsic_rewards(frames)
+        rewards: NDArray[Any] = self.rnd.scaled(self.rnd.raw_rewards(frames)).cpu().numpy()
+        return rewards
 
     def _warm_up(self, states: RolloutStates) -> None:
         self._observe(states)

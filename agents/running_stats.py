@@ -1,6 +1,8 @@
-"""Mean and variance of all that was seen so far."""
+"""Mean and variance of all that was seen so far, or of what was seen lately."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -14,15 +16,17 @@ SMALLEST_STD = 1e-8
 class RunningMoments(nn.Module):
     """Count, mean and variance per element, all buffers: they travel with the weights.
 
-    Before the first row the mean is 0 and the variance 1.
+    Before the first row the mean is 0 and the variance 1. With a `horizon`, no more rows than that count:
+    what is older fades exponentially.
     """
 
     count: Tensor  # float64
     mean: Tensor  # [*shape] float64
     variance: Tensor  # [*shape] float64, of the population
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], horizon: float = math.inf) -> None:
         super().__init__()
+        self._horizon = horizon
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("variance", torch.ones(shape, dtype=torch.float64))
@@ -53,4 +57,4 @@ class RunningMoments(nn.Module):
             self.variance * self.count + variance * count + apart.square() * (self.count * count / total)
         )
         self.variance.copy_(squares / total)
-        self.count.copy_(total)
+        self.count.copy_(total.clamp(max=self._horizon))

@@ -57,7 +57,7 @@ def draw(make_batch: MakeBatch) -> MakeBatch:
     return make
 
 
-def test_rewards_get_the_discounted_errors_of_the_steps_taken(
+def test_rewards_get_what_stands_out_of_the_steps_taken(
     name: str, make_bonus: MakeBonus, make_agent: MakeAgent, draw: MakeBatch
 ) -> None:
     bonus, plain, twin, batch = make_bonus(), make_agent(name), make_bonus(), draw()
@@ -68,7 +68,8 @@ def test_rewards_get_the_discounted_errors_of_the_steps_taken(
     with torch.no_grad():
         errors = twin.rnd.errors(frames).numpy()
     bonuses = np.zeros((8, 3), np.float32)
-    bonuses[taken] = errors / errors.std()
+    bonuses[taken] = ((errors - errors.mean()) / errors.std()).clip(0, 4)  # Badia et al. 2020
+    assert 0 < (bonuses[taken] == 0).mean() < 1
     r_t = batch.r_t + 0.5 * (batch.step_discounts * bonuses).sum(1)
     expected = plain.update(batch._replace(r_t=r_t.astype(np.float32)), 4)
     found = bonus.update(batch, 4)

@@ -39,7 +39,7 @@ def test_errors_are_mean_squares_of_whitened_clipped_frames() -> None:
         expected = (rnd.predictor(whitened) - rnd.target(whitened)).square().mean(1)
     torch.testing.assert_close(rnd.errors(frames), expected)
     rnd.rewards.observe(torch.tensor([1.0, 5.0]))
-    np.testing.assert_allclose(rnd.intrinsic_rewards(frames.numpy()), expected / 2, rtol=1e-5)
+    np.testing.assert_allclose(rnd.scaled(rnd.raw_rewards(frames.numpy())), expected / 2, rtol=1e-5)
 
 
 def test_errors_teach_the_predictor_and_nothing_else() -> None:
@@ -56,12 +56,12 @@ def test_seen_is_known_and_unseen_is_new() -> None:
     both = np.concatenate([pictures(rng, 64, side) for side in (0, 1)])
     rnd.observations.observe(torch.from_numpy(both))
     held_out = [pictures(rng, 64, side) for side in (0, 1)]
-    before = [float(rnd.intrinsic_rewards(frames).mean()) for frames in held_out]
+    before = [float(rnd.scaled(rnd.raw_rewards(frames)).mean()) for frames in held_out]
     for _ in range(150):
         adam.zero_grad()
         torch.autograd.backward(rnd.errors(torch.from_numpy(pictures(rng, 32, side=0))).mean())
         adam.step()
-    seen, unseen = (float(rnd.intrinsic_rewards(frames).mean()) for frames in held_out)
+    seen, unseen = (float(rnd.scaled(rnd.raw_rewards(frames)).mean()) for frames in held_out)
     assert seen < before[0] / 3 and unseen > 2 * seen
 
 

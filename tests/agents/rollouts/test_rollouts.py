@@ -68,6 +68,19 @@ def test_moments_are_those_of_all_rows_together() -> None:
     np.testing.assert_allclose(moments.std, rows.astype(np.float64).std(0), rtol=1e-8)
 
 
+def test_moments_with_a_horizon_follow_what_changes() -> None:
+    """The weight of what was seen before a change halves with about every 0.7 horizons."""
+    rng = np.random.default_rng(0)
+    moments, everything = RunningMoments((), horizon=500), RunningMoments(())
+    for level in (10.0, 1.0):
+        for _ in range(80):
+            part = torch.from_numpy(level * (1 + rng.normal(size=50)))
+            moments.observe(part), everything.observe(part)
+    assert float(moments.count) == 500
+    assert abs(float(moments.mean) - 1) < 0.4 and abs(float(moments.std) - 1) < 0.3
+    assert float(everything.mean) > 5
+
+
 def test_what_never_changed_is_whitened_to_nothing() -> None:
     moments = RunningMoments((2,))
     assert moments.mean.tolist() == [0, 0] and moments.std.tolist() == [1, 1]
