@@ -24,6 +24,9 @@ SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 
+FULL_PATIENCE_S = 3600.0
+"""Longest wait for a server that has no room: time for somebody to make some."""
+
 UNREACHABLE = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
@@ -38,6 +41,10 @@ Result = TypeVar("Result")
 
 class RedisUnreachable(ConnectionError):
     """No server answered within the patience given; the message says what to check."""
+
+
+class ServerFull(redis.exceptions.ResponseError):
+    """The server has no memory left for what was to be written; the message says how much is missing."""
 
 
 class Interrupted(Exception):
@@ -106,21 +113,24 @@ def patiently(
     announced: bool = False,
 ) -> Result:
     """Run an action that may safely be repeated, again and again while the server is away, for `patience_s`
-    seconds.
+    seconds, or has no room, for FULL_PATIENCE_S.
 
     Waits between tries grow from BACKOFF_FIRST_S to BACKOFF_LAST_S with jitter; the wait is announced once,
     unless it was `announced` before.
     Raises the last error when patience ends, Interrupted when `stopped` becomes true during an outage.
     """
-    deadline = time.monotonic() + patience_s
+    began = time.monotonic()
     pause = BACKOFF_FIRST_S
     while True:
         try:
             result = action()
-        except UNREACHABLE as error:
+        except (*UNREACHABLE, redis.exceptions.ResponseError) as error:
+            away = isinstance(error, UNREACHABLE)
+            if not (away or has_no_room(error)):
+                raise
             if stopped():
                 raise Interrupted(f"Stopped while waiting for {what}.") from error
-            if time.monotonic() >= deadline:
+            if time.monotonic() - began >= (patience_s if away else FULL_PATIENCE_S):
                 raise
             if not announced:
                 log.warning("Waiting for %s (%s).", what, error)
@@ -131,6 +141,27 @@ def patiently(
             if announced:
                 log.warning("%s answers.", what)
             return result
+
+
+def has_no_room(error: Exception) -> bool:
+    """Whether a server refused to write for want of memory (maxmemory), or of disk for its log or dump."""
+    return lacks_memory(error) or "MISCONF" in str(error)
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether it was for want of memory; Redis 6.2 wraps what a script met in an error of another kind."""
+    kinds = (ServerFull, redis.exceptions.OutOfMemoryError)
+    return isinstance(error, kinds) or "OOM command not allowed" in str(error)
+
+
+def shortage(client: Client, wanted: int) -> str:
+    """One sentence on what a server that has no memory left lacks to take `wanted` more bytes."""
+    memory = client.info("memory")
+    missing = memory["used_memory"] + wanted - memory["maxmemory"]
+    return (
+        f"its memory is full, {max(missing, wanted):,} bytes are missing: raise maxmemory, now"
+        f" {memory['maxmemory']:,}, or use a smaller --memory-capacity"
+    )
 
 
 @dataclass(frozen=True)

@@ -119,15 +119,17 @@ class Lease:
         if not self.lost.is_set():
             self._redlock.unlock(self._lock)
 
+    def renew(self) -> bool:
+        """Hold the role for another time to live, also where it ran out and nobody took it meanwhile; False
+        when somebody did. Raises redis errors.
+        """
+        if not self._renew([self.key], [self._lock.key, self._ttl_ms]):
+            self.lost.set()
+        return not self.lost.is_set()
+
     def _keep(self) -> None:
-        renewed = time.monotonic()
+        """While the server is away nobody else can take the role either: it decides once it is back."""
         while not self._released.wait(self._renew_every_s):
-            try:
-                ours = self._renew([self.key], [self._lock.key, self._ttl_ms])
-            except redis.exceptions.RedisError:
-                ours = time.monotonic() - renewed < self._ttl_ms / 1000
-            else:
-                renewed = time.monotonic()
-            if not ours:
-                self.lost.set()
-                return
+            with contextlib.suppress(redis.exceptions.RedisError):
+                if not self.renew():
+                    return

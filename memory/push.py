@@ -13,7 +13,7 @@ import numpy as np
 import redis
 from numpy.typing import NDArray
 
-from memory.connection import Client, patiently
+from memory.connection import Client, ServerFull, lacks_memory, patiently, shortage
 from memory.counters import FIELDS, Counters, parse_counters
 from memory.keys import Keys
 
@@ -116,6 +116,12 @@ class Pusher(ABC, Generic[PacketT]):
         except redis.exceptions.NoScriptError:
             self._client.script_load(self._script)
             return self._pipeline(packets)
+        except redis.exceptions.ResponseError as error:
+            if not lacks_memory(error):
+                raise
+            arguments = (argument for packet in packets for argument in self._arguments(packet))
+            wanted = sum(len(argument) for argument in arguments if isinstance(argument, bytes))
+            raise ServerFull(shortage(self._client, wanted)) from error
 
     def _pipeline(self, packets: Sequence[PacketT]) -> list[Any]:
         with self._client.pipeline(transaction=False) as pipeline:

@@ -83,6 +83,8 @@ class RunLink:
                 return
             except StaleEpoch:
                 self._adopt_epoch()
+            except LostLease:
+                self._take_lease_back()
 
     def report(self, episode: Episode) -> None:
         """Send the episode through Redis; one sent twice counts once."""
@@ -96,6 +98,8 @@ class RunLink:
                 return
             except StaleEpoch:
                 self._adopt_epoch()
+            except LostLease:
+                self._take_lease_back()
 
     def tell(self, said: status.Status) -> None:
         """Publish it for the live view."""
@@ -105,6 +109,11 @@ class RunLink:
     def _check_lease(self) -> None:
         if self._lease.lost.is_set():
             raise LostLease(f"Actor {self._actor} lost its lease: another process may hold this id now.")
+
+    def _take_lease_back(self) -> None:
+        """It ran out while this process or the server slept. Raises LostLease where another has the id."""
+        self._patiently(self._lease.renew)
+        self._check_lease()
 
     def _adopt_epoch(self) -> None:
         """The learner began anew: go on under its epoch if nothing else changed. Raises RunChanged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from pathlib import Path
 
@@ -60,13 +61,31 @@ def test_patience_ends(tmp_path: Path) -> None:
     client.close()
 
 
-def test_a_lease_on_a_server_that_went_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It counts as held for one time to live, is then lost, and is released without a word."""
+def test_a_full_server_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Longer than one that is away, with one warning; a stop ends the wait."""
     with serving(tmp_path) as socket:
         client = make_client(RedisConfig(socket, 0))
-        lease = Lease(client, "role", ttl_s=1.0, renew_every_s=0.1).acquire("learner")
-    assert not lease.lost.wait(0.3)
-    assert lease.lost.wait(5.0)
+        client.config_set("maxmemory", 1)
+        with pytest.raises(Interrupted):
+            patiently(lambda: client.set("key", 1), 0.0, "Redis", lambda: True)
+        threading.Timer(0.5, lambda: client.config_set("maxmemory", 0)).start()
+        assert patiently(lambda: client.set("key", 1), 0.0, "Redis")
+        assert caplog.text.count("command not allowed when used memory") == 1
+        with pytest.raises(redis.exceptions.ResponseError, match="unknown command"):
+            patiently(lambda: client.execute_command("NONSENSE"), 60.0, "Redis")
+        client.close()
+
+
+def test_a_lease_on_a_server_that_went_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It counts as held as long as nobody else can take it, and is released without a word."""
+    with serving(tmp_path) as socket:
+        client = make_client(RedisConfig(socket, 0))
+        lease = Lease(client, "role", ttl_s=0.3, renew_every_s=0.1).acquire("learner")
+    assert not lease.lost.wait(1.0)
+    with serving(tmp_path):
+        assert lease.renew(), "the server came back without it"
+        client.set("role", "another")
+        assert lease.lost.wait(60.0)
     lease.release()
     assert not caplog.records
     client.close()
