@@ -95,6 +95,8 @@ class Replay:
         self._tree = SumTree(self.shape.slots * self.shape.chunk_length)
         self._ids = np.zeros(self.shape.slots, np.int64)  # chunk id per slot, 0 = empty
         self._newest = 0
+        self._connection = 0  # its number at the server, another after each reconnection
+        self._server = ""  # what a server calls itself from its start to its end
         self._dirty: set[int] = set()
 
     @property
@@ -122,6 +124,7 @@ class Replay:
         `ingest`.
         """
         self._forget_all()
+        self._server = self._client.info("server")["run_id"]
         newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
         rows = [value for _, value in self._client.hscan_iter(self._keys.priorities, count=1000)]
         if rows:
@@ -139,16 +142,32 @@ class Replay:
             with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.xread({self._keys.arrivals: f"{self._newest}-0"}, count=ARRIVALS_PER_READ)
                 pipeline.hmget(self._keys.counters, list(FIELDS))
-                answer, values = pipeline.execute()
+                pipeline.client_id()
+                answer, values, connection = pipeline.execute()
             counters = parse_counters(values)
             if counters.epoch != self._epoch:
                 raise ReplayLost(
                     f"Redis holds epoch {counters.epoch} instead of this learner's {self._epoch}."
                 )
+            if connection != self._connection:
+                self._connection = connection
+                if self._was_restarted():
+                    self._load_again(counters)
+                    continue
             entries = answer[0][1] if answer else []
             self._take(entries)
             if len(entries) < ARRIVALS_PER_READ:
                 return counters
+
+    def _was_restarted(self) -> bool:
+        known, self._server = self._server, self._client.info("server")["run_id"]
+        return known not in ("", self._server)
+
+    def _load_again(self, counters: Counters) -> None:
+        """The server may have come back with less than it had, and given the same ids again since."""
+        lost = max(self._newest - counters.last_chunk, 0)
+        log.warning("Redis was started anew with what it had saved; at least %d chunks are lost.", lost)
+        self.load()
 
     def _take(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
         if not entries:

@@ -37,6 +37,23 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
+def append(path: Path, data: bytes) -> None:
+    """Adds `data` to the end of a file, all of it or nothing; the file is made where it is missing.
+
+    Raises:
+      OSError: the disk refused; the file is as it was.
+    """
+    with path.open("ab", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            written = 0
+            while written < len(data):
+                written += file.write(data[written:])
+        except OSError:
+            file.truncate(size)
+            raise
+
+
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:

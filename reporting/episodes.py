@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reporting.atomic import write_atomically
+from reporting.atomic import append, write_atomically
 
 
 class EpisodeRecord(NamedTuple):
@@ -79,8 +79,7 @@ class EpisodeTable:
         fresh = {record[:2]: record for record in records if record[:2] not in self._known}
         new = list(fresh.values())
         if new:
-            with self._path.open("a", encoding="utf-8", newline="") as file:
-                file.write(_csv(map(_cells, new)))
+            append(self._path, _csv(map(_cells, new)).encode())
             self._records.extend(new)
             self._known.update(fresh)
         return new

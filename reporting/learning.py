@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reporting.atomic import write_atomically
+from reporting.atomic import append, write_atomically
 
 EVERY_S = 10.0
 """Seconds between two rows: 8,640 a day, under 1 MB."""
@@ -47,7 +47,7 @@ class LearningHistory:
         self._points = [point for point in found if point.learner_steps <= learner_steps]
         self._pending: list[LearningPoint] = []
         self._written_at = time.monotonic()
-        self._write_all()
+        self._write_all(self._names, self._points)
 
     @property
     def points(self) -> Sequence[LearningPoint]:
@@ -67,19 +67,17 @@ class LearningHistory:
             return
         metrics = mean_metrics([point.metrics for point in self._pending])
         point = self._pending[-1]._replace(metrics=metrics)
-        self._points.append(point)
-        self._pending = []
-        new = [name for name in metrics if name not in self._names]
-        self._names += new
-        if new:
-            self._write_all()
+        names = [*self._names, *(name for name in metrics if name not in self._names)]
+        if names == self._names:
+            append(self._path, _csv([_cells(point, names)]).encode())
         else:
-            with self._path.open("a", encoding="utf-8", newline="") as file:
-                file.write(_csv([_cells(point, self._names)]))
+            self._write_all(names, [*self._points, point])
+        self._names, self._pending = names, []
+        self._points.append(point)
 
-    def _write_all(self) -> None:
-        rows = (_cells(point, self._names) for point in self._points)
-        write_atomically(self._path, _csv([(*CLOCKS, *self._names), *rows]).encode())
+    def _write_all(self, names: Sequence[str], points: Iterable[LearningPoint]) -> None:
+        rows = (_cells(point, names) for point in points)
+        write_atomically(self._path, _csv([(*CLOCKS, *names), *rows]).encode())
 
 
 def mean_metrics(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:

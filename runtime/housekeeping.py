@@ -20,6 +20,7 @@ from memory.replay import ReplayLost
 from memory.runs import finish_run
 from reporting.learning import LearningPoint
 from reporting.window import WINDOW
+from runtime.disk import PatientDisk
 from runtime.generators import global_generators
 from runtime.learner import Learner
 from runtime.progress import ProgressLines
@@ -27,6 +28,9 @@ from runtime.results import Results
 from runtime.snapshot import Snapshot, best_model_path, save_last_model, save_snapshot
 
 log = logging.getLogger(__name__)
+
+SAVE_AGAIN_AFTER_S = 10.0
+"""Until a snapshot for which the disk had no room is tried again."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class HousekeepingConfig:
     snapshot_seconds: float
 
 
-@dataclass
+@dataclass(frozen=True)
 class Best:
     """The best mean score so far."""
 
@@ -81,6 +85,7 @@ class Housekeeper:
         self._told_updates, self._told_t, self._told_waited_s = learner.updates, learner.t_learner, 0.0
         self._speeds: dict[str, float] = {}
         self._size_said = False
+        self._on_disk = PatientDisk()
         self.actor_state: Callable[[], dict[str, Any] | None] = lambda: None
         """In serial mode, what the actor of this process goes on from."""
 
@@ -89,21 +94,23 @@ class Housekeeper:
         if self._lease.lost.is_set():
             raise LostLease("The learner lost its lease: another learner of this run may be alive.")
         if self._lines.progress(self._learner.t_learner):
-            self._results.scalars(self._learner.t_learner, self._scalars())
+            t_learner, values = self._learner.t_learner, self._scalars()
+            self._on_disk("scalars", lambda: self._results.scalars(t_learner, values))
         now = time.monotonic()
         if now - self._told_at < status.EVERY_S:
             return
         self._patiently(lambda: self._tell(now))
         if self._source.drawn and not self._size_said:
             self._patiently(self._say_size)
-        self._patiently(self._collect)
+        self._on_disk("scores", lambda: self._patiently(self._collect))
         evaluated = self._source.counters.steps // self._config.evaluation_interval
         if evaluated > self._evaluated or now - self._snapshot_at >= self._config.snapshot_seconds:
             self._patiently(self._check_epoch)
-            self.save()
+            if not self._on_disk("the snapshot and its plot", self.save):
+                self._snapshot_at = now + SAVE_AGAIN_AFTER_S - self._config.snapshot_seconds
         if evaluated > self._evaluated:
             self._evaluated = evaluated
-            self._patiently(self._source.save)
+            self._on_disk("the replay", lambda: self._patiently(self._source.save))
 
     def _check_epoch(self) -> None:
         """A learner that slept must not write over its successor's snapshots. Raises LostLease."""
@@ -114,13 +121,14 @@ class Housekeeper:
         """Write snapshot, best model and plot."""
         self._snapshot_at = time.monotonic()
         scores = self._results.scores
-        is_best = scores is not None and self._best.beaten_by(scores.mean, scores.episodes)
-        if scores is not None and is_best:
-            self._best.mean, self._best.episodes = scores.mean, scores.episodes
-        snapshot = self.snapshot()
+        best = self._best
+        if scores is not None and best.beaten_by(scores.mean, scores.episodes):
+            best = Best(scores.mean, scores.episodes)
+        snapshot = self.snapshot() | {"best_mean": best.mean, "best_episodes": best.episodes}
         path = save_last_model(self._folder, self._file_name, self._source.counters.steps, snapshot)
-        if is_best:
+        if best is not self._best:
             save_snapshot(best_model_path(self._folder, self._file_name), snapshot)
+        self._best = best
         self._results.plot()
         log.info("Saved %s.", path)
 
@@ -145,7 +153,7 @@ class Housekeeper:
         self._results.collect(self._client, self._keys)
 
     def snapshot(self) -> Snapshot:
-        """Everything a later process needs to go on."""
+        """What a later process needs to go on, but for the best score."""
         return {
             **self._origin,
             "agent_state": self._learner.agent.state_dict(),
@@ -156,8 +164,6 @@ class Housekeeper:
             "epoch": self._learner.epoch,
             "published_t": self._learner.published_t,
             "global_generators": global_generators(),
-            "best_mean": self._best.mean,
-            "best_episodes": self._best.episodes,
             "actor": self.actor_state(),
             **self._source.state_dict(),
         }
@@ -199,7 +205,8 @@ class Housekeeper:
         }
         status.publish(self._client, self._keys, "learner", values)
         if learned:
-            self._results.learned(self._learning_point())
+            point = self._learning_point()
+            self._on_disk("the history of learning", lambda: self._results.learned(point))
         self._told_at, self._told_waited_s = now, learner.waited_s
         self._told_updates, self._told_t = learner.updates, learner.t_learner
 

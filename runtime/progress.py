@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import datetime
 
 from reporting.lines import interval_line, progress_line
@@ -29,7 +30,8 @@ class ProgressLines:
         if first:
             return False
         now = time.monotonic()
-        print(progress_line(datetime.now(), t, self._t_max), flush=True)
-        print(interval_line(self._role, now - self._since), flush=True)
+        with suppress(OSError):  # a full disk under the log
+            print(progress_line(datetime.now(), t, self._t_max), flush=True)
+            print(interval_line(self._role, now - self._since), flush=True)
         self._since = now
         return True

@@ -77,11 +77,12 @@ class Results:
     def collect(self, client: Client, keys: Keys) -> None:
         """Bring the episodes that actors reported to disk, each once."""
         while True:
-            self._read_to, episodes = read_episodes(client, keys, self._read_to)
+            read_to, episodes = read_episodes(client, keys, self._read_to)
             if not episodes:
                 return
             for record in self._table.add(EpisodeRecord(*episode) for episode in episodes):
                 self._take_in(record)
+            self._read_to = read_to
 
     def learned(self, point: LearningPoint) -> None:
         """Take in how learning goes; a row of the history is written about every 10 s."""
