@@ -32,7 +32,7 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
 
     head_sizes: str  # units of the hidden layers above the torso, as "100,50"
     l2: float  # weight decay, added to the gradient as l2 * weight
-    mu_cost: float  # what a squared input of mu's tanh costs, as a share of the squared TD error
+    mu_cost: float  # share by which a squared input of mu's tanh raises the squared TD error
     polyak: float  # share of the online network that the target takes over per update
     mirror: bool  # learn half of each batch as a mirror image
 
@@ -133,15 +133,16 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
         squared_error = (target - q).square()
-        return squared_error + self._cost_gradient(quadratic, squared_error.detach()), q
+        return self._with_gradient_of_cost(squared_error, quadratic.mu_input), q
 
-    def _cost_gradient(self, quadratic: Quadratic, squared_error: Tensor) -> Tensor:
-        """[B] zeros with the gradient of mu's cost, so that priorities and metrics are of TD errors alone.
+    def _with_gradient_of_cost(self, squared_error: Tensor, mu_input: Tensor) -> Tensor:
+        """[B] squared errors with the gradient of squared_error * (1 + mu_cost * mean mu_input^2).
 
-        It falls with the error: where Q is right, mu stays where it is.
+        Their values stay, so that priorities and metrics are of TD errors alone. Where Q is right the cost
+        vanishes, and mu stays where it is.
         """
-        cost = self.config.mu_cost * squared_error * quadratic.mu_input.square().mean(1)
-        return cost - cost.detach()
+        costly = squared_error * (1 + self.config.mu_cost * mu_input.square().mean(1))
+        return squared_error.detach() + costly - costly.detach()
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

@@ -46,6 +46,11 @@ def rooms_figure(records: Sequence[EpisodeRecord]) -> go.Figure:
         "showlegend": False,
         "margin": {"l": 70, "r": 40, "t": 34, "b": 60},
         "xaxis": {**STEPS, **RULER, "title": {"text": "agent steps", "font": TITLE}},
-        "yaxis": {**AXIS, "title": {"text": "rooms known", "font": TITLE}, "range": [0, len(first) + 0.8]},
+        "yaxis": {
+            **AXIS,
+            "title": {"text": "rooms known", "font": TITLE},
+            "range": [0, len(first) + 0.8],
+            "dtick": 1,
+        },
     }
     return go.Figure([stair, rooms], layout)
