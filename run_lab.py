@@ -1,31 +1,49 @@
-"""The lab: experiments of spec files, many runs at a time.
+"""The lab: experiments of spec files, many runs one after the other.
 
-python run_lab.py check specs/lab/classic.yaml
+    python run_lab.py check specs/lab/classic.yaml
+    python run_lab.py run specs/lab/classic.yaml dqn_cartpole train
+    python run_lab.py schedule specs/experiments.json --detach
+
+docs/lab.md explains modes, results and the other commands.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from args import UserError
+from args import UserError, fail
+from lab.background import attach, detach
+from lab.enjoy import enjoy
+from lab.house import only_lab, remove, stop_lab, unfinished
+from lab.modes import sessions_of
+from lab.runner import Runner
+from lab.schedule import Task, read_schedule, task_of
 from lab.spec import Experiment, read_experiments
-from wiring import canonical, say_plainly, sentences_for_errors, setting_of
-from wiring.endings import USER_ERRORS
+from lab.sync import sync
+from runtime.stopping import Stop
+
+Work = Callable[[argparse.Namespace], int]
+WATCH_EVERY_S = 10.0
 
 
-def check(files: Sequence[Path]) -> None:
+def check(options: argparse.Namespace) -> int:
     """Say of every experiment that it could start; UserError at the first that could not."""
-    for path in files:
+    for path in options.files:
         for experiment in read_experiments(path).values():
             fits(experiment)
-            print(f"{experiment.where}: ready.")
+            say(f"{experiment.where}: ready.")
+    return 0
 
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
+    from wiring import canonical, setting_of  # here, since it takes seconds to load PyTorch
+    from wiring.endings import USER_ERRORS
+
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
         try:
@@ -34,21 +52,144 @@ def fits(experiment: Experiment) -> None:
             raise UserError(f"{experiment.where}: {error}") from error
 
 
+def run(options: argparse.Namespace) -> int:
+    """One experiment."""
+    return _in_its_place(options, [task_of(options.file, options.name, options.mode)])
+
+
+def schedule(options: argparse.Namespace) -> int:
+    """Several, one after the other."""
+    return _in_its_place(options, read_schedule(options.schedule))
+
+
+def _in_its_place(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
+    if options.detach:
+        words = [word for word in options.argv if word != "--detach"]
+        say(f"The lab runs as process {detach(words, options.results)}; `python run_lab.py attach` shows it.")
+        return 0
+    for task in tasks:
+        fits(task.experiment)
+    with only_lab(options.results):
+        return _work(options, tasks)
+
+
+def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
+    """Exit code: 0 all done, 1 something failed or was stopped."""
+    stop = Stop().on_signals()
+    runner = Runner(stop, say, _copier(options))
+    well = True
+    for experiment, mode in tasks:
+        if stop():
+            return 1
+        if mode == "enjoy":
+            well = enjoy(experiment, options.results) == 0 and well
+        else:
+            well = runner.run(sessions_of(experiment, mode, options.results), verbose=mode == "dev") and well
+    return 0 if well else 1
+
+
+def _copier(options: argparse.Namespace) -> Callable[[], object]:
+    target: Path | None = options.sync_dir
+    return (lambda: sync(options.results, target)) if target else (lambda: None)
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Copy finished results until Ctrl-C."""
+    stop = Stop().on_signals()
+    while True:
+        if copied := sync(options.results, options.sync_dir):
+            say(f"{copied} files copied to {options.sync_dir}.")
+        if stop.wait(WATCH_EVERY_S):
+            return 0
+
+
+def look(options: argparse.Namespace) -> int:
+    """`attach`: Ctrl-C leaves the lab running."""
+    attach(options.results, say, Stop().on_signals())
+    return 0
+
+
+def stop_all(options: argparse.Namespace) -> int:
+    """`stop`: sessions save before they end."""
+    say(f"{stop_lab(options.results)} processes were ended.")
+    return 0
+
+
+def reset(options: argparse.Namespace) -> int:
+    """Remove all results, or one experiment's."""
+    folder = options.results / options.name if options.name else options.results
+    return _remove([folder] if folder.is_dir() else [], options)
+
+
+def clear(options: argparse.Namespace) -> int:
+    """Remove sessions that failed or were stopped."""
+    return _remove(unfinished(options.results), options)
+
+
+def _remove(folders: list[Path], options: argparse.Namespace) -> int:
+    if not folders:
+        say("There is nothing to remove.")
+        return 0
+    say("\n".join(["This removes:", *map(str, folders)]))
+    if not options.yes and input("Go on? [y/N] ").strip().lower() not in {"y", "yes"}:
+        say("Nothing was removed.")
+        return 1
+    remove(folders, options.results)
+    return 0
+
+
+def say(line: str) -> None:
+    """One line for the user, at once."""
+    print(line, flush=True)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="The lab: experiments of spec files, many runs at a time.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    checking = commands.add_parser("check", help="say whether every experiment of the spec files could start")
+    width = shutil.get_terminal_size().columns
+    parser = argparse.ArgumentParser(
+        description="The lab: experiments of spec files, many runs one after the other.",
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=width),
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, work: Work, sentence: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=sentence, description=sentence)
+        added.set_defaults(work=work)
+        if name != "check":
+            added.add_argument("--results", type=Path, default=Path("results/lab"), help="folder of the lab")
+        return added
+
+    checking = command("check", check, "say whether every experiment of the spec files could start")
     checking.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    running = command("run", run, "run one experiment: dev, train, enjoy or benchmark")
+    running.add_argument("file", type=Path, metavar="SPEC_FILE")
+    running.add_argument("name", metavar="SPEC_NAME")
+    running.add_argument("mode", metavar="MODE")
+    scheduling = command("schedule", schedule, "run what a JSON file names: {spec file: {experiment: mode}}")
+    scheduling.add_argument("schedule", type=Path, metavar="FILE")
+    for each in (running, scheduling):
+        each.add_argument("--detach", action="store_true", help="outlive this terminal")
+        each.add_argument("--sync-dir", type=Path, help="copy finished results there")
+    watching = command("watch", watch, "copy finished results as they come, until Ctrl-C")
+    watching.add_argument("--sync-dir", type=Path, required=True, help="where to")
+    command("attach", look, "show a detached lab; Ctrl-C leaves it running")
+    command("stop", stop_all, "end the lab and its sessions, which save")
+    resetting = command("reset", reset, "remove all results, or one experiment's, after asking")
+    resetting.add_argument("name", nargs="?", metavar="SPEC_NAME")
+    clearing = command("clear", clear, "remove sessions that failed or were stopped, after asking")
+    for each in (resetting, clearing):
+        each.add_argument("--yes", action="store_true", help="do not ask")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
-    say_plainly()
-    options = _parser().parse_args(argv)
-    with sentences_for_errors():
-        check(options.files)
-    return 0
+    words = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(words)
+    options.argv = words
+    try:
+        return int(options.work(options))
+    except UserError as error:
+        fail(error)
 
 
 if __name__ == "__main__":

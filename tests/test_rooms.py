@@ -37,12 +37,12 @@ RULES: dict[str, Rule] = {
     "memory.event_pictures": _rule("runtime.mp4", "cv2 numpy"),
     "models": _rule(packages="torch"),
     "agents": _rule("models memory.batch memory.rollout", "numpy torch"),
-    "reporting": _rule(packages="numpy plotly rich tensorboard"),
+    "reporting": _rule(packages="matplotlib numpy plotly rich tensorboard"),
     "runtime": _rule(
         "agents memory envs reporting", "ale_py cv2 gymnasium numpy rich safetensors torch tqdm"
     ),
     "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
-    "lab": _rule("args reporting runtime", "pydantic"),
+    "lab": _rule("args reporting runtime", "numpy pydantic yaml"),
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} wiring"),

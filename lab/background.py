@@ -1,0 +1,65 @@
+"""A lab that outlives its terminal, and a terminal that looks at it again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from args import UserError
+from lab.house import lab_process
+from lab.process import POLL_EVERY_S, lives
+
+LAUNCHER = Path(__file__).resolve().parents[1] / "run_lab.py"
+START_LIMIT_S = 60.0
+LAST_LINES = 20
+
+
+def log_path(root: Path) -> Path:
+    """What a detached lab says."""
+    return root / "lab.log"
+
+
+def detach(argv: Sequence[str], root: Path) -> int:
+    """Start `run_lab.py` with these arguments in a session of its own; its process number.
+
+    Raises UserError, with its last words, where it ends before it has taken the folder.
+    """
+    if lab_process(root):
+        raise UserError(f"Another lab runs in {root}: see it with `python run_lab.py attach`.")
+    root.mkdir(parents=True, exist_ok=True)
+    with log_path(root).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(LAUNCHER), *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_LIMIT_S
+    while not lab_process(root) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(POLL_EVERY_S)
+    if process.poll():
+        words = log_path(root).read_text(encoding="utf-8").splitlines()
+        raise UserError(words[-1].removeprefix("error: ") if words else "The lab ended at once.")
+    return process.pid
+
+
+def attach(root: Path, say: Callable[[str], None], stopped: Callable[[], bool]) -> None:
+    """Show the last lines of a detached lab, and what follows until it ends or a stop is asked for."""
+    process = lab_process(root)
+    path = log_path(root)
+    if not path.exists():
+        raise UserError(f"No lab was detached in {root}.")
+    with path.open(encoding="utf-8", errors="replace") as log:
+        for line in log.read().splitlines()[-LAST_LINES:]:
+            say(line)
+        while process and not stopped():
+            alive = lives(*process)
+            for line in log.read().splitlines():
+                say(line)
+            if not alive:
+                break
+            time.sleep(POLL_EVERY_S)

@@ -1,0 +1,129 @@
+"""What is left of a session, a trial, an experiment: a csv, an html and a png each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.session import Record, read_record, steps_played
+from reporting.atomic import write_atomically
+from reporting.episodes import EpisodeTable, by_purpose
+from reporting.page import Section, Tile, write_page
+from reporting.png import write_bars_png, write_spread_png
+from reporting.rewards import reward_points
+from reporting.sessions import Bar, Curve, bar_figure, spread, spread_figure
+
+
+class SessionResult(NamedTuple):
+    """A session as its folder tells of it."""
+
+    folder: Path
+    record: Record
+    game: str
+    seed: int
+    commit: str  # "" where none is known
+    curve: Curve
+
+    @property
+    def score(self) -> float:
+        """Mean of the last 100 training episodes; NaN where none has ended."""
+        return float(self.curve.scores[-1]) if len(self.curve.scores) else float("nan")
+
+
+def read_session(folder: Path) -> SessionResult:
+    """Raises ValueError for a table that cannot be read."""
+    runs = sorted(folder.glob("run_*.json"))
+    if not runs:
+        return SessionResult(folder, read_record(folder), "", 0, "", Curve(np.zeros(0), np.zeros(0)))
+    run = json.loads(runs[0].read_text(encoding="utf-8"))
+    training, _ = by_purpose(EpisodeTable(folder / f"{runs[0].stem.removeprefix('run_')}.csv").records)
+    points = {point.actor_steps: point for point in reward_points(training)}  # the last at each step
+    curve = Curve(np.array([float(step) for step in points]), np.array([p.mean for p in points.values()]))
+    return SessionResult(
+        folder, read_record(folder), run["arguments"]["game"], run["seed"], _commit(run), curve
+    )
+
+
+def _commit(run: dict[str, dict[str, object]]) -> str:
+    commit = run["commit"]
+    return f"{str(commit['hash'])[:7]}{' and changes' if commit['dirty'] else ''}" if commit else ""
+
+
+def sessions_in(trial: Path) -> list[SessionResult]:
+    """Those of a trial, by number."""
+    folders = sorted(trial.glob("session_*"), key=lambda path: int(path.name.rpartition("_")[2]))
+    return [read_session(folder) for folder in folders]
+
+
+def report_session(folder: Path) -> None:
+    """`session.csv` and `session.png`; the learner wrote `Reward_<game>.html`."""
+    result = read_session(folder)
+    rows = zip(result.curve.steps, result.curve.scores, strict=True)
+    _write_csv(folder / "session.csv", ("agent_steps", "mean_score_points"), rows)
+    title = f"{result.game}, seed {result.seed}"
+    write_spread_png(folder / "session.png", title, [], spread([result.curve]))
+
+
+def report_trial(folder: Path) -> None:
+    """`trial.csv`, `trial.html` and `trial.png`: mean and standard deviation over the sessions."""
+    results = sessions_in(folder)
+    curves = [result.curve for result in results if len(result.curve.steps)]
+    over_all = spread(curves)
+    columns = ("agent_steps", "mean_score_points", "std_score_points")
+    _write_csv(folder / "trial.csv", columns, zip(*over_all, strict=True))
+    title = f"{folder.parents[1].name}, {folder.name}"
+    write_spread_png(folder / "trial.png", title, curves, over_all)
+    figure = spread_figure(curves, over_all)
+    tiles = [Tile(r.folder.name, f"{r.score:,.1f}", r.record.state) for r in results]
+    note = "mean score of the last 100 training episodes, over sessions"
+    write_page(folder / "trial.html", title, title, note, tiles, [Section(figure, wide=True)])
+
+
+COLUMNS = (
+    "trial", "game", "sessions", "done", "failed", "commit", "agent_steps", "minutes",
+    "mean_score_points", "std_score_points",
+)  # fmt: skip
+
+
+def report_experiment(folder: Path) -> None:
+    """`experiment.csv`, `experiment.html` and `experiment.png`: a row for each trial."""
+    trials = {path.name: sessions_in(path) for path in sorted(folder.iterdir()) if path.is_dir()}
+    _write_csv(folder / "experiment.csv", COLUMNS, [_row(name, rs) for name, rs in trials.items()])
+    bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
+    title = f"{folder.parent.name}, {folder.name}"
+    write_bars_png(folder / "experiment.png", title, bars)
+    note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"
+    sections = [Section(bar_figure(bars), wide=True)]
+    tiles = [Tile(bar.name, f"{bar.mean:,.1f}", f"± {bar.std:,.1f}") for bar in bars]
+    write_page(folder / "experiment.html", title, title, note, tiles, sections)
+
+
+def _bar(name: str, results: Sequence[SessionResult]) -> Bar | None:
+    scores = [result.score for result in results if not np.isnan(result.score)]
+    return Bar(name, float(np.mean(scores)), float(np.std(scores))) if scores else None
+
+
+def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
+    bar = _bar(name, results) or Bar(name, float("nan"), float("nan"))
+    commits = sorted({result.commit for result in results if result.commit})
+    games = sorted({result.game for result in results if result.game})
+    steps = [steps_played(result.folder) for result in results]
+    minutes = sum(result.record.seconds for result in results) / 60
+    done = sum(result.record.is_done for result in results)
+    failed = sum(result.record.state == "failed" for result in results)
+    sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
+    return name, " / ".join(games), *sizes, bar.mean, bar.std
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: object) -> None:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue().encode())

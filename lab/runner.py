@@ -1,0 +1,125 @@
+"""Runs sessions as processes of their own, one after the other; none that fails stops the others."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from args import UserError
+from lab.process import started_at
+from lab.results import report_experiment, report_session, report_trial
+from lab.session import Record, Session, read_record, steps_played, write_record
+from runtime.child import Child, ChildSpec, described
+from runtime.stopping import Stop
+
+START = Path(__file__).resolve().parents[1] / "start_learning.py"
+POLL_EVERY_S = 0.2
+TELL_EVERY_S = 10.0
+
+Say = Callable[[str], None]
+
+
+class Runner:
+    """Goes through sessions; what is done already is left as it is."""
+
+    def __init__(self, stop: Stop, say: Say, after_session: Callable[[], object] = lambda: None) -> None:
+        """`after_session`: called when a session has ended and its results are written."""
+        self._stop, self._say, self._after_session = stop, say, after_session
+
+    def run(self, sessions: list[Session], verbose: bool) -> bool:
+        """Whether all sessions are done; `verbose` shows every line of theirs."""
+        well = True
+        for folder, trial in groupby(sessions, lambda session: session.folder.parent):
+            for session in trial:
+                if self._stop():
+                    return False
+                well = self._see_to(session, verbose) and well
+            self._reported(partial(report_trial, folder), str(folder))
+        folder = sessions[0].folder.parents[1]
+        self._reported(partial(report_experiment, folder), str(folder))
+        self._after_session()
+        return well
+
+    def _see_to(self, session: Session, verbose: bool) -> bool:
+        record = read_record(session.folder)
+        try:
+            session.prepare()
+            if record.is_done:
+                self._say(f"{session.name}: {record.state} before.")
+                return True
+            record = self._play(session, record, verbose)
+            write_record(session.folder, record)
+        except (UserError, OSError) as error:
+            record = Record("failed", str(error))
+        self._say(f"{session.name}: {record.state}{f' ({record.why})' if record.why else ''}.")
+        self._reported(partial(report_session, session.folder), session.name)
+        self._after_session()
+        return record.is_done
+
+    def _reported(self, report: Callable[[], None], name: str) -> None:
+        try:
+            report()
+        except (ValueError, OSError) as error:
+            self._say(f"{name}: its results cannot be drawn: {error}")
+
+    def _play(self, session: Session, before: Record, verbose: bool) -> Record:
+        """From start to end, whoever ends it."""
+        minutes = session.experiment.meta.budget_minutes
+        budget_s = float("inf") if minutes is None else 60 * minutes - before.seconds
+        with tempfile.TemporaryDirectory(prefix="lab-") as place:
+            command = _command(session, Path(place))
+            child = Child(ChildSpec(session.name, lambda: command, session.folder / "session.log"))
+            child.start()
+            running = replace(before, state="running", why="", pid=child.pid, began=started_at(child.pid))
+            write_record(session.folder, running)
+            seconds, in_time = self._watch(child, session, budget_s, verbose)
+        ended = replace(running, seconds=before.seconds + seconds, pid=0, began=0)
+        return self._judged(ended, child, session, in_time)
+
+    def _watch(self, child: Child, session: Session, budget_s: float, verbose: bool) -> tuple[float, bool]:
+        """Seconds that it ran, and whether it kept within its budget."""
+        began = time.monotonic()
+        told, asked, in_time, last = began, False, True, ""
+        while child.running:
+            time.sleep(POLL_EVERY_S)
+            in_time = in_time and time.monotonic() - began < budget_s
+            if not asked and (self._stop() or not in_time):
+                child.terminate()
+                asked = True
+            for line in child.new_lines():
+                last = line if "] T = " in line else last
+                if verbose:
+                    self._say(line)
+            if not verbose and last and time.monotonic() - told > TELL_EVERY_S:
+                self._say(f"{session.name}: {last}")
+                told, last = time.monotonic(), ""
+        return time.monotonic() - began, in_time
+
+    def _judged(self, record: Record, child: Child, session: Session, in_time: bool) -> Record:
+        code = child.exit_code or 0
+        if code == 0 and steps_played(session.folder) >= _length(session):
+            return replace(record, state="finished")
+        if code == 0:
+            return replace(record, state="stopped" if in_time else "out of time")
+        words = child.last_lines(1)
+        why = words[0].removeprefix("error: ") if words else described(code)
+        return replace(record, state="failed", why=why)
+
+
+def _length(session: Session) -> int:
+    return session.experiment.args(**session.changes).T_max
+
+
+def _command(session: Session, place: Path) -> list[str]:
+    """A server of its own, at a socket in `place`, unless the experiment names one."""
+    own = {"host_redis", "port_redis"}.isdisjoint(session.experiment.flags)
+    server = ["--host-redis", str(place / "redis.sock")] if own else []
+    name = ".".join(session.folder.parts[-4:])
+    where = ["--spec", str(session.spec), "--path-to-results", str(session.folder), "--run", name]
+    return [sys.executable, str(START), *where, *server]

@@ -1,0 +1,41 @@
+"""A schedule: a JSON file {spec file: {experiment: mode}}, checked as a whole before anything starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from args import UserError
+from lab.modes import MODES
+from lab.spec import Experiment, find_experiment
+
+
+class Task(NamedTuple):
+    """One line of a schedule."""
+
+    experiment: Experiment
+    mode: str
+
+
+def task_of(file: Path, name: str, mode: str) -> Task:
+    """Raises UserError for an experiment or a mode that does not exist."""
+    if mode not in MODES:
+        raise UserError(f"There is no mode {mode}: choose one of {', '.join(MODES)}.")
+    return Task(find_experiment(file, name), mode)
+
+
+def read_schedule(path: Path) -> list[Task]:
+    """Spec files are named as seen from the present folder. Raises UserError."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"The schedule {path} cannot be read: {error}.") from error
+    shape = isinstance(document, dict) and all(isinstance(part, dict) for part in document.values())
+    if not shape or not document:
+        raise UserError(f"The schedule {path} must be {{spec file: {{experiment: mode}}}}.")
+    return [
+        task_of(Path(file), str(name), str(mode))
+        for file, part in document.items()
+        for name, mode in part.items()
+    ]

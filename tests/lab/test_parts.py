@@ -1,0 +1,131 @@
+"""Parts of the lab that need no process of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from args import UserError
+from lab.house import only_lab, remove, unfinished
+from lab.modes import sessions_of
+from lab.process import end, lives, started_at
+from lab.results import report_experiment, report_trial
+from lab.session import Record, Session, read_record, steps_played, write_record
+from lab.spec import find_experiment
+from lab.sync import sync
+from reporting.sessions import Curve, spread
+
+SPEC = """# Mnih et al. 2015
+agent: dqn
+T-max: 5000
+learn-start: 1000
+seed: 7
+meta: {sessions: 2, games: [pong, "probe:catch"]}
+"""
+
+
+def planned(folder: Path, mode: str) -> list[Session]:
+    spec = folder / "some.yaml"
+    spec.write_text(SPEC)
+    return sessions_of(find_experiment(spec, "some"), mode, folder / "lab")
+
+
+def test_modes_plan_trials_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    train, dev, games = (planned(tmp_path, mode) for mode in ("train", "dev", "benchmark"))
+    assert [(session.trial, session.changes) for session in train] == [
+        ("trial_0", {"seed": 7}),
+        ("trial_0", {"seed": 8}),
+    ]
+    assert train[1].folder == tmp_path / "lab" / "some" / "train" / "trial_0" / "session_1"
+    assert len(dev) == 1 and dev[0].changes["T_max"] == 2000 and dev[0].changes["serial"]
+    assert [(s.trial, s.changes["game"]) for s in games[::2]] == [
+        ("pong", "pong"),
+        ("probe_catch", "probe:catch"),
+    ]
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert planned(tmp_path, "dev")[0].changes["render"]
+
+
+def test_a_session_has_a_plain_spec_and_refuses_another_ones_folder(tmp_path: Path) -> None:
+    first, second = planned(tmp_path, "train")
+    first.prepare()
+    first.prepare()  # the same again
+    assert first.spec.read_text().startswith("# some trial_0 session 0, of some.yaml\nagent: dqn\n")
+    other = Session(second.experiment, second.trial, 0, {"lr": 0.5}, first.folder)
+    with pytest.raises(UserError, match="holds a session of another spec: .* reset some"):
+        other.prepare()
+
+
+def test_records_and_snapshots(tmp_path: Path) -> None:
+    assert read_record(tmp_path) == Record() and steps_played(tmp_path) == 0
+    record = Record("finished", seconds=1.5)
+    write_record(tmp_path, record)
+    (tmp_path / "last_model_probe_catch_800.pth").touch()
+    assert read_record(tmp_path) == record and record.is_done and steps_played(tmp_path) == 800
+
+
+def test_a_process_is_known_by_number_and_start() -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    began = started_at(sleeper.pid)
+    assert lives(sleeper.pid, began) and not lives(sleeper.pid, began + 1)
+    assert not end(sleeper.pid, began + 1, 10)  # another process of that number is left alone
+    assert sleeper.poll() is None
+    assert end(sleeper.pid, began, 30)
+    assert sleeper.wait(30) != 0 and not lives(sleeper.pid, began) and not lives(0, 0)
+
+
+def test_one_lab_at_a_time_and_nothing_is_removed_meanwhile(tmp_path: Path) -> None:
+    with only_lab(tmp_path):
+        with pytest.raises(UserError, match=f"Another lab runs in {tmp_path}"), only_lab(tmp_path):
+            pass
+        with pytest.raises(UserError, match="stop it first"):
+            remove([tmp_path], tmp_path)
+    assert started_at(os.getpid()) > 0
+
+
+def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
+    trial = tmp_path / "some" / "train" / "trial_0"
+    states = ("finished", "failed", "out of time", "stopped")
+    for number, state in enumerate(states):
+        write_record(trial / f"session_{number}", Record(state))
+    assert [folder.name for folder in unfinished(tmp_path)] == ["session_1", "session_3"]
+
+
+def test_only_finished_sessions_are_copied_and_only_once(tmp_path: Path) -> None:
+    root, target = tmp_path / "lab", tmp_path / "copy"
+    trial = root / "some" / "train" / "trial_0"
+    for number, state in enumerate(("finished", "running")):
+        write_record(trial / f"session_{number}", Record(state))
+    (trial / "trial.csv").write_text("a\n")
+    assert sync(root, target) == 2 and sync(root, target) == 0
+    copied = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
+    assert copied == ["some/train/trial_0/session_0/session.json", "some/train/trial_0/trial.csv"]
+    (trial / "trial.csv").write_text("longer\n")
+    assert sync(root, target) == 1
+
+
+def test_spread_is_the_mean_over_sessions_where_all_have_scores() -> None:
+    curves = [
+        Curve(np.array([0.0, 100.0]), np.array([0.0, 10.0])),
+        Curve(np.array([50.0, 200.0]), np.array([9.0, 9.0])),
+    ]
+    steps, mean, std = spread(curves)
+    assert (steps[0], steps[-1]) == (50, 100)
+    np.testing.assert_allclose(mean, (steps / 10 + 9) / 2)
+    np.testing.assert_allclose(std, np.abs(steps / 10 - 9) / 2)
+    assert len(spread([]).steps) == 0
+
+
+def test_what_has_no_scores_is_reported_all_the_same(tmp_path: Path) -> None:
+    trial = tmp_path / "some" / "train" / "trial_0"
+    write_record(trial / "session_0", Record("failed", "no luck"))
+    report_trial(trial)
+    report_experiment(trial.parent)
+    assert (trial.parent / "experiment.csv").read_text().splitlines()[1].startswith("trial_0,,1,0,1,")
+    assert (trial / "trial.png").read_bytes().startswith(b"\x89PNG")
