@@ -300,11 +300,6 @@ class LearnerArgs(Group):
         gt=0,
         le=1,
     )
-    mu_cost: float = flag(
-        0.0,
-        "naf: cost of mu near its bounds, this * the squared input of its tanh * the squared TD error",
-        ge=0,
-    )
     l2: float = flag(0.0, "naf: weight decay, added to the gradient as L2 * weight", ge=0)
     mirror: bool = flag(
         False,

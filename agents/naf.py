@@ -32,7 +32,6 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
 
     head_sizes: str  # units of the hidden layers above the torso, as "100,50"
     l2: float  # weight decay, added to the gradient as l2 * weight
-    mu_cost: float  # share by which a squared input of mu's tanh raises the squared TD error
     polyak: float  # share of the online network that the target takes over per update
     mirror: bool  # learn half of each batch as a mirror image
 
@@ -40,8 +39,7 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
 class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
     """Acting estimates are Q(s, a) of the action taken and V(s); priorities are |TD error|.
 
-    The loss is the squared TD error, as in the paper, and what brings mu back from its bounds, where tanh has
-    hardly any gradient left. Actions are normalised to [-1, 1] inside.
+    The loss is the squared TD error, as in the paper. Actions are normalised to [-1, 1] inside.
     """
 
     config_type = NafConfig
@@ -132,17 +130,7 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         quadratic = self._run(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
-        squared_error = (target - q).square()
-        return self._with_gradient_of_cost(squared_error, quadratic.mu_input), q
-
-    def _with_gradient_of_cost(self, squared_error: Tensor, mu_input: Tensor) -> Tensor:
-        """[B] squared errors with the gradient of squared_error * (1 + mu_cost * mean mu_input^2).
-
-        Their values stay, so that priorities and metrics are of TD errors alone. Where Q is right the cost
-        vanishes, and mu stays where it is.
-        """
-        costly = squared_error * (1 + self.config.mu_cost * mu_input.square().mean(1))
-        return squared_error.detach() + costly - costly.detach()
+        return (target - q).square(), q
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

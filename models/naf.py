@@ -23,7 +23,6 @@ class Quadratic(NamedTuple):
 
     features: Tensor  # [B, F] of the torso
     value: Tensor  # [B] V(s), the largest Q
-    mu_input: Tensor  # [B, A] mu before its tanh
     mu: Tensor  # [B, A] in (-1, 1), where Q is largest
     factor: Tensor  # [B, A, A] lower-triangular L with a positive diagonal; P = L L^T
 
@@ -73,9 +72,8 @@ class NafNetwork(nn.Module):
             hidden = functional.relu(layer(hidden))
         with torch.autocast(hidden.device.type, enabled=False):
             hidden = hidden.float()
-            value, mu_input = self.value(hidden).squeeze(1), self.mu(hidden)
-            mu = torch.tanh(mu_input)
-            return Quadratic(features.float(), value, mu_input, mu, self._factor(hidden))
+            value, mu = self.value(hidden).squeeze(1), torch.tanh(self.mu(hidden))
+            return Quadratic(features.float(), value, mu, self._factor(hidden))
 
     def _factor(self, hidden: Tensor) -> Tensor:
         """[B, A, A]: the first A outputs are log L_ii, the others stand row by row below the diagonal."""

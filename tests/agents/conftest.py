@@ -50,7 +50,6 @@ OWN_SETTINGS: dict[str, dict[str, Any]] = {
         "head_sizes": "16,8",
         "l2": 0.0,
         "polyak": 0.01,
-        "mu_cost": 0.0,
         "mirror": False,
         "action_noise": "ou",
         "ou_theta": 0.15,

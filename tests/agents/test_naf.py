@@ -126,26 +126,6 @@ def test_gradient_is_that_of_the_weighted_squared_td_error(
     assert sum(abs(slope) > 1e-4 for slope in slopes.values()) > 8
 
 
-def test_the_cost_of_mu_is_in_the_gradient_alone(
-    name: str, make_agent: MakeAgent, make_batch: MakeBatch
-) -> None:
-    """As a weight on each row, and a pull on mu towards the middle; priorities and metrics stay."""
-    batch, cost = make_batch(), 0.1
-    plain, costly = (slanted(make_agent(name, mu_cost=each)) for each in (0.0, cost))
-    x = costly._quadratic(batch.s_tm1).mu_input.detach()  # [B, 2]
-    told, told_at_cost = plain.update(batch, 4), costly.update(batch, 4)
-    torch.testing.assert_close(told.losses, told_at_cost.losses)
-    assert float(told.metrics["loss"]) == pytest.approx(float(told_at_cost.metrics["loss"]))
-    factor = 1 + cost * x.square().mean(1)
-    weights = torch.from_numpy(batch.weights)
-    reweighted = slanted(make_agent(name))
-    reweighted.update(batch._replace(weights=(weights * factor).numpy()), 4)
-    torch.testing.assert_close(costly.online.value.bias.grad, reweighted.online.value.bias.grad)
-    pulled = costly.online.mu.bias.grad - reweighted.online.mu.bias.grad
-    slopes = (weights * told.losses.square())[:, None] * cost * 2 * x / 2  # the mean is over 2 components
-    torch.testing.assert_close(pulled, slopes.mean(0), rtol=1e-3, atol=1e-5)
-
-
 def test_first_losses_are_the_learners(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     """Under noise too: the action it led to is the one whose Q counts."""
     agent, batch = slanted(make_agent(name)), make_batch(rows=50)
