@@ -12,6 +12,7 @@ from args import Args, UserError, parse_args
 from memory.keys import Keys
 from memory.lease import Lease
 from memory.runs import RunInfo, Settings, wait_for_run
+from runtime.allocator import keep_freed_memory
 from runtime.link import RunChanged
 from runtime.resume import wait_for_snapshot
 from runtime.stopping import Stop
@@ -77,6 +78,7 @@ def with_own_agent(args: Args, settings: Settings) -> Settings:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     say_plainly()
+    keep_freed_memory()
     args = parse_args(argv, "Rainbow-IQN Ape-X: an actor.")
     stop = Stop().on_signals()
     with sentences_for_errors():

@@ -14,6 +14,7 @@ from memory.lease import Lease
 from memory.push import LostLease
 from memory.replay import ReplayLost
 from memory.runs import RunInfo, read_living_run
+from runtime.allocator import keep_freed_memory
 from runtime.link import RunChanged
 from runtime.serial import run_serially
 from runtime.stopping import Stop
@@ -91,6 +92,7 @@ def _save_after(work: Callable[[], None], learning: Learning, client: Client, ke
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     say_plainly()
+    keep_freed_memory()
     args = parse_args(argv, "Rainbow-IQN Ape-X: the learner.")
     stop = Stop().on_signals()
     with sentences_for_errors():

@@ -16,6 +16,7 @@ from benchmarks.play import setting_for
 from benchmarks.timing import Effort, race
 from envs import EnvConfig, make_env
 from envs.seeding import environment_seeds
+from runtime.allocator import keep_freed_memory
 from runtime.experience import ExperienceWriter
 from runtime.player import Player
 from wiring import build_agent
@@ -36,6 +37,7 @@ def measure(effort: Effort, seed: int) -> Iterator[Figure]:
 
 def ours(seed: int) -> Works:
     """An actor's player and writer as launchers build them."""
+    keep_freed_memory()  # as launchers do
     torch.set_num_threads(1)
     setting = setting_for(f"--spec {SPEC} --precision auto --envs-per-actor {ENVIRONMENTS} --seed {seed}")
     args, sizes = setting.args, sizes_of(setting.args)

@@ -35,7 +35,15 @@ class Contestant:
 
     def rate(self, work: str, seconds: float) -> float:
         """How much of `work` it does per second, measured for so long, or one piece if that takes longer."""
+        self.begin(work, seconds)
+        return self.result()
+
+    def begin(self, work: str, seconds: float) -> None:
+        """The first half of `rate`: it works while the caller does something else."""
         self._pipe.send((work, seconds))
+
+    def result(self) -> float:
+        """The second half: waits until it is done."""
         return float(self._pipe.recv())
 
     def __enter__(self) -> Contestant:

@@ -17,6 +17,7 @@ from benchmarks.road import Road
 from benchmarks.timing import Effort, race
 from memory.batch import Batch
 from memory.connection import RedisConfig, make_client
+from runtime.allocator import keep_freed_memory
 from wiring import Setting, build_agent
 
 SPECS = {
@@ -42,6 +43,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
 
 def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:
     """The agent as a launcher builds it; losses leave the device as for new priorities."""
+    keep_freed_memory()  # as launchers do
     setting = setting_for(f"--spec {spec} --precision {precision} --seed {seed}")
     agent = build_agent(setting.args, setting.problem, learning=True)
     batches = cycle(batches_of(redis, setting))

@@ -20,6 +20,7 @@ from memory.keys import Keys
 from memory.push import CHUNK_ID
 from memory.replay import Replay
 from memory.runs import open_run
+from runtime.allocator import keep_freed_memory
 from runtime.player import VectorStep
 from runtime.source import WRITE_BACK_EVERY_S
 from wiring import Setting
@@ -57,6 +58,7 @@ WORKS = {
 
 def ours(redis: RedisConfig, seed: int) -> Works:
     """The road as it is, all of it in one thread."""
+    keep_freed_memory()  # as launchers do
     setting = _setting("space_invaders", seed)
     play = record(setting, ENVIRONMENTS, STEPS)
     road = Road(setting, make_client(redis), ENVIRONMENTS)
@@ -112,8 +114,8 @@ def naive(redis: RedisConfig, seed: int) -> Works:
     return {"append": append, "sample 32": sampling(32), "sample 256": sampling(256)}
 
 
-def naive_replay(redis: RedisConfig, setting: Setting) -> NaiveReplay:
-    """The baseline for a setting."""
+def naive_replay(redis: RedisConfig, setting: Setting, fresh: bool = True) -> NaiveReplay:
+    """The baseline for a setting; `fresh` False: the one that another process made."""
     args, rule = setting.args, sizes_of(setting.args).rule
     return NaiveReplay(
         make_client(redis),
@@ -122,6 +124,8 @@ def naive_replay(redis: RedisConfig, setting: Setting) -> NaiveReplay:
         args.multi_step,
         args.discount,
         rule.priority_exponent,
+        setting.description.frame_shape,
+        fresh,
     )
 
 

@@ -1,6 +1,6 @@
 """How fast every part of the road is, as ratios to baselines in the seed's manner.
 
-    python benchmarks/run.py [replay|learner|acting|all] [--quick] [--json FILE]
+    python benchmarks/run.py [replay|learner|acting|loop|scale|rnd|all] [--quick] [--json FILE]
 
 Starts a redis-server of its own, on a Unix socket, and ends it. Nothing else should run meanwhile.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import acting, learner, replay, report  # noqa: E402
+from benchmarks import acting, learner, loop, replay, report, rnd, scale  # noqa: E402
 from benchmarks.figures import Figure  # noqa: E402
 from benchmarks.timing import Effort  # noqa: E402
 from memory.connection import RedisConfig  # noqa: E402
@@ -30,6 +30,9 @@ SECTIONS: dict[str, Section] = {
     "replay": replay.measure,
     "learner": learner.measure,
     "acting": lambda _, effort, seed: acting.measure(effort, seed),
+    "loop": loop.measure,
+    "scale": scale.measure,
+    "rnd": rnd.measure,
 }
 
 

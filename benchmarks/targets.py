@@ -50,5 +50,9 @@ TARGETS = {
         "share of time without a batch while the limiter allows one", 0.02, at_most=True
     ),
     "scale.efficiency": Target("transitions/s delivered / offered, actors of 200/s each", 0.95),
+    "scale.knee_actors": Target("most actors at which that holds, on all cores of this machine"),
+    "scale.p99_push_ms": Target("99th percentile of a push there, ms"),
+    "scale.actors_per_redis_core": Target("actors that would keep one core busy with Redis alone"),
+    "rnd.overlap_gain": Target("time of an iteration in turns / overlapped, a core each"),
     "rnd.overlap_efficiency": Target("gain of acting beside training / the most there could be", 0.9),
 }

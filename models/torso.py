@@ -105,7 +105,7 @@ class Torso(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """observation [B, H, *frame] uint8 or float32 -> [B, num_features]."""
-        x = observation / 255 if self._is_bytes else observation
+        x = observation.float().div_(255) if self._is_bytes else observation
         features: Tensor = self.layers(self._arrange(x))
         return features
 

@@ -175,6 +175,7 @@ class Housekeeper:
             **self._source.scalars(),
             "learner/weights_age_s": self._learner.weights_age,
             "learner/waited_for_batches_s": self._learner.waited_s,
+            "learner/starved_s": self._learner.starved_s,
             **self._speeds,
         }
         if last is not None:
@@ -201,6 +202,7 @@ class Housekeeper:
             "last_score": self._results.last_score,
             "mean_score": None if scores is None else scores.mean,
             "weights_age": learner.weights_age,
+            "starved_s": learner.starved_s,
             "state": self._state(),
         }
         status.publish(self._client, self._keys, "learner", values)

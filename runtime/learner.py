@@ -63,6 +63,8 @@ class Learner:
         self.published_t = self.t_learner if published_t is None else published_t
         self._published_at = time.monotonic()
         self.waited_s = 0.0
+        self.starved_s = 0.0
+        """Of that, while an update was due: what the source should have been quicker."""
         self.last: Update | None = None
 
     @property
@@ -91,9 +93,11 @@ class Learner:
         self.source.start()
         try:
             while not (stopped() or self.finished):
-                began = time.monotonic()
+                began, due = time.monotonic(), self.source.owes
                 batch = self.source.next_batch(BATCH_TIMEOUT_S)
-                self.waited_s += time.monotonic() - began
+                waited = time.monotonic() - began
+                self.waited_s += waited
+                self.starved_s += waited if due else 0.0
                 if batch is not None:
                     self.source.take_back(batch, self.update(batch))
                 keep_up()

@@ -28,6 +28,7 @@ class Step(NamedTuple):
 
 
 FIELDS = Step._fields
+APPENDED = "naive:appended"
 
 
 class NaiveReplay:
@@ -41,35 +42,41 @@ class NaiveReplay:
         multi_step: int,
         discount: float,
         alpha: float,
+        frame_shape: tuple[int, ...],
+        fresh: bool = True,
     ) -> None:
-        """`capacity`: a power of two, leaves of the tree."""
+        """`capacity`: a power of two, leaves of the tree; `fresh` False: of a tree that another made."""
         self._client, self._capacity = client, capacity
         self._history, self._n, self._discount, self._alpha = history_length, multi_step, discount, alpha
         self._depth = capacity.bit_length() - 1
-        self._appended = 0
-        self._frame_shape: tuple[int, ...] = ()
-        pipeline = client.pipeline()
-        for node in range(2 * capacity - 1):
+        self._frame_shape = frame_shape
+        if fresh:
+            self._make_tree()
+
+    def _make_tree(self) -> None:
+        pipeline = self._client.pipeline()
+        for node in range(2 * self._capacity - 1):
             pipeline.set(_node(node), 0.0)
+        pipeline.set(APPENDED, 0)
         pipeline.execute()
 
     @property
     def fill(self) -> int:
         """Steps held."""
-        return min(self._appended, self._capacity)
+        return min(int(self._client.get(APPENDED)), self._capacity)
 
     def append(self, steps: Sequence[Step], priorities: NDArray[np.float32]) -> None:
         """Store an actor's buffer and its priorities in one transaction."""
-        slots = [(self._appended + i) % self._capacity for i in range(len(steps))]
-        self._frame_shape = steps[0].frame.shape
+        first = int(self._client.get(APPENDED))
+        slots = [(first + i) % self._capacity for i in range(len(steps))]
         old = self._read([slot + self._capacity - 1 for slot in slots])
         pipeline = self._client.pipeline(transaction=True)
         for slot, step in zip(slots, steps, strict=True):
             values = (step.timestep, step.frame.tobytes(), step.action, step.reward, int(step.terminal))
             pipeline.hset(_step(slot), mapping=dict(zip(FIELDS, values, strict=True)))
         self._add(pipeline, slots, priorities - old)
+        pipeline.incrby(APPENDED, len(steps))
         pipeline.execute()
-        self._appended += len(steps)
 
     def sample(self, batch_size: int, beta: float, generator: np.random.Generator) -> Batch:
         """One leaf from each of `batch_size` equal parts of the total."""

@@ -1,0 +1,146 @@
+"""How many actors one Redis carries: simulated ones, paced, with a learner sampling beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import cycle
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.contestant import Contestant, Works
+from benchmarks.figures import Figure
+from benchmarks.play import chance, record, setting_for
+from benchmarks.timing import Effort, Spread, spread
+from memory.codec import Meta
+from memory.connection import RedisConfig, make_client
+from memory.keys import Keys
+from memory.push import ChunkPusher, Packet
+from memory.replay import Replay
+from memory.runs import open_run
+from runtime.experience import ExperienceWriter
+from wiring import Setting
+from wiring.replay_store import sizes_of
+
+RATE = 200.0
+"""Transitions per second of one actor."""
+LEVELS = (16, 32, 64, 128, 256, 512)
+"""Actors."""
+ENOUGH = 0.95
+"""Share of what is offered that must be delivered."""
+BATCHES_PER_SECOND = 20.0
+"""Of the learner beside them: Ape-X's did 19."""
+KEYS = Keys("benchmark of scale")
+TOKEN = "a simulated actor"
+PATIENCE_S = 10.0
+_META: Meta = {"run": KEYS.run, "epoch": 0, "actor": 0}
+
+
+class Load(NamedTuple):
+    """What came of one level."""
+
+    actors: int
+    efficiency: float  # delivered / offered
+    p99_ms: float  # of a push
+    redis_share: float  # of one core
+    sampled: float  # transitions per second of the learner
+
+
+def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
+    """More and more actors, until they are too many: the knee is the last level before."""
+    setting = setting_for(f"--game space_invaders --memory-capacity 65536 --learn-start 32 --seed {seed}")
+    client = make_client(redis)
+    epoch = open_run(client, KEYS, setting.args.shared(), False, 0, {}, "benchmark").epoch
+    packets = _packets(setting)
+    for actor in range(LEVELS[-1]):
+        client.set(KEYS.actor_lease(actor), TOKEN)
+    slots = sizes_of(setting.args).replay.slots
+    pushers = [
+        ChunkPusher(make_client(redis), KEYS, actor, TOKEN, epoch, slots, PATIENCE_S)
+        for actor in range(LEVELS[-1])
+    ]
+    pushers[0].push(packets)  # so that there is something to sample
+    carried: list[Load] = []
+    with Contestant(learner, redis, epoch, seed) as sampler:
+        sampler.ready()
+        for level in LEVELS:
+            load = _load(redis, pushers[:level], packets, sampler, effort.rounds * effort.seconds)
+            if load.efficiency < ENOUGH and carried:
+                break
+            carried.append(load)
+    yield from _figures(carried)
+
+
+def _figures(carried: list[Load]) -> Iterator[Figure]:
+    knee = carried[-1]
+    beside: dict[str, Spread | float] = {f"{load.actors} actors": load.efficiency for load in carried}
+    yield Figure("scale.efficiency", spread([knee.efficiency]), beside)
+    yield Figure("scale.knee_actors", spread([knee.actors]), {"sampled/s": knee.sampled})
+    yield Figure("scale.p99_push_ms", spread([knee.p99_ms]), {})
+    one_core = knee.actors / knee.redis_share
+    yield Figure("scale.actors_per_redis_core", spread([one_core]), {"share at the knee": knee.redis_share})
+
+
+def learner(redis: RedisConfig, epoch: int, seed: int) -> Works:
+    """A learner's sampler, paced."""
+    sizes = sizes_of(setting_for("--game space_invaders --memory-capacity 65536 --learn-start 32").args)
+    generator = np.random.default_rng(seed)
+    replay = Replay(make_client(redis), KEYS, sizes.replay, epoch, sizes.rule, generator)
+    replay.load()
+
+    def sample() -> int:
+        until = time.monotonic() + 1 / BATCHES_PER_SECOND
+        replay.ingest()
+        batch = replay.sample(32, beta=0.4)
+        replay.update(batch.leaf, batch.chunk_id, generator.random(32))
+        time.sleep(max(until - time.monotonic(), 0.0))
+        return 32
+
+    return {"sample": sample}
+
+
+def _packets(setting: Setting) -> list[Packet]:
+    """Real chunks, packed beforehand: it is Redis that is measured."""
+    sizes, meta = sizes_of(setting.args), _META
+    writer = ExperienceWriter(chance(setting), 16, sizes.chunk, sizes.rule, meta)
+    return [packet for step in record(setting, environments=16, steps=128) for packet in writer.add(step)]
+
+
+def _load(
+    redis: RedisConfig, pushers: list[ChunkPusher], packets: list[Packet], sampler: Contestant, seconds: float
+) -> Load:
+    client = make_client(redis)
+    cpu_before = _cpu_seconds(client.info("cpu"))
+    sampler.begin("sample", seconds)
+    delivered, latencies = _offer(pushers, packets, seconds)
+    sampled = sampler.result()
+    cpu = _cpu_seconds(client.info("cpu")) - cpu_before
+    efficiency = delivered / (len(pushers) * RATE * seconds)
+    p99_ms = float(np.quantile(latencies, 0.99)) * 1000
+    return Load(len(pushers), efficiency, p99_ms, cpu / seconds, sampled)
+
+
+def _offer(pushers: list[ChunkPusher], packets: list[Packet], seconds: float) -> tuple[int, list[float]]:
+    """Each pusher in its turn pushes a chunk; returns transitions delivered, and how long each push took (s).
+
+    A push that is late is not made up for by leaving others out: what does not fit is not delivered.
+    """
+    supply, latencies, delivered = cycle(packets), [], 0
+    between = packets[0].transitions / RATE / len(pushers)
+    began = time.perf_counter()
+    for number in range(int(seconds / between)):
+        early = began + number * between - time.perf_counter()
+        time.sleep(max(early, 0.0))
+        asked = time.perf_counter()
+        if asked - began >= seconds:
+            break
+        packet = next(supply)
+        pushers[number % len(pushers)].push([packet])
+        latencies.append(time.perf_counter() - asked)
+        delivered += packet.transitions
+    return delivered, latencies
+
+
+def _cpu_seconds(info: dict[str, float]) -> float:
+    return info["used_cpu_user"] + info["used_cpu_sys"]
