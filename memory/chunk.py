@@ -7,15 +7,26 @@ no special case for episode borders, truncations or short tails.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.batch import Batch
 from memory.codec import CodecError, Meta, pack, unpack
+
+
+class Transition(NamedTuple):
+    """Where one transition lies in its chunk, and what it is learned from."""
+
+    newest_tm1: int  # frame
+    newest_t: int
+    depth_tm1: int  # frames before and with it that belong to the state
+    depth_t: int
+    r_t: float
+    discount_t: float
 
 
 class Chunk(NamedTuple):
@@ -33,6 +44,18 @@ class Chunk(NamedTuple):
         """M."""
         return len(self.places)
 
+    def transition(self, m: int) -> Transition:
+        """Transition m; CodecError where it points outside the chunk or cannot be learned from."""
+        found = Transition(*self.places[m].tolist(), *self.targets[m].tolist())
+        frames = len(self.frames)
+        from_tm1 = 0 < found.depth_tm1 <= found.newest_tm1 + 1 <= frames
+        from_t = 0 < found.depth_t <= found.newest_t + 1 <= frames
+        if not (from_tm1 and from_t):
+            raise CodecError("A transition points outside the frames of its chunk.")
+        if not (math.isfinite(found.r_t) and 0 <= found.discount_t <= 1):
+            raise CodecError("A return is not finite or a discount lies outside [0, 1].")
+        return found
+
     @property
     def r_t(self) -> NDArray[Any]:
         """[M] n-step returns."""
@@ -44,23 +67,22 @@ class Chunk(NamedTuple):
         return np.asarray(self.targets[:, 1])
 
 
-def chunk_to_bytes(chunk: Chunk, meta: Meta, compression: str = "lz4") -> bytes:
+COLUMNS = frozenset(Chunk._fields)
+
+
+def chunk_to_bytes(chunk: Chunk, meta: Meta, compression: str = "zstd") -> bytes:
     """Packed chunk; `meta` says where it comes from (run, epoch, actor, …)."""
     return pack(meta, chunk._asdict(), compression)
 
 
 def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
-    """The chunk in `data`; raises CodecError when it is damaged or points outside its own frames."""
+    """The chunk in `data`; raises CodecError when it is damaged. Its transitions are checked as they are used
+    (`Chunk.transition`).
+    """
     columns = unpack(data).columns
-    if columns.keys() != set(Chunk._fields):
-        raise CodecError(f"A chunk has the columns {sorted(Chunk._fields)}, not {sorted(columns)}.")
+    if columns.keys() != COLUMNS:
+        raise CodecError(f"A chunk has the columns {sorted(COLUMNS)}, not {sorted(columns)}.")
     chunk = Chunk(**columns)
-    _check_shapes(chunk)
-    _check_values(chunk)
-    return chunk
-
-
-def _check_shapes(chunk: Chunk) -> None:
     frames, transitions = len(chunk.frames), len(chunk.a_tm1)
     found = (chunk.rewards.shape, chunk.ended.shape, chunk.places.shape, chunk.targets.shape)
     if found != ((frames, 2), (frames, 2), (transitions, 4), (transitions, 2)):
@@ -69,51 +91,7 @@ def _check_shapes(chunk: Chunk) -> None:
         )
     if chunk.places.dtype != np.uint16:
         raise CodecError(f"Places are uint16, not {chunk.places.dtype}.")
-
-
-def _check_values(chunk: Chunk) -> None:
-    newest, depth = chunk.places[:, :2], chunk.places[:, 2:]
-    # A depth of 0 wraps around to 65535, beyond every place.
-    if (newest >= len(chunk.frames)).any() or (depth - np.uint16(1) > newest).any():
-        raise CodecError("A transition points outside the frames of its chunk.")
-    discount_t = chunk.discount_t
-    if not np.isfinite(chunk.targets).all() or (discount_t < 0).any() or (discount_t > 1).any():
-        raise CodecError("A return is not finite or a discount lies outside [0, 1].")
-
-
-def assemble(
-    chunks: Sequence[Chunk],
-    offsets: Sequence[int],
-    history: int,
-    weights: NDArray[Any],
-    leaf: NDArray[Any],
-    chunk_id: NDArray[Any],
-) -> Batch:
-    """One transition of each chunk, stacked into a batch; frames before an episode's first are zero."""
-    shape = (len(chunks), history, *chunks[0].frames.shape[1:])
-    s_tm1 = np.zeros(shape, chunks[0].frames.dtype)
-    s_t = np.zeros(shape, chunks[0].frames.dtype)
-    picked = list(zip(chunks, offsets, strict=True))
-    for row, (chunk, m) in enumerate(picked):
-        newest_tm1, newest_t, depth_tm1, depth_t = chunk.places[m].tolist()
-        _copy_stack(s_tm1[row], chunk.frames, newest_tm1, depth_tm1)
-        _copy_stack(s_t[row], chunk.frames, newest_t, depth_t)
-    targets = np.stack([chunk.targets[m] for chunk, m in picked])
-    return Batch(
-        s_tm1=s_tm1,
-        a_tm1=np.stack([chunk.a_tm1[m] for chunk, m in picked]),
-        r_t=targets[:, 0].copy(),
-        discount_t=targets[:, 1].copy(),
-        s_t=s_t,
-        weights=weights,
-        leaf=leaf,
-        chunk_id=chunk_id,
-    )
-
-
-def _copy_stack(stack: NDArray[Any], frames: NDArray[Any], newest: int, depth: int) -> None:
-    depth = min(depth, len(stack))
-    stack[len(stack) - depth :] = frames[newest - depth + 1 : newest + 1]
+    return chunk
 
 
 @dataclass(frozen=True)
@@ -158,6 +136,7 @@ class ChunkBuilder:
         self._shape = shape
         self._moments: list[_Moment] = []
         self._next = 0  # first moment that is not in a chunk yet
+        self._ready = 0  # transitions from there on whose n steps, or episode, are over
         self._age = 0
 
     def step(
@@ -177,12 +156,14 @@ class ChunkBuilder:
         self._moments.append(
             _Moment(frame, self._age, action, reward, learned, terminated, truncated, chosen, greedy)
         )
+        self._ready += self._age >= self._shape.multi_step  # that from n steps ago is complete now
         self._age += 1
         return self._cut()
 
     def end(self, frame: NDArray[Any], greedy: NDArray[Any] | None = None) -> list[Draft]:
         """`frame` is the last one of the episode: no step is taken from it. Returns the chunks now ready."""
         self._moments.append(_Moment(frame, self._age, greedy=greedy))
+        self._ready += min(self._age, self._shape.multi_step)
         self._age = 0
         return self._cut()
 
@@ -191,8 +172,7 @@ class ChunkBuilder:
         there.
         """
         drafts = self.end(frame) if self._age else []
-        rest = self._complete(self._shape.chunk_length)
-        return drafts + ([self._draft(rest)] if rest else [])
+        return drafts + ([self._draft(self._ready)] if self._ready else [])
 
     def state_dict(self) -> dict[str, Any]:
         """What was not cut yet, as plain values and arrays."""
@@ -202,6 +182,7 @@ class ChunkBuilder:
         """Go on from `state_dict()`."""
         self._moments = [_Moment(**moment) for moment in state["moments"]]
         self._next, self._age = state["next"], state["age"]
+        self._ready = len(self._complete(len(self._moments)))
 
     def _learned_reward(self, reward: float) -> float:
         """Clipped, then smoothed by an exponential mean that begins at 0 with each episode."""
@@ -213,11 +194,8 @@ class ChunkBuilder:
     def _cut(self) -> list[Draft]:
         """All whole chunks that are ready: an episode's end completes up to n transitions at once."""
         drafts = []
-        while len(self._moments) - self._next >= self._shape.chunk_length:
-            ready = self._complete(self._shape.chunk_length)
-            if len(ready) < self._shape.chunk_length:
-                break
-            drafts.append(self._draft(ready))
+        while self._ready >= self._shape.chunk_length:
+            drafts.append(self._draft(self._shape.chunk_length))
         return drafts
 
     def _complete(self, limit: int) -> list[tuple[int, int]]:
@@ -235,30 +213,34 @@ class ChunkBuilder:
         return pairs
 
     def _bootstrap_moment(self, first: int) -> int | None:
-        for later in range(first + 1, min(first + self._shape.multi_step, len(self._moments) - 1) + 1):
-            if self._moments[later].action is None or later == first + self._shape.multi_step:
-                return later
-        return None
+        ahead, steps = self._moments[first + 1 : first + 1 + self._shape.multi_step], self._shape.multi_step
+        if len(ahead) == steps and ahead[-1].age == self._moments[first].age + steps:
+            return first + steps
+        ends = (first + 1 + i for i, moment in enumerate(ahead) if moment.action is None)
+        return next(ends, None)
 
-    def _draft(self, pairs: list[tuple[int, int]]) -> Draft:
+    def _draft(self, transitions: int) -> Draft:
+        pairs = self._complete(transitions)
         first = pairs[0][0]
         start = first - min(self._moments[first].age, self._shape.history_length - 1)
         window = self._moments[start : pairs[-1][1] + 1]
         draft = Draft(self._chunk(window, pairs, start), *self._estimates(pairs))
         self._next = pairs[-1][0] + 1
+        self._ready -= transitions
         self._forget()
         return draft
 
     def _chunk(self, window: list[_Moment], pairs: list[tuple[int, int]], start: int) -> Chunk:
-        moments = np.array(pairs, np.int64)  # [M, 2]
-        ages = np.array([[self._moments[i].age for i in pair] for pair in pairs])
-        depths = np.minimum(ages + 1, self._shape.history_length)
+        newest = np.array(pairs, np.int64) - start  # [M, 2]
+        depths = np.minimum(
+            np.array([moment.age for moment in window])[newest] + 1, self._shape.history_length
+        )
         return Chunk(
-            frames=np.stack([moment.frame for moment in window]),
+            frames=np.array([moment.frame for moment in window]),
             rewards=np.array([(moment.reward, moment.learned_reward) for moment in window], np.float32),
             ended=np.array([(moment.terminated, moment.truncated) for moment in window], np.bool_),
-            places=np.concatenate([moments - start, depths], axis=1).astype(np.uint16),
-            a_tm1=np.stack([np.asarray(self._moments[first].action) for first, _ in pairs]),
+            places=np.concatenate([newest, depths], axis=1).astype(np.uint16),
+            a_tm1=np.array([self._moments[first].action for first, _ in pairs]),
             targets=np.array([self._n_step(first, last) for first, last in pairs], np.float32),
         )
 
@@ -275,8 +257,8 @@ class ChunkBuilder:
         width = next((len(row) for row in (*chosen, *greedy) if row is not None), 1)
         unknown = np.full(width, np.nan, np.float32)
         return (
-            np.stack([unknown if row is None else row for row in chosen]),
-            np.stack([unknown if row is None else row for row in greedy]),
+            np.array([unknown if row is None else row for row in chosen]),
+            np.array([unknown if row is None else row for row in greedy]),
         )
 
     def _forget(self) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import lz4.block
@@ -50,12 +52,23 @@ def _un_lz4(body: bytes, raw_size: int) -> bytes:
     return bytes(lz4.block.decompress(body, uncompressed_size=raw_size))
 
 
+class _Zstd(threading.local):
+    """Zstandard's working memory, kept by each thread: to make it takes longer than to pack a chunk."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=1)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_ZSTD = _Zstd()
+
+
 def _zstd(raw: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=1).compress(raw)
+    return _ZSTD.compressor.compress(raw)
 
 
 def _un_zstd(body: bytes, raw_size: int) -> bytes:
-    return bytes(zstandard.ZstdDecompressor().decompress(body, max_output_size=raw_size))
+    return bytes(_ZSTD.decompressor.decompress(body, max_output_size=raw_size))
 
 
 COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes], Callable[[bytes, int], bytes]]] = {
@@ -73,7 +86,7 @@ def pack(
     arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
     schema = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     header = msgpack.packb([dict(meta), schema])
-    raw = b"".join([array.tobytes() for array in arrays.values()])
+    raw = b"".join(array.data for array in arrays.values())
     code, compress, _ = COMPRESSIONS[compression]
     body = compress(raw)
     checksum = zlib.crc32(body, zlib.crc32(header))
@@ -104,41 +117,38 @@ def unpack(data: bytes | memoryview) -> Packed:
         raise CodecError(f"The body does not decompress: {error}") from error
     if len(raw) != raw_size:
         raise CodecError(f"The body holds {len(raw)} bytes instead of {raw_size}.")
-    return Packed(meta, _split(raw, schema))
+    columns = {name: np.ndarray(shape, dtype, raw, offset) for name, dtype, shape, offset in schema}
+    return Packed(dict(meta), columns)
 
 
 class _Column(NamedTuple):
     name: str
-    dtype: str
+    dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    size: int  # elements
+    offset: int  # of its first byte
 
 
+@lru_cache(maxsize=1024)
 def _read_header(header: bytes, raw_size: int) -> tuple[Meta, list[_Column]]:
+    """Chunks of one actor have few different headers: they differ in the number of frames at most."""
     try:
         meta, rows = msgpack.unpackb(header)
-        schema = [_column(name, dtype, shape) for name, dtype, shape in rows]
+        schema, described = _schema(rows)
     except CodecError:
         raise
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise CodecError(f"The header cannot be read: {error}") from error
-    described = sum(column.size * int(column.dtype[2:]) for column in schema)
     if not isinstance(meta, dict) or described != raw_size:
         raise CodecError(f"The header describes {described} bytes of columns, the body holds {raw_size}.")
     return meta, schema
 
 
-def _column(name: str, dtype: str, shape: list[int]) -> _Column:
-    if dtype not in DTYPES or min(shape, default=0) < 0:
-        raise CodecError(f"A column of dtype {dtype!r} and shape {shape} is refused.")
-    return _Column(name, dtype, tuple(shape), math.prod(shape))
-
-
-def _split(raw: bytes, schema: list[_Column]) -> Columns:
-    columns: Columns = {}
-    offset = 0
-    for column in schema:
-        flat = np.frombuffer(raw, column.dtype, column.size, offset)
-        columns[column.name] = flat.reshape(column.shape)
-        offset += flat.nbytes
-    return columns
+def _schema(rows: list[tuple[str, str, list[int]]]) -> tuple[list[_Column], int]:
+    """The columns, one after the other, and the bytes of all."""
+    schema, offset = [], 0
+    for name, dtype, shape in rows:
+        if dtype not in DTYPES or min(shape, default=0) < 0:
+            raise CodecError(f"A column of dtype {dtype!r} and shape {shape} is refused.")
+        schema.append(_Column(name, np.dtype(dtype), tuple(shape), offset))
+        offset += math.prod(shape) * np.dtype(dtype).itemsize
+    return schema, offset

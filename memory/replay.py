@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from memory.assembly import Assembly
 from memory.batch import Batch
-from memory.chunk import Chunk, assemble, chunk_from_bytes
+from memory.chunk import chunk_from_bytes
 from memory.codec import CodecError
 from memory.connection import Client
 from memory.counters import FIELDS, Counters, parse_counters
 from memory.keys import Keys
-from memory.lookahead import Lookahead, frames_ahead
+from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
 from memory.push import CHUNK_ID
 from memory.sum_tree import SumTree
@@ -204,47 +205,37 @@ class Replay:
                 raise ReplayLost("No transition is left that could be drawn.")
             parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
             leaf = self._tree.find(parts * self._tree.total)
-            chunks = self._fetch(leaf // self.shape.chunk_length)
-            if chunks is not None:
-                return self._batch(leaf, chunks, beta)
+            batch = self._assembled(leaf, beta)
+            if batch is not None:
+                return batch
             self.ingest()
         raise ReplayLost(f"{REDRAWS} batches in a row held chunks that Redis no longer has.")
 
-    def _fetch(self, slots: NDArray[np.int64]) -> list[Chunk] | None:
-        """The chunks in `slots`, or None when one was overwritten meanwhile."""
-        wanted = np.unique(slots)
-        values = self._client.hmget(self._keys.chunks, wanted.tolist())
-        found: dict[int, Chunk] = {}
-        for slot, value in zip(wanted.tolist(), values, strict=True):
-            if value is None or CHUNK_ID.unpack_from(value)[0] != self._ids[slot]:
+    def _assembled(self, leaf: NDArray[np.int64], beta: float) -> Batch | None:
+        """The transitions at `leaf`, or None when a chunk was overwritten meanwhile or is damaged."""
+        slots, offsets = np.divmod(leaf, self.shape.chunk_length)
+        ids = self._ids[slots]
+        values = self._client.hmget(self._keys.chunks, slots.tolist())
+        assembly = Assembly(len(leaf), self.shape.history_length, self._lookahead)
+        for value, chunk_id, offset in zip(values, ids.tolist(), offsets.tolist(), strict=True):
+            if value is None or CHUNK_ID.unpack_from(value)[0] != chunk_id:
                 return None
             try:
-                found[slot] = chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
+                assembly.add(chunk_from_bytes(memoryview(value)[CHUNK_ID.size :]), offset)
             except CodecError as error:
-                log.warning("Chunk %d is left out: %s", self._ids[slot], error)
-                self._tree.set(
-                    self._leaves_of(slot),
-                    np.zeros(self.shape.chunk_length),
-                )
+                self._leave_out(chunk_id, error)
                 return None
-        return [found[slot] for slot in slots.tolist()]
+        return assembly.batch(self._weights(leaf, beta), leaf, ids)
 
-    def _batch(self, leaf: NDArray[np.int64], chunks: list[Chunk], beta: float) -> Batch:
+    def _leave_out(self, chunk_id: int, error: CodecError) -> None:
+        log.warning("Chunk %d is left out: %s", chunk_id, error)
+        slot = (chunk_id - 1) % self.shape.slots
+        self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))
+
+    def _weights(self, leaf: NDArray[np.int64], beta: float) -> NDArray[np.float32]:
         probability = self._tree.get(leaf) / self._tree.total
         weights = (self._tree.filled * probability) ** -beta
-        offsets = (leaf % self.shape.chunk_length).tolist()
-        batch = assemble(
-            chunks,
-            offsets,
-            self.shape.history_length,
-            weights=(weights / weights.max()).astype(np.float32),
-            leaf=leaf,
-            chunk_id=self._ids[leaf // self.shape.chunk_length],
-        )
-        if self._lookahead is None:
-            return batch
-        next_frames, step_discounts = frames_ahead(chunks, offsets, self._lookahead)
-        return batch._replace(next_frames=next_frames, step_discounts=step_discounts)
+        return np.asarray(weights / weights.max(), np.float32)
 
     def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
         """New losses for drawn transitions; those whose chunk was overwritten meanwhile are dropped."""

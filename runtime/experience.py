@@ -37,15 +37,16 @@ class ExperienceWriter(Writer):
         """Take in a vector step; returns the chunks that it completed."""
         drafts: list[Draft] = []
         assert step.acting is None or isinstance(step.acting, Acting)
+        nothing: list[None] = [None] * len(self._builders)
+        chosen, greedy = (nothing, nothing) if step.acting is None else step.acting[1:]
+        rewards, active = step.rewards.tolist(), step.active.tolist()  # plain values: quicker one by one
+        terminated, truncated = step.terminated.tolist(), step.truncated.tolist()
         for row, builder in enumerate(self._builders):
-            frame = step.frames[row]
-            chosen = None if step.acting is None else step.acting.chosen[row]
-            greedy = None if step.acting is None else step.acting.greedy[row]
-            if step.active[row]:
-                ended = bool(step.terminated[row]), bool(step.truncated[row])
-                drafts += builder.step(frame, step.a_t[row], float(step.rewards[row]), *ended, chosen, greedy)
+            if active[row]:
+                taken = step.a_t[row], rewards[row], terminated[row], truncated[row]
+                drafts += builder.step(step.frames[row], *taken, chosen[row], greedy[row])
             else:
-                drafts += builder.end(frame, greedy)
+                drafts += builder.end(step.frames[row], greedy[row])
         return self._packets(drafts)
 
     def flush(self, frames: NDArray[Any]) -> list[Packet]:

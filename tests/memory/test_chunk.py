@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
-from memory.chunk import Chunk, ChunkBuilder, ChunkShape, assemble, chunk_from_bytes, chunk_to_bytes
+from memory.assembly import Assembly
+from memory.chunk import Chunk, ChunkBuilder, ChunkShape, chunk_from_bytes, chunk_to_bytes
 from memory.codec import CodecError
 from tests.memory.reference import feed, random_episodes
 
@@ -26,9 +30,10 @@ SHAPES = [
 
 
 def _batch(chunk: Chunk, history: int):  # type: ignore[no-untyped-def]
-    m = chunk.transitions
-    some = np.zeros(m)
-    return assemble([chunk] * m, range(m), history, some, some, some)
+    assembly, some = Assembly(chunk.transitions, history), np.zeros(chunk.transitions)
+    for m in range(chunk.transitions):
+        assembly.add(chunk, m)
+    return assembly.batch(some, some, some)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -92,15 +97,22 @@ def test_damaged_chunks_are_refused() -> None:
         damaged[place] ^= 0x55
         with pytest.raises(CodecError):
             chunk_from_bytes(bytes(damaged))
-    with pytest.raises(CodecError, match="outside the frames"):
-        chunk_from_bytes(
-            chunk_to_bytes(draft.chunk._replace(places=draft.chunk.places + np.uint16(1000)), {})
-        )
-    with pytest.raises(CodecError, match="outside the frames"):
-        chunk_from_bytes(
-            chunk_to_bytes(
-                draft.chunk._replace(places=draft.chunk.places * np.array([1, 1, 0, 1], np.uint16)), {}
-            )
-        )
-    with pytest.raises(CodecError, match="discount"):
-        chunk_from_bytes(chunk_to_bytes(draft.chunk._replace(targets=draft.chunk.targets + 2), {}))
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "complaint"),
+    [
+        ("places", lambda places: places + np.uint16(1000), "outside the frames"),
+        ("places", lambda places: places * np.array([1, 1, 0, 1], np.uint16), "outside the frames"),
+        ("places", lambda places: places + np.array([0, 0, 0, 99], np.uint16), "outside the frames"),
+        ("targets", lambda targets: targets + 2, "discount"),
+        ("targets", lambda targets: targets * np.array([np.nan, 1]), "finite"),
+    ],
+)
+def test_unsound_transitions_are_refused(column: str, change: Callable[..., Any], complaint: str) -> None:
+    """Whoever wrote them: bytes that are whole may still point outside the chunk."""
+    chunk = feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(2), 40))[0].chunk
+    values = change(getattr(chunk, column)).astype(getattr(chunk, column).dtype)
+    read = chunk_from_bytes(chunk_to_bytes(chunk._replace(**{column: values}), {}))
+    with pytest.raises(CodecError, match=complaint):
+        read.transition(3)
