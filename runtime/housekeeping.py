@@ -197,6 +197,7 @@ class Housekeeper:
             "t_max": self._config.t_max,
             "steps_per_second": self._speeds["speed/learner_steps_per_second"],
             "replay_fill": source.fill,
+            "total_priority": source.total_priority,
             "updates": learner.updates,
             "loss": None if learner.last is None else float(learner.last.metrics["loss"]),
             "last_score": self._results.last_score,

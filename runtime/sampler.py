@@ -156,3 +156,4 @@ class Sampler(Source[Batch]):
             self._replay.count_batches(self.consumed)
         if write_back:
             self._replay.write_back()
+            self.total_priority = self._replay.total_priority

@@ -31,6 +31,8 @@ class Source(ABC, Generic[BatchT]):
     """Whether actors must see the weights of every update."""
     fill: float = 0.0
     """Share of the store that is filled."""
+    total_priority: float = 0.0
+    """Sum of all priorities, where there are any."""
 
     def __init__(self, counters: Counters, queue_size: int, patience_s: float) -> None:
         self.counters = counters

@@ -1,0 +1,175 @@
+"""A run of real processes on a real server, through a proxy; what has ended is started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from memory.connection import UNREACHABLE, Client, RedisConfig, make_client
+from memory.counters import Counters, read_counters
+from memory.keys import Keys
+from tests.faults.proxy import Proxy
+
+ROOT = Path(__file__).parents[2]
+GAME = "probe:catch"
+KEYS = Keys(GAME)
+WORDS = (
+    f"--game {GAME} --memory-capacity 400000 --learn-start 200 --replay-frequency 16 --batch-size 8"
+    " --hidden-size 16 --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4"
+    " --target-update 400 --weight-synchro-frequency 80 --envs-per-actor 2 --threads 1 --T-max 100000000"
+    " --snapshot-seconds 4 --log-interval 2000 --post-episode-sleep 0.2"
+).split()
+MODES = {
+    "none": ["--save", "", "--appendonly", "no"],
+    "rdb": ["--save", "1 1", "--appendonly", "no", "--stop-writes-on-bgsave-error", "no"],
+    "everysec": ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"],
+    "always": ["--save", "", "--appendonly", "yes", "--appendfsync", "always"],
+}
+"""What survives a killed server: as the files of redis_conf/ say it; dumps come every second here."""
+MARK = "CHAOS_RUN"
+
+
+class Violation(AssertionError):
+    """Something that must hold in spite of faults does not."""
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float, what: str) -> None:
+    """Raises Violation after `limit_s`."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Violation(f"{what}: not within {limit_s:.0f} s")
+        time.sleep(0.1)
+
+
+class Process:
+    """A process that is started again whenever it has ended."""
+
+    def __init__(self, command: list[str], log: Path, env: dict[str, str]) -> None:
+        self._command, self.log, self._env = command, log, env
+        self.starts = 0
+        self.start()
+
+    def start(self) -> None:
+        """Begin, with a log that goes on."""
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT, cwd=self.log.parent, env=self._env
+            )
+        self.starts += 1
+
+    def look_after(self) -> None:
+        """Start it again where it has ended by a signal or with a sentence; anything else is a Violation."""
+        code = self.process.poll()
+        if code is None:
+            return
+        words = self.log.read_text(errors="replace")
+        if code not in (-signal.SIGKILL, 1) or "Traceback" in words:
+            raise Violation(f"{self.log.name} ended with code {code}: {words[-2000:]}")
+        self.start()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+
+class Stage:
+    """Server, proxy, learner and actors of one run, in one folder."""
+
+    def __init__(self, folder: Path, mode: str, actors: int) -> None:
+        self.folder, self.mode, self.results = folder, mode, folder / "results"
+        self.mark = uuid.uuid4().hex
+        self.results.mkdir(parents=True)
+        self.redis_port = _free_port()
+        self.redis = self._redis()
+        self.client: Client = make_client(RedisConfig("127.0.0.1", self.redis_port))
+        self.await_redis()
+        self.proxy = Proxy(self.redis_port)
+        self.learner = self._launch("launch_learner.py", "learner", "--path-to-results", str(self.results))
+        self.actors = [
+            self._launch("launch_actor.py", f"actor_{n}", "--id-actor", str(n)) for n in range(actors)
+        ]
+
+    @property
+    def workers(self) -> list[Process]:
+        """Learner and actors."""
+        return [self.learner, *self.actors]
+
+    def _redis(self) -> Process:
+        program = shutil.which("redis-server")
+        assert program, "redis-server is not on the PATH"
+        place = ["--port", str(self.redis_port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        return Process([program, *place, *MODES[self.mode]], self.folder / "redis.log", self._env())
+
+    def _launch(self, script: str, name: str, *words: str) -> Process:
+        place = ["--host-redis", "127.0.0.1", "--port-redis", str(self.proxy.port)]
+        command = [sys.executable, str(ROOT / script), *WORDS, *place, *words]
+        return Process(command, self.folder / f"{name}.log", self._env())
+
+    def _env(self) -> dict[str, str]:
+        return {**os.environ, "OMP_NUM_THREADS": "1", MARK: self.mark}
+
+    def await_redis(self) -> None:
+        """Until the server answers."""
+
+        def answers() -> bool:
+            with contextlib.suppress(*UNREACHABLE):
+                return bool(self.client.ping())
+            return False
+
+        wait_until(answers, 60, "Redis answers")
+
+    @property
+    def counters(self) -> Counters:
+        """Those of the run."""
+        return read_counters(self.client, KEYS)
+
+    def await_progress(self, limit_s: float) -> None:
+        """Until actors have played and the learner has learned since now; ended processes start again."""
+        seen: list[Counters] = []
+
+        def goes_on() -> bool:
+            for process in self.workers:
+                process.look_after()
+            now = self.counters
+            if not seen or now.epoch != seen[0].epoch or now.steps < seen[0].steps:
+                seen[:] = [now]
+            return now.steps > seen[0].steps + 32 and now.batches > seen[0].batches + 2
+
+        wait_until(goes_on, limit_s, "The run goes on")
+
+    def leave(self) -> None:
+        """End everything, the learner last so that it collects all scores."""
+        for process in reversed(self.workers):
+            process.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.process.wait(90)
+        for process in [*self.workers, self.redis]:
+            process.kill()
+        self.proxy.close()
+
+    def orphans(self) -> list[int]:
+        """Processes of this run that are still there."""
+        return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _has_mark(path, self.mark)]
+
+
+def _has_mark(path: Path, mark: str) -> bool:
+    with contextlib.suppress(OSError):
+        return f"{MARK}={mark}".encode() in (path / "environ").read_bytes()
+    return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
