@@ -1,0 +1,137 @@
+"""What a server holds: `python -m memory.runs list`, `show RUN`, `delete RUN`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from memory.connection import UNREACHABLE, Client, RedisConfig, advice, make_client
+from memory.counters import Counters, read_counters
+from memory.keys import Keys
+from memory.runs import read_living_run, read_settings
+from memory.status import read_actors, read_all
+
+MISTAKE = 2
+"""Exit code of a user's mistake."""
+
+
+class RunsError(ValueError):
+    """What was asked for cannot be done; the message is one sentence."""
+
+
+class Summary(NamedTuple):
+    """One run on a server."""
+
+    run: str
+    megabytes: float  # as the server estimates it
+    counters: Counters
+    learner_lives: bool
+    actors: int  # that are alive
+    spoke_s: float | None  # seconds since any of its processes said something
+
+    def __str__(self) -> str:
+        spoke = "never" if self.spoke_s is None else f"{self.spoke_s:,.0f} s ago"
+        learner = "learner alive" if self.learner_lives else "no learner"
+        return (
+            f"{self.run}: {self.megabytes:,.2f} MB, {self.counters.steps:,} steps, {learner},"
+            f" {self.actors} actors alive, last heard {spoke}"
+        )
+
+
+def names(client: Client) -> list[str]:
+    """Runs that the server holds."""
+    end = Keys("").counters.removeprefix("{").encode()
+    found = (key.removesuffix(end)[1:].decode() for key in client.scan_iter(match="{*}:counters", count=1000))
+    return sorted(run for run in found if client.exists(Keys(run).counters))
+
+
+def summary(client: Client, run: str) -> Summary:
+    """Raises RunsError where there is no such run."""
+    keys = Keys(run)
+    if not client.exists(keys.counters):
+        known = ", ".join(names(client)) or "none"
+        raise RunsError(f"The server holds no run {run!r}; it holds: {known}.")
+    sizes = [client.memory_usage(key) or 0 for key in keys.experience]
+    spoken = [float(said["time"] or 0) for said in read_all(client, keys).values()]
+    return Summary(
+        run,
+        sum(sizes) / 1e6,
+        read_counters(client, keys),
+        read_living_run(client, keys) is not None,
+        len(read_actors(client, keys)),
+        time.time() - max(spoken) if spoken else None,
+    )
+
+
+def show(client: Client, run: str) -> str:
+    """Everything about one run."""
+    found, info = summary(client, run), read_settings(client, Keys(run))
+    parts: dict[str, object] = {
+        "counters": found.counters._asdict(),
+        "settings": {} if info is None else info.settings,
+        "status": read_all(client, Keys(run)),
+    }
+    return "\n".join([str(found), *(f"{name}: {json.dumps(part, indent=2)}" for name, part in parts.items())])
+
+
+def delete(client: Client, run: str, agrees: Callable[[str], bool]) -> str:
+    """Remove a run that nobody uses; raises RunsError where somebody does. Others are left alone."""
+    found, keys = summary(client, run), Keys(run)
+    if found.learner_lives or found.actors:
+        raise RunsError(f"{found}: stop its processes first.")
+    if not agrees(f"{found}. Remove it?"):
+        return f"Run {run!r} was left as it is."
+    client.unlink(*keys.experience)
+    return f"Run {run!r} was removed."
+
+
+def _asks(question: str) -> bool:
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m memory.runs", description="The runs on a Redis server.")
+    parser.add_argument("command", choices=("list", "show", "delete"))
+    parser.add_argument("run", nargs="?", help="name of the run: of show and delete")
+    parser.add_argument("--host-redis", default="localhost", help="host, or path of a Unix socket")
+    parser.add_argument("--port-redis", type=int, default=6379)
+    parser.add_argument("--yes", action="store_true", help="delete without asking")
+    return parser
+
+
+def answer(argv: Sequence[str]) -> str:
+    """What is printed. Raises RunsError."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if (args.run is None) != (args.command == "list"):
+        parser.error("show and delete need the name of a run, list takes none")
+    config = RedisConfig(args.host_redis, args.port_redis)
+    client = make_client(config)
+    try:
+        if args.command == "list":
+            return "\n".join(str(summary(client, run)) for run in names(client)) or "The server holds no run."
+        if args.command == "show":
+            return show(client, args.run)
+        return delete(client, args.run, (lambda _: True) if args.yes else _asks)
+    except UNREACHABLE as error:
+        raise RunsError(advice(config, error)) from error
+    finally:
+        client.close()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code."""
+    try:
+        print(answer(sys.argv[1:] if argv is None else argv))
+    except RunsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return MISTAKE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""`python -m memory.runs` over a real server."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memory import status
+from memory.chunk import ChunkBuilder
+from memory.connection import Client
+from memory.keys import Keys
+from memory.lease import Lease
+from memory.runs import open_run
+from memory.runs.__main__ import main
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, begin, make_pusher, packets, settings_of
+
+CAPACITY = 400
+
+
+@pytest.fixture
+def place(client: Client, redis_socket: str) -> list[str]:
+    """Two runs on the server, `quiet` with some chunks, and a key of somebody else."""
+    for run in ("quiet", "busy:2"):
+        keys = Keys(run)
+        opened = begin(client, keys, CAPACITY)
+        pusher, lease = make_pusher(client, keys, opened.epoch, CAPACITY)
+        drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 100))
+        pusher.push(packets(drafts, 1.0))
+        status.publish(client, keys, "actor:0", {"t": 1})
+        lease.release()
+    client.set("{other}:counters", 1)
+    return ["--host-redis", redis_socket]
+
+
+def test_list_and_show_say_what_is_there(place: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", *place]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["busy:2", "quiet"]
+    assert all("100 steps, no learner, 0 actors alive, last heard " in line for line in lines)
+    assert float(lines[1].partition(": ")[2].partition(" MB")[0]) > 0
+    assert main(["show", "quiet", *place]) == 0
+    told = capsys.readouterr().out
+    assert '"memory_capacity": 400' in told and '"actor:0"' in told
+
+
+def test_delete_removes_one_run_after_asking(
+    place: list[str], client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for reply, words in (("n", "left as it is"), ("y", "was removed")):
+        monkeypatch.setattr("builtins.input", lambda _, reply=reply: reply)
+        assert main(["delete", "quiet", *place]) == 0
+        assert words in capsys.readouterr().out
+    assert not [key for key in client.keys("*") if key.startswith(b"{quiet")]
+    assert client.exists("{other}:counters", Keys("busy:2").chunks) == 2
+    assert main(["delete", "quiet", *place]) == 2
+    assert "holds no run 'quiet'; it holds: busy:2." in capsys.readouterr().err
+
+
+def test_a_run_in_use_is_left_alone(
+    place: list[str], client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = Keys("quiet")
+    lease = Lease(client, keys.learner_lease).acquire("learner")
+    open_run(client, keys, settings_of(SHAPE, CAPACITY), True, 0, {}, lease.token)
+    assert main(["delete", "quiet", "--yes", *place]) == 2
+    assert "learner alive" in capsys.readouterr().err
+    assert client.exists(keys.chunks)
+    lease.release()
+
+
+def test_no_server_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--host-redis", "/nowhere"]) == 2
+    assert "No Redis server answers at /nowhere" in capsys.readouterr().err
