@@ -38,7 +38,9 @@ def check_chunks(stage: Stage) -> int:
     newest = parse_counters(values).last_chunk
     ids = sorted(CHUNK_ID.unpack_from(value)[0] for value in chunks.values())
     check(ids == list(range(1, newest + 1)), f"{len(ids)} chunks under ids up to {newest}")
-    check(pushed == newest, f"{pushed} pushes were accepted, {newest} chunks are counted")
+    # An actor's numbers go on where a dump has lost some of its pushes.
+    whole = pushed == newest or (stage.mode == "rdb" and pushed > newest)
+    check(whole, f"{pushed} pushes were accepted, {newest} chunks are counted")
     check(chunks.keys() == priorities.keys(), "chunks and priorities do not have the same slots")
     for slot, value in chunks.items():
         check(value[: CHUNK_ID.size] == priorities[slot][: CHUNK_ID.size], f"slot {slot!r} is torn")
