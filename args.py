@@ -170,6 +170,16 @@ class RedisArgs(Group):
 
     host_redis: str = flag("localhost", "Host of the Redis server, or the path of its Unix socket")
     port_redis: int = flag(6379, "TCP port of the Redis server", ge=1, le=65535)
+    user_redis: str = flag(
+        "", "ACL user (redis_conf/redis_acl.conf); its password is in REDIS_PASSWORD or --redis-password-file"
+    )
+    redis_password_file: str = flag(
+        "", "File with the password; without it the environment variable REDIS_PASSWORD, if set"
+    )
+    redis_tls: bool = flag(False, "Encrypt, and check the server's certificate")
+    redis_ca: str = flag("", "Certificate authority of the server; empty = those that the system trusts")
+    redis_cert: str = flag("", "This process's own certificate, where the server asks for one")
+    redis_key: str = flag("", "Private key that belongs to --redis-cert")
     redis_patience: float = flag(
         60.0, "Seconds for which a process tries again when Redis is away before it gives up", gt=0
     )

@@ -7,10 +7,12 @@ never re-sends; `patiently` does, for actions that are safe to repeat.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import redis
@@ -24,6 +26,8 @@ SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 
+PASSWORD_VARIABLE = "REDIS_PASSWORD"
+"""Environment variable with the password, where no file has it."""
 FULL_PATIENCE_S = 3600.0
 """Longest wait for a server that has no room: time for somebody to make some."""
 
@@ -43,6 +47,10 @@ class RedisUnreachable(ConnectionError):
     """No server answered within the patience given; the message says what to check."""
 
 
+class RedisRefused(ValueError):
+    """The server does not let this process in, or a file that it needs cannot be read; one sentence."""
+
+
 class ServerFull(redis.exceptions.ResponseError):
     """The server has no memory left for what was to be written; the message says how much is missing."""
 
@@ -57,6 +65,12 @@ class RedisConfig:
 
     host_redis: str
     port_redis: int
+    user_redis: str = ""  # ACL user; "": the server's default one
+    redis_password_file: str = ""  # holds the password; "": it is in the environment, in PASSWORD_VARIABLE
+    redis_tls: bool = False
+    redis_ca: str = ""  # certificate by which the server's is judged; "": those that the system trusts
+    redis_cert: str = ""  # this client's own certificate, where the server asks for one
+    redis_key: str = ""  # its private key
 
     def __str__(self) -> str:
         return self.host_redis if self.host_redis.startswith("/") else f"{self.host_redis}:{self.port_redis}"
@@ -70,10 +84,53 @@ def make_client(config: RedisConfig) -> Client:
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
         "decode_responses": False,
+        "username": config.user_redis or None,
+        "password": _password(config),
     }
     if config.host_redis.startswith("/"):
         return redis.Redis(unix_socket_path=config.host_redis, **options)  # type: ignore[arg-type]
-    return redis.Redis(host=config.host_redis, port=config.port_redis, **options)  # type: ignore[arg-type]
+    tls = _tls(config) if config.redis_tls else {}
+    return redis.Redis(host=config.host_redis, port=config.port_redis, **options, **tls)  # type: ignore[arg-type]
+
+
+def _password(config: RedisConfig) -> str | None:
+    """Never an argument, which every user of a machine can see. Raises RedisRefused."""
+    if not config.redis_password_file:
+        return os.environ.get(PASSWORD_VARIABLE) or None
+    return _readable(config.redis_password_file, "--redis-password-file").read_text().strip()
+
+
+def _tls(config: RedisConfig) -> dict[str, object]:
+    files = {
+        "ssl_ca_certs": (config.redis_ca, "--redis-ca"),
+        "ssl_certfile": (config.redis_cert, "--redis-cert"),
+        "ssl_keyfile": (config.redis_key, "--redis-key"),
+    }
+    given = {name: str(_readable(path, flag)) for name, (path, flag) in files.items() if path}
+    return {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True, **given}
+
+
+def _readable(path: str, flag: str) -> Path:
+    try:
+        with Path(path).open("rb"):
+            return Path(path)
+    except OSError as error:
+        raise RedisRefused(f"{flag} {path} cannot be read: {error.strerror}.") from error
+
+
+def refusal(config: RedisConfig, error: Exception) -> RedisRefused | None:
+    """What to say where waiting does not help: a wrong password, missing rights, a certificate; else None."""
+    if isinstance(error, redis.exceptions.AuthenticationError | redis.exceptions.NoPermissionError):
+        return RedisRefused(
+            f"The Redis server at {config} refuses user {config.user_redis or 'default'!r} ({error}): check"
+            f" --user-redis, and the password in {PASSWORD_VARIABLE} or --redis-password-file."
+        )
+    if "SSL" in str(error) or "certificate" in str(error):
+        return RedisRefused(
+            f"No TLS with the Redis server at {config} ({error}): check --redis-tls, --redis-ca, --redis-cert"
+            " and --redis-key."
+        )
+    return None
 
 
 def advice(config: RedisConfig, reason: Exception) -> str:
@@ -89,12 +146,15 @@ def advice(config: RedisConfig, reason: Exception) -> str:
 def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> Client:
     """A client whose server has answered; waits up to `patience_s` seconds and says so once.
 
-    Raises RedisUnreachable with advice when none answered, Interrupted when `stopped` became true meanwhile.
+    Raises RedisRefused where the server does not let this process in, RedisUnreachable with advice when none
+    answered, Interrupted when `stopped` became true meanwhile.
     """
     client = make_client(config)
     try:
         client.ping()
-    except UNREACHABLE as error:
+    except (*UNREACHABLE, redis.exceptions.NoPermissionError) as error:
+        if (refused := refusal(config, error)) is not None:
+            raise refused from error
         log.warning("%s Trying for another %.0f s.", advice(config, error), patience_s)
     else:
         return client

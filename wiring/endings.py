@@ -16,7 +16,7 @@ import redis
 from agents.base import AgentError
 from args import UserError
 from envs import EnvError
-from memory.connection import UNREACHABLE, Interrupted, RedisUnreachable
+from memory.connection import UNREACHABLE, Interrupted, RedisRefused, RedisUnreachable
 from memory.event_records import EventLogError
 from memory.lease import LeaseTaken
 from memory.push import LostLease
@@ -39,6 +39,7 @@ USER_ERRORS = (
     SceneError,
     SnapshotError,
     LeaseTaken,
+    RedisRefused,
     Diverged,
 )
 """Exit code 2: one sentence is all there is to say."""

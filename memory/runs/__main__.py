@@ -7,9 +7,20 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import NamedTuple
 
-from memory.connection import UNREACHABLE, Client, RedisConfig, advice, make_client
+import redis
+
+from memory.connection import (
+    UNREACHABLE,
+    Client,
+    RedisConfig,
+    RedisRefused,
+    advice,
+    make_client,
+    refusal,
+)
 from memory.counters import Counters, read_counters
 from memory.keys import Keys
 from memory.runs import read_living_run, read_settings
@@ -99,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("run", nargs="?", help="name of the run: of show and delete")
     parser.add_argument("--host-redis", default="localhost", help="host, or path of a Unix socket")
     parser.add_argument("--port-redis", type=int, default=6379)
+    for name in ("user-redis", "redis-password-file", "redis-ca", "redis-cert", "redis-key"):
+        parser.add_argument(f"--{name}", default="", help="as of launch_learner.py")
+    parser.add_argument("--redis-tls", action="store_true", help="as of launch_learner.py")
     parser.add_argument("--yes", action="store_true", help="delete without asking")
     return parser
 
@@ -109,16 +123,19 @@ def answer(argv: Sequence[str]) -> str:
     args = parser.parse_args(argv)
     if (args.run is None) != (args.command == "list"):
         parser.error("show and delete need the name of a run, list takes none")
-    config = RedisConfig(args.host_redis, args.port_redis)
+    config = RedisConfig(**{field.name: getattr(args, field.name) for field in fields(RedisConfig)})
     client = make_client(config)
     try:
+        client.ping()
         if args.command == "list":
             return "\n".join(str(summary(client, run)) for run in names(client)) or "The server holds no run."
         if args.command == "show":
             return show(client, args.run)
         return delete(client, args.run, (lambda _: True) if args.yes else _asks)
     except UNREACHABLE as error:
-        raise RunsError(advice(config, error)) from error
+        raise refusal(config, error) or RunsError(advice(config, error)) from error
+    except redis.exceptions.NoPermissionError as error:
+        raise RunsError(f"The server does not allow this user to do that: {error}.") from error
     finally:
         client.close()
 
@@ -127,7 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code."""
     try:
         print(answer(sys.argv[1:] if argv is None else argv))
-    except RunsError as error:
+    except (RunsError, RedisRefused) as error:
         print(f"error: {error}", file=sys.stderr)
         return MISTAKE
     return 0
