@@ -86,7 +86,8 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         """[B, N']: r + discount * target quantiles of the action that the online network prefers (Double)."""
         rows = len(batch.r_t)
         taus = self._draw_taus(rows, self.config.num_quantile_samples, self._generator)
-        a_t = self._q(self._quantiles(self.online, batch.s_t, taus, self._learning_noise())).argmax(1)
+        ranks = self._run(self.online, batch.s_t, taus, self._learning_noise(), True)  # relative [B, K, A]
+        a_t = ranks.mean(1).argmax(1)
         taus_prime = self._draw_taus(rows, self.config.num_tau_prime_samples, self._generator)
         quantiles = self._quantiles(self.target.network, batch.s_t, taus_prime, self._learning_noise())
         return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * chosen_of(quantiles, a_t)

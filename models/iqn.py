@@ -27,13 +27,15 @@ class IqnNetwork(DuelingNetwork):
         self.embedding = nn.Linear(embedding_dim, self.torso.num_features)
         self.register_buffer("frequencies", math.pi * torch.arange(1, embedding_dim + 1), persistent=False)
 
-    def forward(self, observation: Tensor, taus: Tensor, noise: Noise) -> Tensor:
+    def forward(self, observation: Tensor, taus: Tensor, noise: Noise, relative: bool = False) -> Tensor:
         """observation [B, H, *frame], taus [B, N] -> quantiles [B, N, A] float32.
 
-        The torso runs once per observation, not once per tau.
+        The torso runs once per observation, not once per tau. `relative`: less by a number that all actions
+        share, which leaves out half of the head; the noise is one row then.
         """
         features = self.torso(observation).unsqueeze(1)  # [B, 1, F]
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
-        embedded = functional.relu(self.embedding(cosines))  # [B, N, F]
-        quantiles: Tensor = self.head(features * embedded, noise)
+        embedded = features * functional.relu(self.embedding(cosines))  # [B, N, F]
+        head = self.head.advantages if relative else self.head
+        quantiles: Tensor = head(embedded, noise)
         return quantiles.squeeze(-1)

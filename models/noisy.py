@@ -58,6 +58,14 @@ class NoisyLinear(nn.Module):
             return self._shared(x, eps_in, eps_out)
         return self._per_row(x, eps_in.to(x.dtype), eps_out.to(x.dtype))
 
+    def one_stream(self, stream: int, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+        """What `forward` says of one of the streams, [B, T, outputs / streams]; all rows share the noise."""
+        size = self.outputs // self.streams
+        rows = slice(stream * size, (stream + 1) * size)
+        own_in, own_out = eps_in.view(self.streams, -1)[stream], eps_out[0, rows]
+        weight = torch.addcmul(self.weight_mu[rows], self.weight_sigma[rows], torch.outer(own_out, own_in))
+        return functional.linear(x, weight, torch.addcmul(self.bias_mu[rows], self.bias_sigma[rows], own_out))
+
     def _shared(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
         """The noisy weight is built once, then one matrix product serves all rows."""
         outer = eps_out.view(self.streams, -1, 1) * eps_in.view(self.streams, 1, -1)  # [S, outputs/S, inputs]

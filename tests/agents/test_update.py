@@ -135,7 +135,9 @@ def test_the_three_passes_have_noise_of_their_own(
     agent = make_agent(name)
     seen: list[Tensor] = []
     for network in (agent.online, agent.target.network):
-        network.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1]["hidden_in"]))
+        network.register_forward_pre_hook(
+            lambda _, inputs: seen.append(next(i for i in inputs if isinstance(i, dict))["hidden_in"])
+        )
     agent.update(make_batch(), 4)
     assert len(seen) == 3
     assert len(np.unique(torch.cat(seen))) == sum(noise.numel() for noise in seen)

@@ -56,6 +56,16 @@ def test_iqn_multiplies_features_by_the_cosine_embedding(generator: torch.Genera
             )
 
 
+def test_relative_quantiles_rank_actions_alike(generator: torch.Generator) -> None:
+    network = IqnNetwork(CONFIG, embedding_dim=5)
+    noise = draw_noise(network.noise_sizes, 1, generator, CPU)
+    s, taus = torch.randn(4, 1, 6, generator=generator), torch.rand(4, 7, generator=generator)
+    quantiles, relative = network(s, taus, noise), network(s, taus, noise, relative=True)
+    shared = (quantiles - relative).detach()
+    torch.testing.assert_close(shared, shared[..., :1].expand(4, 7, 3))
+    assert relative.detach().std(2).min() > 0
+
+
 def test_iqn_runs_its_torso_once_per_pass(generator: torch.Generator) -> None:
     network = IqnNetwork(CONFIG, embedding_dim=5)
     rows: list[int] = []
