@@ -14,10 +14,20 @@ import numpy as np
 from lab.session import Record, read_record, steps_played
 from reporting.atomic import write_atomically
 from reporting.episodes import EpisodeTable, by_purpose
+from reporting.fitness import (
+    Fitness,
+    interquartile_mean,
+    iqm_interval,
+    session_fitness,
+    standard_of,
+    trial_fitness,
+)
 from reporting.page import Section, Tile, write_page
 from reporting.png import write_bars_png, write_spread_png
 from reporting.rewards import reward_points
 from reporting.sessions import Bar, Curve, bar_figure, spread, spread_figure
+
+EMPTY = Curve(np.zeros(0), np.zeros(0))
 
 
 class SessionResult(NamedTuple):
@@ -28,26 +38,39 @@ class SessionResult(NamedTuple):
     game: str
     seed: int
     commit: str  # "" where none is known
-    curve: Curve
+    curve: Curve  # means of the last episodes
+    episodes: Curve  # every training episode's score
 
     @property
     def score(self) -> float:
         """Mean of the last 100 training episodes; NaN where none has ended."""
         return float(self.curve.scores[-1]) if len(self.curve.scores) else float("nan")
 
+    @property
+    def strength(self) -> float:
+        """Of that score; NaN where none has ended, or where the game has no standard."""
+        standard = standard_of(self.game)
+        return float("nan") if standard is None else (self.score - standard.random) / standard.range
+
 
 def read_session(folder: Path) -> SessionResult:
     """Raises ValueError for a table that cannot be read."""
     runs = sorted(folder.glob("run_*.json"))
     if not runs:
-        return SessionResult(folder, read_record(folder), "", 0, "", Curve(np.zeros(0), np.zeros(0)))
+        return SessionResult(folder, read_record(folder), "", 0, "", EMPTY, EMPTY)
     run = json.loads(runs[0].read_text(encoding="utf-8"))
     training, _ = by_purpose(EpisodeTable(folder / f"{runs[0].stem.removeprefix('run_')}.csv").records)
+    training = sorted(training, key=lambda record: record.actor_steps)
+    episodes = _curve([(record.actor_steps, record.score_saber) for record in training])
     points = {point.actor_steps: point for point in reward_points(training)}  # the last at each step
-    curve = Curve(np.array([float(step) for step in points]), np.array([p.mean for p in points.values()]))
-    return SessionResult(
-        folder, read_record(folder), run["arguments"]["game"], run["seed"], _commit(run), curve
-    )
+    curve = _curve([(step, point.mean) for step, point in points.items()])
+    game = str(run["arguments"]["game"])
+    return SessionResult(folder, read_record(folder), game, run["seed"], _commit(run), curve, episodes)
+
+
+def _curve(points: Sequence[tuple[int, float]]) -> Curve:
+    steps, scores = np.array(points, dtype=np.float64).reshape(-1, 2).T
+    return Curve(steps, scores)
 
 
 def _commit(run: dict[str, dict[str, object]]) -> str:
@@ -87,7 +110,7 @@ def report_trial(folder: Path) -> None:
 
 COLUMNS = (
     "trial", "game", "sessions", "done", "failed", "commit", "agent_steps", "minutes",
-    "mean_score_points", "std_score_points",
+    "mean_score_points", "std_score_points", *Fitness._fields, "fitness",
 )  # fmt: skip
 
 
@@ -101,6 +124,9 @@ def report_experiment(folder: Path) -> None:
     note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"
     sections = [Section(bar_figure(bars), wide=True)]
     tiles = [Tile(bar.name, f"{bar.mean:,.1f}", f"± {bar.std:,.1f}") for bar in bars]
+    if over_all := _over_all(folder, list(trials.values())):
+        mean, low, high = over_all
+        tiles.append(Tile("Interquartile mean of strength", f"{mean:.2f}", f"95 %: {low:.2f} to {high:.2f}"))
     write_page(folder / "experiment.html", title, title, note, tiles, sections)
 
 
@@ -118,7 +144,28 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     done = sum(result.record.is_done for result in results)
     failed = sum(result.record.state == "failed" for result in results)
     sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
-    return name, " / ".join(games), *sizes, bar.mean, bar.std
+    fitness = _fitness(results)
+    vector = (*fitness, fitness.length) if fitness else ("",) * (len(Fitness._fields) + 1)
+    return name, " / ".join(games), *sizes, bar.mean, bar.std, *vector
+
+
+def _fitness(results: Sequence[SessionResult]) -> Fitness | None:
+    """Of a trial; None where its game has no standard, or nothing was played."""
+    played = [(result, standard_of(result.game)) for result in results if result.game]
+    vectors = [session_fitness(*result.episodes, standard) for result, standard in played if standard]
+    return trial_fitness(vectors) if vectors else None
+
+
+def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[float, float, float] | None:
+    """Interquartile mean of the sessions' final strengths, and its interval: also `experiment.json`."""
+    strengths = [np.array([r.strength for r in results if not np.isnan(r.strength)]) for results in trials]
+    groups = [group for group in strengths if len(group)]
+    if not groups:
+        return None
+    over_all = float(interquartile_mean(np.concatenate(groups))), *iqm_interval(groups, seed=0)
+    told = dict(zip(("iqm", "low", "high"), over_all, strict=True))
+    write_atomically(folder / "experiment.json", json.dumps(told, indent=2).encode() + b"\n")
+    return over_all
 
 
 def _write_csv(path: Path, header: Sequence[str], rows: object) -> None:

@@ -40,6 +40,12 @@ def normalised(game: str, score: float) -> Normalised:
     )
 
 
+def human_reference(game: str) -> tuple[float, float] | None:
+    """Mean scores of random and of human play of an ALE game; None where either is unknown."""
+    reference = _references().get(game)
+    return None if reference is None or reference.human is None else (reference.random, reference.human)
+
+
 def _fraction(score: float, random: float, reference: float | None) -> float | None:
     return None if reference is None else (score - random) / (reference - random)
 

@@ -1,0 +1,93 @@
+"""SLM-Lab's fitness on sessions made by hand; the interquartile mean and its interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporting.fitness import (
+    Fitness,
+    Standard,
+    interquartile_mean,
+    iqm_interval,
+    session_fitness,
+    standard_of,
+    trial_fitness,
+)
+
+STANDARD = Standard(random=20.0, score=120.0, steps=10_000)
+
+
+def session(scores: list[float]) -> tuple[float, float, float]:
+    """Episodes of 10 steps."""
+    steps = np.linspace(10, 10 * len(scores), len(scores))
+    return session_fitness(steps, np.array(scores, np.float64), STANDARD)
+
+
+def test_random_play_has_strength_0_and_the_standard_1() -> None:
+    assert session([20.0] * 150) == (0, 0, 0)
+    assert session([-500.0] * 150) == (0, 0, 0)  # worse than random play counts as random
+    strength, speed, stability = session([120.0] * 200)
+    assert strength == pytest.approx(1) and stability == 1
+    assert speed == 10_000 / 1_000  # 100 episodes of 10 steps show it
+
+
+def test_strength_is_the_best_window_and_speed_its_first_at_the_standard() -> None:
+    """150 episodes of random play, 200 of twice the standard: their mean reaches it when half are such."""
+    strength, speed, stability = session([20.0] * 150 + [220.0] * 200 + [20.0] * 50)
+    assert strength == pytest.approx(2)
+    assert speed == pytest.approx(10_000 / (10 * 200))
+    falls = 1  # of strength 2 to 0, in the 299 steps between the 300 episodes from the window's first on
+    assert stability == pytest.approx(1 - falls / 299)
+
+
+def test_small_falls_are_noise() -> None:
+    steady = [120.0 + 4.9 * (episode % 2) for episode in range(150)]
+    unsteady = [120.0 + 5.1 * (episode % 2) for episode in range(150)]
+    assert session(steady)[2] == 1
+    assert session(unsteady)[2] == pytest.approx(0.5, abs=0.01)
+
+
+def test_too_few_episodes_say_nothing() -> None:
+    assert session([500.0] * 99) == (0, 0, 0)
+
+
+def test_a_trial_is_consistent_but_for_its_outliers() -> None:
+    alike = [(1.0, 1.0, 0.9), (1.1, 1.0, 0.9), (1.0, 0.9, 0.9), (0.9, 1.0, 0.9)]
+    fitness = trial_fitness(alike)
+    assert fitness.consistency == 1 and fitness.strength == pytest.approx(1.0)
+    assert trial_fitness([*alike, (9.0, 9.0, 0.1)]).consistency == pytest.approx(4 / 5)
+    assert trial_fitness([(0.0, 0.0, 0.0)] * 3).consistency == 0
+    assert trial_fitness([(1.0, 1.0, 1.0)] * 3) == Fitness(1, 1, 1, 1)
+    assert Fitness(1, 1, 1, 1).length == pytest.approx(1)
+    assert Fitness(2, 0, 0, 0).length == pytest.approx(1)
+
+
+def test_interquartile_mean() -> None:
+    assert interquartile_mean(np.array([100.0, 1, 2, 3, 4, -50, 5, 6])) == pytest.approx((2 + 3 + 4 + 5) / 4)
+    assert interquartile_mean(np.array([1.0, 2, 9])) == pytest.approx(4)  # too few to leave any out
+
+
+def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
+    """Over 100 draws of 2 games with 10 runs each, 95 % intervals hold the true 0.5 about 95 times."""
+    generator = np.random.default_rng(0)
+    held = 0
+    for seed in range(100):
+        groups = [generator.normal(0.5, 0.2, 10) for _ in range(2)]
+        low, high = iqm_interval(groups, seed)
+        held += low <= 0.5 <= high
+    assert 80 <= held <= 100
+    assert iqm_interval(groups, 1) == iqm_interval(groups, 1)
+
+
+def test_runs_are_drawn_within_each_game() -> None:
+    """Two games, each without any spread of its own: every resample is the same."""
+    assert iqm_interval([np.zeros(5), np.ones(5)], 0) == (0.5, 0.5)
+
+
+def test_standards() -> None:
+    cartpole = standard_of("CartPole-v1")
+    assert cartpole is not None and cartpole.score == 475 and 15 < cartpole.random < 30
+    pong = standard_of("pong")
+    assert pong == Standard(-20.7, 14.6, 50_000_000)
+    assert standard_of("no-such-game") is None
