@@ -1,6 +1,6 @@
 """How fast every part of the road is, as ratios to baselines in the seed's manner.
 
-    python benchmarks/run.py [replay|learner|acting|loop|scale|rnd|all] [--quick] [--json FILE]
+    python benchmarks/run.py [replay|learner|acting|loop|scale|rnd|all] [--quick | --guard] [--json FILE]
 
 Starts a redis-server of its own, on a Unix socket, and ends it. Nothing else should run meanwhile.
 """
@@ -23,7 +23,11 @@ from benchmarks.timing import Effort  # noqa: E402
 from memory.connection import RedisConfig  # noqa: E402
 from runtime.redis_server import RedisServer  # noqa: E402
 
-FULL, QUICK = Effort(rounds=7, seconds=3.0), Effort(rounds=3, seconds=1.5)
+FULL, QUICK, GUARD = Effort(7, 3.0), Effort(3, 1.5), Effort(2, 0.8)
+GUARDED = ("replay", "learner", "acting", "scale")
+"""Sections that say much in little time: the others are made of the same parts."""
+LENIENCY = 2.0
+"""A guard stays silent down to half of what must be reached: its few rounds share the machine with others."""
 
 Section = Callable[[RedisConfig, Effort, int], Iterator[Figure]]
 SECTIONS: dict[str, Section] = {
@@ -41,6 +45,11 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How fast every part of the road is.")
     parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument(
+        "--guard",
+        action="store_true",
+        help=f"quicker still, of {', '.join(GUARDED)}; exit code 1 below half of what must be reached",
+    )
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     parser.add_argument("--seed", type=int, default=123, help="of play, draws and weights")
     return parser.parse_args(argv)
@@ -55,22 +64,39 @@ def measured(sections: Sequence[str], effort: Effort, seed: int) -> Iterator[Fig
         try:
             for section in sections:
                 print(f"{section} …", file=sys.stderr, flush=True)
-                yield from SECTIONS[section](redis, effort, seed)
+                for figure in SECTIONS[section](redis, effort, seed):
+                    print(f"  {figure.key} {figure.value.median:.3g}", file=sys.stderr, flush=True)
+                    yield figure
         finally:
             server.stop()
 
 
-def main(argv: Sequence[str]) -> None:
-    """Entry point."""
+def too_slow(figures: Sequence[Figure]) -> list[str]:
+    """What has lost half of the speed it must have."""
+    bfloat16 = report.bfloat16_units()
+    return [
+        figure.key
+        for figure in figures
+        if figure.target.is_met(figure.value.median, bfloat16, LENIENCY) is False
+    ]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry point; the exit code."""
     words = parsed(argv)
     os.chdir(ROOT)  # specs are named from there
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
-    sections = list(SECTIONS) if words.section == "all" else [words.section]
-    figures = list(measured(sections, QUICK if words.quick else FULL, words.seed))
+    every = GUARDED if words.guard else tuple(SECTIONS)
+    effort = GUARD if words.guard else QUICK if words.quick else FULL
+    figures = list(measured(every if words.section == "all" else [words.section], effort, words.seed))
     report.show(figures)
     if words.json:
         report.write_json(words.json, figures, words.seed, ["benchmarks/run.py", *argv])
+    slow = too_slow(figures) if words.guard else []
+    if slow:
+        print(f"Less than half of what must be reached: {', '.join(slow)}.", file=sys.stderr)
+    return 1 if slow else 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
