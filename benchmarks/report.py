@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
@@ -20,6 +21,8 @@ from reporting.atomic import write_atomically
 from reporting.provenance import commit, machine
 
 PACKAGES = ("torch", "numpy", "redis", "hiredis", "lz4", "zstandard", "ale-py")
+WIDE = 160
+"""Columns of a file or a pipe, where nobody's terminal sets a limit."""
 VERDICTS = {True: "yes", False: "NO", None: ""}
 
 
@@ -69,7 +72,7 @@ def details(figures: Sequence[Figure]) -> Table:
 
 def show(figures: Sequence[Figure]) -> None:
     """Print both tables."""
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
     console.print(table(figures))
     console.print(details(figures))
 
