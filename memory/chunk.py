@@ -46,6 +46,8 @@ class Chunk(NamedTuple):
 
     def transition(self, m: int) -> Transition:
         """Transition m; CodecError where it points outside the chunk or cannot be learned from."""
+        if m >= len(self.places):
+            raise CodecError(f"A chunk of {len(self.places)} transitions has no number {m}.")
         found = Transition(*self.places[m].tolist(), *self.targets[m].tolist())
         frames = len(self.frames)
         from_tm1 = 0 < found.depth_tm1 <= found.newest_tm1 + 1 <= frames
@@ -68,6 +70,8 @@ class Chunk(NamedTuple):
 
 
 COLUMNS = frozenset(Chunk._fields)
+DTYPES = ["<f4", "|b1", "<u2", "<f4"]
+"""Of rewards, ends, places and targets."""
 
 
 def chunk_to_bytes(chunk: Chunk, meta: Meta, compression: str = "zstd") -> bytes:
@@ -83,14 +87,17 @@ def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
     if columns.keys() != COLUMNS:
         raise CodecError(f"A chunk has the columns {sorted(COLUMNS)}, not {sorted(columns)}.")
     chunk = Chunk(**columns)
+    if not (chunk.frames.ndim and chunk.a_tm1.ndim and len(chunk.a_tm1)):
+        raise CodecError("A chunk has at least one transition, and its frames and actions are rows.")
     frames, transitions = len(chunk.frames), len(chunk.a_tm1)
     found = (chunk.rewards.shape, chunk.ended.shape, chunk.places.shape, chunk.targets.shape)
     if found != ((frames, 2), (frames, 2), (transitions, 4), (transitions, 2)):
         raise CodecError(
             f"A chunk of {frames} frames and {transitions} actions has columns of shapes {found}."
         )
-    if chunk.places.dtype != np.uint16:
-        raise CodecError(f"Places are uint16, not {chunk.places.dtype}.")
+    dtypes = [column.dtype.str for column in (chunk.rewards, chunk.ended, chunk.places, chunk.targets)]
+    if dtypes != DTYPES:
+        raise CodecError(f"Rewards, ends, places and targets of a chunk are not of dtypes {dtypes}.")
     return chunk
 
 

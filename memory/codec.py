@@ -27,6 +27,7 @@ VERSION = 1
 PREFIX = struct.Struct("<2sBBIII")
 MAX_RAW_BYTES = 1 << 28
 """256 MiB: far above any chunk (a chunk of 16 Atari frames is 0.15 MB), far below what hurts a machine."""
+MAX_DIMENSIONS = 8
 DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 
 Meta = dict[str, int | float | str]
@@ -68,6 +69,8 @@ def _zstd(raw: bytes) -> bytes:
 
 
 def _un_zstd(body: bytes, raw_size: int) -> bytes:
+    if zstandard.frame_content_size(body) != raw_size:  # what it says is allocated before a byte is read
+        raise ValueError("it says another size itself")
     return bytes(_ZSTD.decompressor.decompress(body, max_output_size=raw_size))
 
 
@@ -117,7 +120,10 @@ def unpack(data: bytes | memoryview) -> Packed:
         raise CodecError(f"The body does not decompress: {error}") from error
     if len(raw) != raw_size:
         raise CodecError(f"The body holds {len(raw)} bytes instead of {raw_size}.")
-    columns = {name: np.ndarray(shape, dtype, raw, offset) for name, dtype, shape, offset in schema}
+    try:
+        columns = {name: np.ndarray(shape, dtype, raw, offset) for name, dtype, shape, offset in schema}
+    except ValueError as error:  # an empty column may name any size
+        raise CodecError(f"The columns cannot be read: {error}") from error
     return Packed(dict(meta), columns)
 
 
@@ -136,7 +142,7 @@ def _read_header(header: bytes, raw_size: int) -> tuple[Meta, list[_Column]]:
         schema, described = _schema(rows)
     except CodecError:
         raise
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise CodecError(f"The header cannot be read: {error}") from error
     if not isinstance(meta, dict) or described != raw_size:
         raise CodecError(f"The header describes {described} bytes of columns, the body holds {raw_size}.")
@@ -147,8 +153,11 @@ def _schema(rows: list[tuple[str, str, list[int]]]) -> tuple[list[_Column], int]
     """The columns, one after the other, and the bytes of all."""
     schema, offset = [], 0
     for name, dtype, shape in rows:
-        if dtype not in DTYPES or min(shape, default=0) < 0:
-            raise CodecError(f"A column of dtype {dtype!r} and shape {shape} is refused.")
+        sizes = (
+            isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(type(n) is int for n in shape)
+        )
+        if not (sizes and isinstance(name, str) and dtype in DTYPES) or min(shape, default=0) < 0:
+            raise CodecError(f"A column {name!r} of dtype {dtype!r} and shape {shape} is refused.")
         schema.append(_Column(name, np.dtype(dtype), tuple(shape), offset))
         offset += math.prod(shape) * np.dtype(dtype).itemsize
     return schema, offset

@@ -1,8 +1,7 @@
 """The replay as a file: every chunk with its priorities, in the order of arrival, each with its own checksum.
 
 The file is a row of records: `size(4)`, little-endian, and so many bytes of `memory.codec.pack`. The first
-says what the chunks were made with, the last how many there are. In between each chunk is compressed anew
-with Zstandard, and stored in Redis with LZ4 again when it is restored.
+says what the chunks were made with, the last how many there are.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def _next(file: BinaryIO, size: int) -> Packed:
 def _packet(record: Packed, chunk_length: int) -> Packet:
     columns: dict[str, Any] = dict(record.columns)
     leaves = columns.pop(LEAVES, None)
-    data = pack(record.meta, columns)
+    data = pack(record.meta, columns, "zstd")
     try:
         chunk_from_bytes(data)
     except CodecError as error:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from memory.assembly import Assembly
 from memory.batch import Batch
 from memory.chunk import chunk_from_bytes
+from memory.chunk_limits import ChunkLimits
 from memory.codec import CodecError
 from memory.connection import Client
 from memory.counters import FIELDS, Counters, parse_counters
@@ -80,9 +81,13 @@ class Replay:
         rule: PriorityRule,
         generator: np.random.Generator,
         lookahead: Lookahead | None = None,
+        limits: ChunkLimits | None = None,
     ) -> None:
-        """`generator` alone decides what is drawn; `lookahead`: batches have the frames of all n steps."""
-        self._lookahead = lookahead
+        """`generator` alone decides what is drawn; `lookahead`: batches have the frames of all n steps;
+        `limits`: what is outside them is left out as damaged.
+        """
+        self._lookahead, self._limits = lookahead, limits
+        self.left_out = 0  # chunks and rows of priorities that were damaged
         self.shape = shape
         self.generator = generator
         self._client = client
@@ -131,7 +136,7 @@ class Replay:
         if rows:
             self._place(
                 np.array([CHUNK_ID.unpack_from(row)[0] for row in rows], np.int64),
-                np.stack([np.frombuffer(row, np.float32, offset=CHUNK_ID.size) for row in rows]),
+                np.stack([self._row(row[CHUNK_ID.size :]) for row in rows]),
             )
         self._newest = newest
 
@@ -180,8 +185,19 @@ class Replay:
             )
             self.load()
             return
-        self._place(ids, np.stack([np.frombuffer(fields[b"leaves"], np.float32) for _, fields in entries]))
+        self._place(ids, np.stack([self._row(fields.get(b"leaves", b"")) for _, fields in entries]))
         self._newest = int(ids[-1])
+
+    def _row(self, data: bytes) -> NDArray[np.float32]:
+        """[L] leaves; a row that holds no priorities is never drawn."""
+        length = self.shape.chunk_length
+        if len(data) == length * np.dtype(np.float32).itemsize:
+            row = np.frombuffer(data, np.float32)
+            if np.isfinite(row).all() and (row >= 0).all():
+                return row
+        self.left_out += 1
+        log.warning("The priorities of a chunk are damaged: it is left out.")
+        return np.zeros(length, np.float32)
 
     def _place(self, ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
         slots = (ids - 1) % self.shape.slots
@@ -221,13 +237,17 @@ class Replay:
             if value is None or CHUNK_ID.unpack_from(value)[0] != chunk_id:
                 return None
             try:
-                assembly.add(chunk_from_bytes(memoryview(value)[CHUNK_ID.size :]), offset)
+                chunk = chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
+                if self._limits is not None:
+                    self._limits.check(chunk)
+                assembly.add(chunk, offset)
             except CodecError as error:
                 self._leave_out(chunk_id, error)
                 return None
         return assembly.batch(self._weights(leaf, beta), leaf, ids)
 
     def _leave_out(self, chunk_id: int, error: CodecError) -> None:
+        self.left_out += 1
         log.warning("Chunk %d is left out: %s", chunk_id, error)
         slot = (chunk_id - 1) % self.shape.slots
         self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))

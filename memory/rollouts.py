@@ -7,6 +7,7 @@ while its last one is learned from, and every rollout is one update old when its
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from memory.keys import Keys
 from memory.push import Pusher
 from memory.replay import ReplayLost
 from memory.rollout import Rollout
+
+log = logging.getLogger(__name__)
 
 _PUSH = """
 local counters, rollouts, lease = KEYS[1], KEYS[2], KEYS[3]
@@ -99,11 +102,17 @@ def rollout_from_bytes(data: bytes) -> PushedRollout:
     if columns.keys() != set(Rollout._fields):
         raise CodecError(f"A rollout has the columns {sorted(Rollout._fields)}, not {sorted(columns)}.")
     rollout = Rollout(**columns)
+    if rollout.rewards.ndim != 2 or not rollout.ages.ndim or rollout.frames.ndim < 2:
+        raise CodecError("The columns of a rollout have too few dimensions.")
     steps, environments = rollout.rewards.shape
     if len(rollout.ages) != steps + 1 or rollout.frames.shape[1] != environments:
         raise CodecError(f"A rollout of {steps} steps has {len(rollout.ages)} frames.")
-    updates, weights_epoch = int(meta["updates"]), int(meta["weights_epoch"])
-    return PushedRollout(int(meta["actor"]), int(meta["sequence"]), updates, weights_epoch, rollout)
+    try:
+        actor, sequence = int(meta["actor"]), int(meta["sequence"])
+        updates, weights_epoch = int(meta["updates"]), int(meta["weights_epoch"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise CodecError("A rollout does not say who played it with which weights.") from error
+    return PushedRollout(actor, sequence, updates, weights_epoch, rollout)
 
 
 class RolloutStore:
@@ -137,7 +146,7 @@ class RolloutStore:
             pipeline.unlink(self._keys.rollouts)
             data, _ = pipeline.execute()
         self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
-        return [rollout_from_bytes(each) for each in data]
+        return [rollout for each in data if (rollout := _whole(each)) is not None]
 
     def learned(self, actor: int) -> None:
         """One more rollout of this actor is done with: it may begin another."""
@@ -151,6 +160,14 @@ class RolloutStore:
         found = self._client.hgetall(self._keys.counters)
         names = {name.decode(): int(value) for name, value in found.items()}
         return {int(n.removeprefix(prefix)): value for n, value in names.items() if n.startswith(prefix)}
+
+
+def _whole(data: bytes) -> PushedRollout | None:
+    try:
+        return rollout_from_bytes(data)
+    except CodecError as error:
+        log.warning("A rollout is left out: %s", error)
+        return None
 
 
 def side_by_side(rollouts: list[Rollout]) -> Rollout:

@@ -104,6 +104,7 @@ class Sampler(Source[Batch]):
             "replay/age_transitions": self._mean_age,
             "replay/mean_priority": self._replay.total_priority / max(self._replay.fill, 1),
             "replay/samples_per_insert": self.samples_per_insert,
+            "replay/left_out": float(self._replay.left_out),
         }
 
     def size_sentence(self) -> str:

@@ -11,7 +11,7 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from memory.connection import Patience
-from memory.weights import WeightsReader
+from memory.weights import WeightsError, WeightsReader
 from runtime.snapshot import SnapshotError, last_models, load_snapshot
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,17 @@ class ActingWeights(NamedTuple):
     t_learner: int  # the learner's step
     updates: int
     epoch: int  # of the learner; 0 where they come from disk
+
+
+def checked_tensors(payload: bytes) -> dict[str, Tensor]:
+    """Tensors from safetensors; raises WeightsError where it is damaged or a weight is not finite."""
+    try:
+        tensors = load_tensors(payload)
+    except Exception as error:  # safetensors raises many kinds for damaged bytes
+        raise WeightsError(f"The stored weights cannot be read: {error}.") from error
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise WeightsError("A stored weight is not finite.")
+    return tensors
 
 
 class WeightsSource(Protocol):
@@ -61,7 +72,7 @@ class PublishedWeights:
         weights = self._patiently(self._reader.poll)
         if weights is None:
             return None
-        tensors = load_tensors(weights.payload)
+        tensors = checked_tensors(weights.payload)
         return ActingWeights(tensors, weights.t_learner, weights.updates, weights.epoch)
 
     def state_dict(self) -> dict[str, Any]:

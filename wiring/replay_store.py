@@ -12,6 +12,7 @@ import numpy as np
 from agents.base import Agent, ReplayAgent
 from args import Args
 from memory.chunk import ChunkShape
+from memory.chunk_limits import ChunkLimits
 from memory.codec import Meta
 from memory.connection import Client, Patience
 from memory.counters import read_counters
@@ -89,7 +90,7 @@ class ReplayStore(Store):
         dump = _dump(setting, client, keys, sizes.replay)
         if snapshot is not None and not opened.replay_kept:
             dump.restore(opened.epoch, patience)
-        replay = _load_replay(args, sizes, client, keys, opened.epoch, snapshot)
+        replay = _load_replay(setting, sizes, client, keys, opened.epoch, snapshot)
         missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
         owed = 0 if missing else unlearned_steps(snapshot, opened.counters.steps, sizes.limiter.slack)
         starts_at = opened.counters.steps + missing - owed
@@ -139,12 +140,16 @@ def _preseed(
 
 
 def _load_replay(
-    args: Args, sizes: Sizes, client: Client, keys: Keys, epoch: int, snapshot: Snapshot | None
+    setting: Setting, sizes: Sizes, client: Client, keys: Keys, epoch: int, snapshot: Snapshot | None
 ) -> Replay:
+    args, told = setting.args, setting.description
+    limits = ChunkLimits(
+        told.frame_shape, told.frame_dtype, told.num_actions, told.action_low, told.action_high
+    )
     generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
     if snapshot is not None:
         generator.bit_generator.state = snapshot["sampler_generator"]
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
-    replay = Replay(client, keys, sizes.replay, epoch, sizes.rule, generator, lookahead)
+    replay = Replay(client, keys, sizes.replay, epoch, sizes.rule, generator, lookahead, limits)
     replay.load()
     return replay

@@ -1,0 +1,215 @@
+"""Bytes that are not what they should be: each is refused with a named error, and none costs much memory.
+
+Real chunks, rollouts, weights and snapshots are mutated, their checksums often made right again so that what
+lies behind them is reached. `FUZZ_CASES` in the environment sets how many cases are tried of each kind.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+import torch
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save as save_tensors
+
+from memory.chunk import ChunkBuilder, chunk_from_bytes, chunk_to_bytes
+from memory.chunk_limits import ChunkLimits
+from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, unpack
+from memory.rollouts import rollout_from_bytes, rollout_to_bytes
+from memory.weights import WeightsError, parse_weights
+from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
+from runtime.weights_source import checked_tensors
+from tests.memory.random_rollouts import random_rollout
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE
+
+CASES = int(os.environ.get("FUZZ_CASES", "400"))
+MEGABYTE = 1 << 20
+
+DRAFT = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 60))[0]
+CHUNKS = [chunk_to_bytes(DRAFT.chunk, {"run": "r", "epoch": 1, "actor": 0}, name) for name in COMPRESSIONS]
+TENSORS = {"layer.weight": torch.zeros(4, 3), "layer.bias": torch.ones(4)}
+"""What mutations start from."""
+
+mutations = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=4)
+cut = st.floats(0, 1)
+fuzzed = settings(
+    max_examples=CASES,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
+
+
+def mutated(data: bytes, changes: list[tuple[float, int]], keep: float) -> bytes:
+    """`data` with some bytes replaced, cut short unless `keep` is near 1."""
+    found = bytearray(data)
+    for place, value in changes:
+        found[int(place * len(found))] = value
+    return bytes(found if keep > 0.2 else found[: int(5 * keep * len(found))])
+
+
+def resealed(data: bytes) -> bytes:
+    """Packed bytes with the checksum that fits them, where there is a header at all."""
+    if len(data) < PREFIX.size:
+        return data
+    *fields, _ = PREFIX.unpack_from(data)
+    return PREFIX.pack(*fields, zlib.crc32(data[PREFIX.size :])) + data[PREFIX.size :]
+
+
+@fuzzed
+@given(st.sampled_from(CHUNKS), mutations, cut, st.booleans())
+def test_mutated_chunks(chunk: bytes, changes: list[tuple[float, int]], keep: float, seal: bool) -> None:
+    data = mutated(chunk, changes, keep)
+    try:
+        found = chunk_from_bytes(resealed(data) if seal else data)
+        transition = found.transition(0)
+    except CodecError:
+        return
+    assert np.isfinite(transition.r_t) and transition.newest_t < len(found.frames)
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.binary(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=12,
+)
+names = st.sampled_from(["frames", "rewards", "ended", "places", "a_tm1", "targets"])
+columns = st.lists(
+    st.tuples(
+        names,
+        st.sampled_from(["|u1", "<f4", "<i8", "<u2", "|b1", "|O"]),
+        st.lists(st.integers(0, 3), max_size=4),
+    ),
+    max_size=7,
+)
+
+
+@fuzzed
+@given(
+    anything | st.tuples(st.just({}), columns), st.integers(0, 2**32 - 1) | st.none(), st.binary(max_size=60)
+)
+def test_headers_of_anything(header: object, raw_size: int | None, body: bytes) -> None:
+    """A right checksum over a header that says something else."""
+    packed = msgpack.packb(header)
+    size = len(body) if raw_size is None else raw_size
+    seal = zlib.crc32(body, zlib.crc32(packed))
+    data = PREFIX.pack(MAGIC, VERSION, 0, len(packed), size, seal) + packed + body
+    for read in (unpack, chunk_from_bytes, rollout_from_bytes):
+        try:
+            read(data)
+        except CodecError:
+            continue
+
+
+@fuzzed
+@given(mutations, cut, st.booleans())
+def test_mutated_rollouts(changes: list[tuple[float, int]], keep: float, seal: bool) -> None:
+    meta: Meta = {"actor": 1, "sequence": 2, "updates": 3, "weights_epoch": 4}
+    whole = rollout_to_bytes(random_rollout(1), meta)
+    data = mutated(whole, changes, keep)
+    try:
+        rollout_from_bytes(resealed(data) if seal else data)
+    except CodecError:
+        return
+
+
+@fuzzed
+@given(mutations, cut, st.booleans())
+def test_mutated_weights(changes: list[tuple[float, int]], keep: float, seal: bool) -> None:
+    """Whatever is taken is finite."""
+    payload = mutated(save_tensors(TENSORS), changes, keep)
+    header = struct.pack("<2sHIQQQ", b"RW", 1, zlib.crc32(payload) if seal else 0, 1, 2, 3)
+    try:
+        tensors = checked_tensors(parse_weights(header + payload).payload)
+    except WeightsError:
+        return
+    assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+
+
+@fuzzed
+@given(mutations, cut)
+def test_mutated_snapshots(changes: list[tuple[float, int]], keep: float) -> None:
+    path = Path(f"/tmp/fuzz-{os.getpid()}.pth")
+    save_snapshot(
+        path, {"settings": {}, "acting_weights": TENSORS, "state": {"a": np.ones(3), "b": [1, (2, "c")]}}
+    )
+    path.write_bytes(mutated(path.read_bytes(), changes, keep))
+    try:
+        load_snapshot(path)
+    except SnapshotError:
+        return
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_small_chunk_that_claims_a_terabyte(compression: str) -> None:
+    """Refused before anything of that size is asked for: the process may not grow by more than 300 MB."""
+    code = COMPRESSIONS[compression][0]
+    frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 40) + b"\x01\x00\x00"  # its own content size
+    header = msgpack.packb([{}, [["frames", "|u1", [1 << 27]]]])
+    for raw_size, body in (
+        (2**32 - 1, bytes(1000)),
+        (1 << 27, frame if compression == "zstd" else bytes(1000)),
+    ):
+        data = PREFIX.pack(MAGIC, VERSION, code, len(header), raw_size, 0) + header + body
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(CodecError):
+            unpack(resealed(data))
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+    assert zstandard.frame_content_size(frame) == 1 << 40
+
+
+ACTIONS = int(DRAFT.chunk.a_tm1.max()) + 1
+LIMITS = ChunkLimits(DRAFT.chunk.frames.shape[1:], str(DRAFT.chunk.frames.dtype), ACTIONS, None, None)
+BOX = ChunkLimits(DRAFT.chunk.frames.shape[1:], str(DRAFT.chunk.frames.dtype), None, (-1.0,), (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("limits", "changes", "reason"),
+    [
+        (LIMITS, {"a_tm1": lambda a: a + 1}, "action"),
+        (LIMITS, {"a_tm1": lambda a: a - ACTIONS}, "action"),
+        (LIMITS, {"a_tm1": lambda a: a.astype(np.float32)}, "action"),
+        (LIMITS, {"frames": lambda f: f[:, :1]}, "Frames"),
+        (LIMITS, {"frames": lambda f: f.astype(np.float32)}, "Frames"),
+        (BOX, {"a_tm1": lambda a: np.full((len(a), 1), np.nan, np.float32)}, "action"),
+        (BOX, {"a_tm1": lambda a: np.full((len(a), 1), 1.5, np.float32)}, "action"),
+        (BOX, {}, "action"),
+    ],
+)
+def test_values_of_another_environment(
+    limits: ChunkLimits, changes: dict[str, Callable[[np.ndarray], np.ndarray]], reason: str
+) -> None:
+    """Whole, finite, and not of this run."""
+    LIMITS.check(DRAFT.chunk)
+    chunk = DRAFT.chunk._replace(
+        **{name: change(getattr(DRAFT.chunk, name)) for name, change in changes.items()}
+    )
+    with pytest.raises(CodecError, match=reason):
+        limits.check(chunk_from_bytes(chunk_to_bytes(chunk, {})))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])
+def test_discounts_and_returns_that_no_step_gives(value: float) -> None:
+    targets = DRAFT.chunk.targets.copy()
+    targets[0, 1] = value
+    with pytest.raises(CodecError, match="discount|finite"):
+        chunk_from_bytes(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {})).transition(0)
