@@ -8,6 +8,7 @@ while its last one is learned from, and every rollout is one update old when its
 from __future__ import annotations
 
 import logging
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +36,15 @@ if redis.call('GET', lease) ~= token then return answer('lost lease') end
 if sequence <= tonumber(redis.call('HGET', counters, pushed) or '0') then return answer('duplicate') end
 local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or '0')
 if sequence - learned > outstanding then return redis.error_reply('more rollouts than may be outstanding') end
-redis.call('RPUSH', rollouts, data)
+redis.call('RPUSH', rollouts, struct.pack('<I4I4', tonumber(actor), sequence) .. data)
 redis.call('HINCRBY', counters, 'steps', transitions)
 redis.call('HSET', counters, pushed, ARGV[4])
 return answer('accepted')
 """
+
+
+NAMED = struct.Struct("<II")
+"""Actor and sequence, before every rollout in the list: a damaged one is still somebody's."""
 
 
 class RolloutPacket(NamedTuple):
@@ -115,15 +120,25 @@ def rollout_from_bytes(data: bytes) -> PushedRollout:
     return PushedRollout(actor, sequence, updates, weights_epoch, rollout)
 
 
+class Taken(NamedTuple):
+    """What came from an actor; `pushed` is None where it was damaged."""
+
+    actor: int
+    pushed: PushedRollout | None
+
+
 class RolloutStore:
-    """The learner's end of the list."""
+    """The learner's end of the list. All of it may be repeated after a lost reply."""
 
     def __init__(self, client: Client, keys: Keys, epoch: int) -> None:
         """Whatever waits from before this epoch was played with other weights: it is removed."""
         self._client, self._keys, self._epoch = client, keys, epoch
         self.largest_bytes = 0  # of a rollout as it was stored
+        self._taken: list[Taken] = []  # and not handed out yet
+        self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
         client.unlink(keys.rollouts)
-        for actor, pushed in self._fields("pushed:").items():
+        self._done = self._fields("pushed:")  # actor -> how many of its rollouts are no longer outstanding
+        for actor, pushed in self._done.items():
             client.hset(keys.counters, f"learned:{actor}", pushed)
 
     def counters(self) -> Counters:
@@ -139,18 +154,25 @@ class RolloutStore:
         held = self._client.scan_iter(match=_escaped(prefix) + "*", count=1000)
         return {int(name.decode().removeprefix(prefix)) for name in held}
 
-    def take(self) -> list[PushedRollout]:
-        """All rollouts that wait, oldest first; they are outstanding until `learned`."""
-        with self._client.pipeline(transaction=True) as pipeline:
-            pipeline.lrange(self._keys.rollouts, 0, -1)
-            pipeline.unlink(self._keys.rollouts)
-            data, _ = pipeline.execute()
+    def take(self) -> list[Taken]:
+        """All rollouts that wait, oldest first; they are outstanding until `done`."""
+        data = self._client.lrange(self._keys.rollouts, 0, -1)
+        for each in data:
+            actor, sequence = NAMED.unpack_from(each)
+            if sequence > self._last.get(actor, 0):
+                self._last[actor] = sequence
+                self._taken.append(Taken(actor, _whole(each[NAMED.size :])))
         self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
-        return [rollout for each in data if (rollout := _whole(each)) is not None]
+        if data:
+            self._client.ltrim(self._keys.rollouts, len(data), -1)
+        taken, self._taken = self._taken, []
+        return taken
 
-    def learned(self, actor: int) -> None:
+    def done(self, actor: int) -> None:
         """One more rollout of this actor is done with: it may begin another."""
-        self._client.hincrby(self._keys.counters, f"learned:{actor}", 1)
+        done = self._done.get(actor, 0) + 1
+        self._client.hset(self._keys.counters, f"learned:{actor}", done)
+        self._done[actor] = done
 
     def count_batches(self, batches: int) -> None:
         """Say how many updates were done in this epoch."""

@@ -23,6 +23,8 @@ from runtime.mp4 import FilmError, Mp4Film, check_film_name
 SCALE = 3
 """A screen of 210 x 160 is small today."""
 
+STEPS_AT_ONCE = 1000
+"""Frames of a film's curve that are in memory together: 7 MB of ALE's."""
 GYM_PICTURES_PER_SECOND = 30.0
 """Where the environment has no clock of its own."""
 
@@ -72,7 +74,9 @@ class FilmRecorder:
             return None
         playback: Playback = make_playback(self._env_config, seed)
         playback.first()
-        return self._curve.values(np.stack([playback.step(action)[0] for action in actions]))
+        parts = (actions[first : first + STEPS_AT_ONCE] for first in range(0, len(actions), STEPS_AT_ONCE))
+        frames = (np.stack([playback.step(action)[0] for action in part]) for part in parts)
+        return np.concatenate([self._curve.values(each) for each in frames])
 
     def _with_strip(
         self, pictures: list[NDArray[np.uint8]], values: NDArray[Any], step: int

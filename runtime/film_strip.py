@@ -39,7 +39,7 @@ class Strip:
         cv2.polylines(picture, [points], isClosed=False, color=LINE, thickness=1, lineType=cv2.LINE_AA)
         now = int(points[-1][0]), int(points[-1][1])
         cv2.circle(picture, now, 3, NOW, -1, cv2.LINE_AA)
-        text = f"{self._name} {self._values[step]:.3f}"
+        text = f"{self._name} {self._values[step]:.3g}"
         cv2.putText(picture, text, (MARGIN, 16), cv2.FONT_HERSHEY_SIMPLEX, 0.45, INK, 1, cv2.LINE_AA)
         return picture
 

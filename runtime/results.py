@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+
+import numpy as np
 
 from memory.connection import Client
 from memory.episodes import read_episodes
@@ -14,7 +17,7 @@ from reporting.episodes import EpisodeRecord, EpisodeTable
 from reporting.learning import LearningHistory, LearningPoint
 from reporting.run_page import RunHistory, write_run_html
 from reporting.scalars import Scalars
-from reporting.window import EVALUATION_WINDOW, ScoreSummary, ScoreWindow
+from reporting.window import EVALUATION_WINDOW, WINDOW, ScoreSummary, ScoreWindow
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,7 @@ class Results:
         self._game, self._frames_per_step, self._action_bounds = game, frames_per_step, action_bounds
         self._training, self._evaluation = ScoreWindow(), ScoreWindow(EVALUATION_WINDOW)
         self._rooms: set[int] = set()  # that any episode came to
+        self._last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
         self._read_to = "0-0"
         for record in self._table.records:
             self._take_in(record)
@@ -112,6 +116,7 @@ class Results:
         window = self._evaluation if record.evaluation else self._training
         window.add(record.score_saber, record.length)
         self._rooms.update(record.rooms)
+        self._last_rooms.append(len(record.rooms))
 
     def _score_scalars(self) -> dict[str, float]:
         summaries = {"score/": self._training.summary(), "score/evaluation_": self._evaluation.summary()}
@@ -123,7 +128,8 @@ class Results:
         }
 
     def _room_scalars(self) -> dict[str, float]:
-        return {"rooms/known": float(len(self._rooms))} if self._rooms else {}
+        known, last = len(self._rooms), self._last_rooms
+        return {"rooms/known": float(known), "rooms/mean": float(np.mean(last))} if known else {}
 
 
 def set_aside(path: Path) -> None:

@@ -51,6 +51,8 @@ class RolloutSource(Source[Rollout]):
             queue.SimpleQueue()
         )  # whose rollouts each draw joins
         self._learned_actors: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+        self._to_tell: list[int] = []  # actors, once for each rollout that is done with
+        self._told_batches = 0
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was drawn last
         self._dropped = 0
 
@@ -71,13 +73,13 @@ class RolloutSource(Source[Rollout]):
     def ingest(self) -> None:
         """Take what waits in Redis; look who is alive."""
         self.counters = self._store.counters()
-        for pushed in self._store.take():
-            self._actors.add(pushed.actor)  # from now on its next ones are waited for
-            waiting = self._waiting.setdefault(pushed.actor, [])
-            if self._is_usable(pushed):
+        for actor, pushed in self._store.take():
+            self._actors.add(actor)  # from now on its next ones are waited for
+            waiting = self._waiting.setdefault(actor, [])
+            if pushed is not None and self._is_usable(pushed):
                 waiting.append(pushed)
             else:
-                self._drop(pushed)
+                self._drop(actor)
         now = time.monotonic()
         if now - self._looked_at > ACTORS_EVERY_S:
             self._actors, self._looked_at = self._store.actors() & self._waiting.keys(), now
@@ -88,6 +90,10 @@ class RolloutSource(Source[Rollout]):
         """The oldest rollout of each actor that has delivered."""
         chosen = [rollouts.pop(0) for rollouts in self._waiting.values() if rollouts]
         self._waits_since = None
+        if not self.drawn and len(chosen) < self._config.nb_actor:
+            log.warning(
+                "Learning with %d of %d actors: others have not come.", len(chosen), self._config.nb_actor
+            )
         if absent := self._actors - {pushed.actor for pushed in chosen}:
             log.warning("Learning without actors %s: they delivered nothing in time.", sorted(absent))
         self.drawn += 1
@@ -102,12 +108,16 @@ class RolloutSource(Source[Rollout]):
         self._learned_actors.put(self._drawn_actors.get())
 
     def settle(self, write_back: bool) -> None:
-        """Tell the actors what was learned from."""
+        """Tell the actors what was learned from; what Redis did not hear is told again."""
         while not self._learned_actors.empty():
-            for actor in self._learned_actors.get():
-                self._store.learned(actor)
+            self._to_tell += self._learned_actors.get()
             self.consumed += 1
+        while self._to_tell:
+            self._store.done(self._to_tell[0])
+            del self._to_tell[0]
+        if self._told_batches < self.consumed:
             self._store.count_batches(self.consumed)
+            self._told_batches = self.consumed
 
     def scalars(self) -> dict[str, float]:
         """How many actors there are, and what waits."""
@@ -132,10 +142,10 @@ class RolloutSource(Source[Rollout]):
         recent = pushed.weights_epoch == self.counters.epoch and age <= self._config.max_policy_lag
         return recent or not pushed.rollout.looked.all()
 
-    def _drop(self, pushed: PushedRollout) -> None:
-        log.info("Actor %d's rollout %d was played with weights of another time.", *pushed[:2])
+    def _drop(self, actor: int) -> None:
+        log.info("A rollout of actor %d was damaged, or played with weights of another time.", actor)
         self._dropped += 1
-        self._store.learned(pushed.actor)
+        self._to_tell.append(actor)
 
     def _impatient(self) -> bool:
         waited = time.monotonic() - (self._waits_since or time.monotonic())

@@ -4,7 +4,8 @@
 
 Visited: frames of the snapshot's own play. Held out: those of results/kept/montezuma_rooms.npz whose rooms
 are in no episode of the run's table (`<game>.csv` in --path-to-results); a search found them, not training.
-An untrained predictor is asked too: what merely looks unlike the mean frame would be new to it as well.
+The predictor with its first weights, those of --seed, is asked too: what merely looks unlike the mean frame
+would be new to it as well.
 Writes novelty_<game>.json beside the other results.
 """
 
@@ -63,6 +64,10 @@ def held_out(visited: set[int]) -> Shown:
     """The kept frames of rooms that no episode came to."""
     with np.load(FRAMES) as kept:
         new = ~np.isin(kept["rooms"], sorted(visited))
+        if not new.any():
+            raise UserError(
+                "The run came to every room of which frames are kept: nothing is new to compare with."
+            )
         return Shown(kept["frames"][new], kept["rooms"][new])
 
 

@@ -30,7 +30,7 @@ def build_actor(setting: Setting, seat: Seat, stopped: Callable[[], bool]) -> Ac
     """An actor of a run."""
     args = setting.args
     agent = _acting_agent(setting)
-    outlet = store_of(args).outlet(setting, agent, seat)
+    outlet = store_of(args).outlet(setting, agent, seat, stopped)
     link = RunLink(
         seat.client,
         seat.keys,

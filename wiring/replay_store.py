@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,7 +106,7 @@ class ReplayStore(Store):
             dump if args.save_replay else None,
         )
 
-    def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
+    def outlet(self, setting: Setting, agent: Agent, seat: Seat, stopped: Callable[[], bool]) -> Outlet:
         """Chunks with first priorities; an actor waits when the learner is too far behind."""
         args, sizes = setting.args, sizes_of(setting.args)
         assert isinstance(agent, ReplayAgent)

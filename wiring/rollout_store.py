@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agents.base import Agent
 from agents.on_policy import OnPolicyAgent
 from memory.codec import Meta
@@ -44,7 +46,7 @@ class Rollouts(Store):
             read_counters(client, keys),
         )
 
-    def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
+    def outlet(self, setting: Setting, agent: Agent, seat: Seat, stopped: Callable[[], bool]) -> Outlet:
         """An actor waits between two rollouts while too many are outstanding."""
         args = setting.args
         pusher = RolloutPusher(
@@ -61,7 +63,9 @@ class Rollouts(Store):
         heads = len(agent.value_heads)
         writer = RolloutWriter(args.select(RolloutShape), args.envs_per_actor, heads, pusher.sequence, meta)
 
+        patiently = Patience(args.redis_patience, stopped)
+
         def may_step(_: Counters) -> bool:
-            return not writer.weights_may_change or pusher.may_begin()
+            return not writer.weights_may_change or patiently(pusher.may_begin)
 
         return Outlet(pusher, writer, may_step, weights_every=0)  # at the beginning of every rollout

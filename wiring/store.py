@@ -60,5 +60,5 @@ class Store(ABC):
         """The learner's end, as far as Redis and the snapshot bring it; says when learning begins."""
 
     @abstractmethod
-    def outlet(self, setting: Setting, agent: Agent, seat: Seat) -> Outlet:
+    def outlet(self, setting: Setting, agent: Agent, seat: Seat, stopped: Callable[[], bool]) -> Outlet:
         """The actor's end."""

@@ -24,7 +24,7 @@ class Lock(SeededVectorEnv):
 
     Places follow each other in the rows of a square. With one lit pixel each, no two pictures have anything
     in common: knowing one says little about another. Whitening adds to that: a pixel that was hardly ever lit
-    stands out by the full 5 standard deviations at which it is clipped (tried with both torsos: docs).
+    stands out by the full 5 standard deviations at which it is clipped.
 
     Nothing is left to chance: seeds change nothing. infos["room"] is the place, to try out what counts rooms.
     """

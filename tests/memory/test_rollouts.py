@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import redis
@@ -40,7 +42,7 @@ def test_rollouts_come_out_as_they_went_in(client: Client, keys: Keys) -> None:
             counters = pusher.push([random_packet(actor, sequence, 10 * actor + sequence)])
     assert counters.steps == 4 * 7
     assert store.actors() == {0, 7}
-    taken = store.take()
+    taken = [each.pushed for each in store.take() if each.pushed is not None]
     assert [(each.actor, each.sequence, each.updates) for each in taken] == [
         (0, 1, 1), (7, 1, 71), (0, 2, 2), (7, 2, 72),
     ]  # fmt: skip
@@ -71,8 +73,9 @@ def test_no_more_rollouts_are_outstanding_than_the_lag_allows(client: Client, ke
     assert not pusher.may_begin()
     with pytest.raises(redis.exceptions.ResponseError, match="more rollouts than may be outstanding"):
         pusher.push([random_packet(0, lag + 2, 0)])
-    assert store.take()[0].sequence == 1
-    store.learned(0)
+    (first,) = store.take()[:1]
+    assert first.pushed is not None and first.pushed.sequence == 1
+    store.done(0)
     assert pusher.may_begin()
     lease.release()
 
@@ -117,3 +120,49 @@ def test_damaged_rollouts_are_refused() -> None:
     data[-3] ^= 1
     with pytest.raises(CodecError):
         rollout_from_bytes(bytes(data))
+
+
+def test_a_damaged_rollout_is_still_somebodys(client: Client, keys: Keys) -> None:
+    """It cannot be learned from, and must not be waited for by its actor for ever."""
+    epoch = open_epoch(client, keys)
+    store = RolloutStore(client, keys, epoch)
+    pusher, lease = pusher_of(client, keys, epoch, 3, 0)
+    packet = random_packet(3, 1, 0)
+    pusher.push([packet._replace(data=packet.data[:-9])])
+    assert store.take() == [(3, None)] and not pusher.may_begin()
+    store.done(3)
+    assert pusher.may_begin()
+    lease.release()
+
+
+def test_what_is_repeated_after_a_lost_reply_neither_loses_nor_doubles(client: Client, keys: Keys) -> None:
+    """Redis did what it was asked, or it did not: nobody knows."""
+    epoch = open_epoch(client, keys)
+    store = RolloutStore(client, keys, epoch)
+    pusher, lease = pusher_of(client, keys, epoch, 0, 2)
+    pusher.push([random_packet(0, 1, 0)])
+    held = client.lrange(keys.rollouts, 0, -1)
+    with pytest.MonkeyPatch.context() as lost:
+        lost.setattr(client, "ltrim", _losing(client.ltrim))
+        with pytest.raises(redis.exceptions.TimeoutError):
+            store.take()
+    pusher.push([random_packet(0, 2, 0)])
+    client.lpush(keys.rollouts, *held)  # as if the list had not been cut
+    assert [each.pushed.sequence for each in store.take() if each.pushed is not None] == [1, 2]
+    with pytest.MonkeyPatch.context() as lost:
+        lost.setattr(client, "hset", _losing(client.hset))
+        with pytest.raises(redis.exceptions.TimeoutError):
+            store.done(0)
+    store.done(0)
+    assert client.hget(keys.counters, "learned:0") == b"1"
+    lease.release()
+
+
+def _losing(command: Callable[..., object]) -> Callable[..., object]:
+    """The command is carried out and its reply lost."""
+
+    def send(*arguments: object) -> object:
+        command(*arguments)
+        raise redis.exceptions.TimeoutError("lost")
+
+    return send
