@@ -32,8 +32,6 @@ opens it once in 17 million tries.
         ("ppo_rnd", "probe:lock:24"),
         ("iqn", "probe:catch"),
         ("rainbow", "probe:catch"),
-        ("dqn", "probe:catch"),
-        ("reinforce", "probe:catch"),
     ],
 )
 def test_the_agent_solves_the_game(agent: str, game: str, redis_socket: str, tmp_path: Path) -> None:
