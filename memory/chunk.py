@@ -7,7 +7,6 @@ no special case for episode borders, truncations or short tails.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,18 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.codec import CodecError, Meta, pack, unpack
-
-
-class Transition(NamedTuple):
-    """Where one transition lies in its chunk, and what it is learned from."""
-
-    newest_tm1: int  # frame
-    newest_t: int
-    depth_tm1: int  # frames before and with it that belong to the state
-    depth_t: int
-    r_t: float
-    discount_t: float
+from memory.chunk_layout import ChunkLayout
+from memory.codec import Meta, open_packed, pack, read_header
 
 
 class Chunk(NamedTuple):
@@ -44,20 +33,6 @@ class Chunk(NamedTuple):
         """M."""
         return len(self.places)
 
-    def transition(self, m: int) -> Transition:
-        """Transition m; CodecError where it points outside the chunk or cannot be learned from."""
-        if m >= len(self.places):
-            raise CodecError(f"A chunk of {len(self.places)} transitions has no number {m}.")
-        found = Transition(*self.places[m].tolist(), *self.targets[m].tolist())
-        frames = len(self.frames)
-        from_tm1 = 0 < found.depth_tm1 <= found.newest_tm1 + 1 <= frames
-        from_t = 0 < found.depth_t <= found.newest_t + 1 <= frames
-        if not (from_tm1 and from_t):
-            raise CodecError("A transition points outside the frames of its chunk.")
-        if not (math.isfinite(found.r_t) and 0 <= found.discount_t <= 1):
-            raise CodecError("A return is not finite or a discount lies outside [0, 1].")
-        return found
-
     @property
     def r_t(self) -> NDArray[Any]:
         """[M] n-step returns."""
@@ -69,36 +44,19 @@ class Chunk(NamedTuple):
         return np.asarray(self.targets[:, 1])
 
 
-COLUMNS = frozenset(Chunk._fields)
-DTYPES = ["<f4", "|b1", "<u2", "<f4"]
-"""Of rewards, ends, places and targets."""
-
-
 def chunk_to_bytes(chunk: Chunk, meta: Meta, compression: str = "zstd") -> bytes:
     """Packed chunk; `meta` says where it comes from (run, epoch, actor, …)."""
     return pack(meta, chunk._asdict(), compression)
 
 
 def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
-    """The chunk in `data`; raises CodecError when it is damaged. Its transitions are checked as they are used
-    (`Chunk.transition`).
+    """The whole chunk in `data`; raises CodecError when it is damaged. Its transitions are checked as they
+    are drawn (`memory.chunk_reader`).
     """
-    columns = unpack(data).columns
-    if columns.keys() != COLUMNS:
-        raise CodecError(f"A chunk has the columns {sorted(COLUMNS)}, not {sorted(columns)}.")
-    chunk = Chunk(**columns)
-    if not (chunk.frames.ndim and chunk.a_tm1.ndim and len(chunk.a_tm1)):
-        raise CodecError("A chunk has at least one transition, and its frames and actions are rows.")
-    frames, transitions = len(chunk.frames), len(chunk.a_tm1)
-    found = (chunk.rewards.shape, chunk.ended.shape, chunk.places.shape, chunk.targets.shape)
-    if found != ((frames, 2), (frames, 2), (transitions, 4), (transitions, 2)):
-        raise CodecError(
-            f"A chunk of {frames} frames and {transitions} actions has columns of shapes {found}."
-        )
-    dtypes = [column.dtype.str for column in (chunk.rewards, chunk.ended, chunk.places, chunk.targets)]
-    if dtypes != DTYPES:
-        raise CodecError(f"Rewards, ends, places and targets of a chunk are not of dtypes {dtypes}.")
-    return chunk
+    header, raw = open_packed(data, read_header)
+    columns = {column.name: column for column in header.columns}
+    ChunkLayout(columns)
+    return Chunk(**{name: np.ndarray(c.shape, c.dtype, raw, c.offset) for name, c in columns.items()})
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 import numpy as np
 
-from memory.chunk import Chunk
+from memory.chunk_layout import ChunkLayout
 from memory.codec import CodecError
+
+WRONG_ACTION = "An action is not one of this run's."
 
 
 @dataclass(frozen=True)
@@ -20,19 +23,28 @@ class ChunkLimits:
     action_low: tuple[float, ...] | None
     action_high: tuple[float, ...] | None
 
-    def check(self, chunk: Chunk) -> None:
+    def check_layout(self, layout: ChunkLayout) -> None:
         """Raises CodecError for frames or actions of another environment."""
-        if chunk.frames.shape[1:] != self.frame_shape or chunk.frames.dtype != self.frame_dtype:
-            found = f"{chunk.frames.dtype} {chunk.frames.shape[1:]}"
+        if layout.frame_shape != self.frame_shape or layout.frame_dtype != self.frame_dtype:
+            found = f"{layout.frame_dtype} {layout.frame_shape}"
             raise CodecError(f"Frames are {self.frame_dtype} {self.frame_shape} in this run, not {found}.")
-        if chunk.frames.dtype.kind == "f" and not np.isfinite(chunk.frames).all():
-            raise CodecError("A frame is not finite.")
-        if self.num_actions is None:
-            low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
-            fits = chunk.a_tm1.dtype == np.float32 and chunk.a_tm1.shape[1:] == low.shape
-            inside = fits and bool(((chunk.a_tm1 >= low) & (chunk.a_tm1 <= high)).all())
+        discrete = self.num_actions is not None
+        kind = ((), "<i8") if discrete else ((len(self.action_low or ()),), "<f4")
+        if (layout.action_shape, layout.action_dtype.str) != kind:
+            raise CodecError(WRONG_ACTION)
+
+    def check_action(self, action: bytes) -> None:
+        """Raises CodecError for one that the environment does not have; its layout was checked."""
+        if self.num_actions is not None:
+            inside = 0 <= struct.unpack("<q", action)[0] < self.num_actions
         else:
-            fits = chunk.a_tm1.dtype == np.int64 and chunk.a_tm1.ndim == 1
-            inside = fits and bool(((chunk.a_tm1 >= 0) & (chunk.a_tm1 < self.num_actions)).all())
+            value = np.frombuffer(action, np.float32)
+            low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
+            inside = bool(((value >= low) & (value <= high)).all())
         if not inside:
-            raise CodecError("An action is not one of this run's.")
+            raise CodecError(WRONG_ACTION)
+
+    def check_frames(self, frames: memoryview) -> None:
+        """Raises CodecError where a number is not finite; bytes always are."""
+        if self.frame_dtype != "uint8" and not np.isfinite(np.frombuffer(frames, self.frame_dtype)).all():
+            raise CodecError("A frame is not finite.")

@@ -14,7 +14,7 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import lz4.block
 import msgpack
@@ -32,6 +32,7 @@ DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 
 Meta = dict[str, int | float | str]
 Columns = dict[str, NDArray[Any]]
+DescriptionT = TypeVar("DescriptionT")
 
 
 class CodecError(ValueError):
@@ -96,9 +97,42 @@ def pack(
     return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
 
 
+class Column(NamedTuple):
+    """Where an array lies among all columns of a body."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int  # of its first byte
+
+
+class Header(NamedTuple):
+    """What stands before the body."""
+
+    meta: Meta
+    columns: list[Column]
+
+
 def unpack(data: bytes | memoryview) -> Packed:
     """The meta and columns (read-only views of one buffer) in `data`; raises CodecError on anything
     unexpected.
+    """
+    header, raw = open_packed(data, _known_header)
+    try:
+        columns = {
+            name: np.ndarray(shape, dtype, raw, offset) for name, dtype, shape, offset in header.columns
+        }
+    except ValueError as error:  # an empty column may name any size
+        raise CodecError(f"The columns cannot be read: {error}") from error
+    return Packed(dict(header.meta), columns)
+
+
+def open_packed(
+    data: bytes | memoryview, described: Callable[[bytes, int], DescriptionT]
+) -> tuple[DescriptionT, bytes]:
+    """What `described` makes of the header and of the body's size, and the body, decompressed.
+
+    Raises CodecError where the bytes are damaged; `described` is asked before anything is allocated.
     """
     if len(data) < PREFIX.size:
         raise CodecError(f"{len(data)} bytes are too few to hold a header of {PREFIX.size}.")
@@ -113,51 +147,43 @@ def unpack(data: bytes | memoryview) -> Packed:
     body = bytes(data[PREFIX.size + header_size :])
     if zlib.crc32(body, zlib.crc32(header)) != checksum:
         raise CodecError("The checksum does not match: the bytes were damaged.")
-    meta, schema = _read_header(header, raw_size)
+    description = described(header, raw_size)
     try:
         raw = _DECOMPRESS[code](body, raw_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
         raise CodecError(f"The body does not decompress: {error}") from error
     if len(raw) != raw_size:
         raise CodecError(f"The body holds {len(raw)} bytes instead of {raw_size}.")
-    try:
-        columns = {name: np.ndarray(shape, dtype, raw, offset) for name, dtype, shape, offset in schema}
-    except ValueError as error:  # an empty column may name any size
-        raise CodecError(f"The columns cannot be read: {error}") from error
-    return Packed(dict(meta), columns)
+    return description, raw
 
 
-class _Column(NamedTuple):
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int  # of its first byte
-
-
-@lru_cache(maxsize=1024)
-def _read_header(header: bytes, raw_size: int) -> tuple[Meta, list[_Column]]:
-    """Chunks of one actor have few different headers: they differ in the number of frames at most."""
+def read_header(header: bytes, raw_size: int) -> Header:
+    """The header of a body of `raw_size` bytes; raises CodecError where it is none."""
     try:
         meta, rows = msgpack.unpackb(header)
-        schema, described = _schema(rows)
+        columns, described = _columns(rows)
     except CodecError:
         raise
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise CodecError(f"The header cannot be read: {error}") from error
     if not isinstance(meta, dict) or described != raw_size:
         raise CodecError(f"The header describes {described} bytes of columns, the body holds {raw_size}.")
-    return meta, schema
+    return Header(meta, columns)
 
 
-def _schema(rows: list[tuple[str, str, list[int]]]) -> tuple[list[_Column], int]:
+_known_header = lru_cache(maxsize=1024)(read_header)
+"""Packed values of one origin have few different headers."""
+
+
+def _columns(rows: list[tuple[str, str, list[int]]]) -> tuple[list[Column], int]:
     """The columns, one after the other, and the bytes of all."""
-    schema, offset = [], 0
+    columns, offset = [], 0
     for name, dtype, shape in rows:
         sizes = (
             isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(type(n) is int for n in shape)
         )
         if not (sizes and isinstance(name, str) and dtype in DTYPES) or min(shape, default=0) < 0:
             raise CodecError(f"A column {name!r} of dtype {dtype!r} and shape {shape} is refused.")
-        schema.append(_Column(name, np.dtype(dtype), tuple(shape), offset))
+        columns.append(Column(name, np.dtype(dtype), tuple(shape), offset))
         offset += math.prod(shape) * np.dtype(dtype).itemsize
-    return schema, offset
+    return columns, offset

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from memory.assembly import Assembly
 from memory.batch import Batch
-from memory.chunk import chunk_from_bytes
 from memory.chunk_limits import ChunkLimits
+from memory.chunk_reader import ChunkReader
 from memory.codec import CodecError
 from memory.connection import Client
 from memory.counters import FIELDS, Counters, parse_counters
@@ -86,7 +86,7 @@ class Replay:
         """`generator` alone decides what is drawn; `lookahead`: batches have the frames of all n steps;
         `limits`: what is outside them is left out as damaged.
         """
-        self._lookahead, self._limits = lookahead, limits
+        self._lookahead, self._reader = lookahead, ChunkReader(limits)
         self.left_out = 0  # chunks and rows of priorities that were damaged
         self.shape = shape
         self.generator = generator
@@ -237,10 +237,7 @@ class Replay:
             if value is None or CHUNK_ID.unpack_from(value)[0] != chunk_id:
                 return None
             try:
-                chunk = chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
-                if self._limits is not None:
-                    self._limits.check(chunk)
-                assembly.add(chunk, offset)
+                assembly.add(self._reader.draw(memoryview(value)[CHUNK_ID.size :], offset))
             except CodecError as error:
                 self._leave_out(chunk_id, error)
                 return None

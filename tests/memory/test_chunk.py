@@ -10,6 +10,7 @@ import pytest
 
 from memory.assembly import Assembly
 from memory.chunk import Chunk, ChunkBuilder, ChunkShape, chunk_from_bytes, chunk_to_bytes
+from memory.chunk_reader import ChunkReader
 from memory.codec import CodecError
 from tests.memory.reference import feed, random_episodes
 
@@ -31,8 +32,9 @@ SHAPES = [
 
 def _batch(chunk: Chunk, history: int):  # type: ignore[no-untyped-def]
     assembly, some = Assembly(chunk.transitions, history), np.zeros(chunk.transitions)
+    data, reader = chunk_to_bytes(chunk, {}), ChunkReader()
     for m in range(chunk.transitions):
-        assembly.add(chunk, m)
+        assembly.add(reader.draw(data, m))
     return assembly.batch(some, some, some)
 
 
@@ -42,9 +44,7 @@ def test_every_transition_comes_once_and_equals_the_definition(shape: ChunkShape
     """Across terminations, truncations, stacks over resets and chunk borders, bytes included."""
     episodes = random_episodes(np.random.default_rng(0), 500, dtype=dtype)
     expected = [episode.transition(i, shape) for episode in episodes for i in range(len(episode.actions))]
-    chunks = [
-        chunk_from_bytes(chunk_to_bytes(draft.chunk, {})) for draft in feed(ChunkBuilder(shape), episodes)
-    ]
+    chunks = [draft.chunk for draft in feed(ChunkBuilder(shape), episodes)]
     assert all(chunk.transitions == shape.chunk_length for chunk in chunks[:-1])
     batches = [_batch(chunk, shape.history_length) for chunk in chunks]
     got = [row for batch in batches for row in zip(*batch[:5], strict=True)]
@@ -95,8 +95,9 @@ def test_damaged_chunks_are_refused() -> None:
     for place in np.random.default_rng(3).choice(len(data), 100, replace=False):
         damaged = bytearray(data)
         damaged[place] ^= 0x55
-        with pytest.raises(CodecError):
-            chunk_from_bytes(bytes(damaged))
+        for read in (chunk_from_bytes, lambda data: ChunkReader().draw(data, 0)):
+            with pytest.raises(CodecError):
+                read(bytes(damaged))
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,18 @@ def test_unsound_transitions_are_refused(column: str, change: Callable[..., Any]
     """Whoever wrote them: bytes that are whole may still point outside the chunk."""
     chunk = feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(2), 40))[0].chunk
     values = change(getattr(chunk, column)).astype(getattr(chunk, column).dtype)
-    read = chunk_from_bytes(chunk_to_bytes(chunk._replace(**{column: values}), {}))
+    data = chunk_to_bytes(chunk._replace(**{column: values}), {})
     with pytest.raises(CodecError, match=complaint):
-        read.transition(3)
+        ChunkReader().draw(data, 3)
+
+
+def test_a_batch_is_of_one_environment() -> None:
+    """Without limits that tell them apart, the first row says what the others are."""
+    reader, assembly = ChunkReader(), Assembly(2, 4)
+    for dtype in ("uint8", "float32"):
+        episodes = random_episodes(np.random.default_rng(2), 40, dtype=dtype)
+        drawn = reader.draw(chunk_to_bytes(feed(ChunkBuilder(SHAPES[0]), episodes)[0].chunk, {}), 0)
+        if dtype == "uint8":
+            assembly.add(drawn)
+    with pytest.raises(CodecError, match="another environment"):
+        assembly.add(drawn)

@@ -22,9 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
+from memory.assembly import Assembly
 from memory.chunk import ChunkBuilder, chunk_from_bytes, chunk_to_bytes
 from memory.chunk_limits import ChunkLimits
+from memory.chunk_reader import ChunkReader, Drawn
 from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, unpack
+from memory.lookahead import Lookahead
 from memory.rollouts import rollout_from_bytes, rollout_to_bytes
 from memory.weights import WeightsError, parse_weights
 from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
@@ -73,11 +76,16 @@ def resealed(data: bytes) -> bytes:
 def test_mutated_chunks(chunk: bytes, changes: list[tuple[float, int]], keep: float, seal: bool) -> None:
     data = mutated(chunk, changes, keep)
     try:
-        found = chunk_from_bytes(resealed(data) if seal else data)
-        transition = found.transition(0)
+        sealed = resealed(data) if seal else data
+        found = chunk_from_bytes(sealed)
+        drawn = ChunkReader().draw(sealed, 0)
+        assembly = Assembly(1, history=2, lookahead=Lookahead(3, 0.9))
+        assembly.add(drawn)
     except CodecError:
         return
-    assert np.isfinite(transition.r_t) and transition.newest_t < len(found.frames)
+    some = np.zeros(1)
+    batch = assembly.batch(some, some, some)
+    assert np.isfinite(batch.r_t).all() and drawn.transition.newest_t < len(found.frames)
 
 
 anything = st.recursive(
@@ -111,7 +119,7 @@ def test_headers_of_anything(header: object, raw_size: int | None, body: bytes) 
     size = len(body) if raw_size is None else raw_size
     seal = zlib.crc32(body, zlib.crc32(packed))
     data = PREFIX.pack(MAGIC, VERSION, 0, len(packed), size, seal) + packed + body
-    for read in (unpack, chunk_from_bytes, rollout_from_bytes):
+    for read in (unpack, chunk_from_bytes, lambda data: ChunkReader().draw(data, 0), rollout_from_bytes):
         try:
             read(data)
         except CodecError:
@@ -199,12 +207,16 @@ def test_values_of_another_environment(
     limits: ChunkLimits, changes: dict[str, Callable[[np.ndarray], np.ndarray]], reason: str
 ) -> None:
     """Whole, finite, and not of this run."""
-    LIMITS.check(DRAFT.chunk)
+    assert ChunkReader(LIMITS).draw(chunk_to_bytes(DRAFT.chunk, {}), 0)
     chunk = DRAFT.chunk._replace(
         **{name: change(getattr(DRAFT.chunk, name)) for name, change in changes.items()}
     )
     with pytest.raises(CodecError, match=reason):
-        limits.check(chunk_from_bytes(chunk_to_bytes(chunk, {})))
+        _draw_all(ChunkReader(limits), chunk_to_bytes(chunk, {}))
+
+
+def _draw_all(reader: ChunkReader, data: bytes) -> list[Drawn]:
+    return [reader.draw(data, m) for m in range(DRAFT.chunk.transitions)]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])
@@ -212,4 +224,4 @@ def test_discounts_and_returns_that_no_step_gives(value: float) -> None:
     targets = DRAFT.chunk.targets.copy()
     targets[0, 1] = value
     with pytest.raises(CodecError, match="discount|finite"):
-        chunk_from_bytes(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {})).transition(0)
+        ChunkReader().draw(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {}), 0)
