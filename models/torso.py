@@ -105,7 +105,7 @@ class Torso(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """observation [B, H, *frame] uint8 or float32 -> [B, num_features]."""
-        x = observation.float().div_(255) if self._is_bytes else observation
+        x = observation.to(_dtype_of_passes(observation)).div_(255) if self._is_bytes else observation
         features: Tensor = self.layers(self._arrange(x))
         return features
 
@@ -121,3 +121,9 @@ class Torso(nn.Module):
                 return int(self(torch.zeros(1, *observation_shape)).shape[1])
         except RuntimeError as error:
             raise ValueError(f"The {kind} torso needs larger frames than {observation_shape[1:]}.") from error
+
+
+def _dtype_of_passes(observation: Tensor) -> torch.dtype:
+    """Dividing pixels in what the layers compute in anyway saves a pass over them in float32."""
+    kind = observation.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32

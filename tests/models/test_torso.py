@@ -70,3 +70,16 @@ def test_colours_of_the_history_become_channels(generator: torch.Generator) -> N
 def test_refused(torso: str, shape: tuple[int, ...], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Torso(torso, shape, "uint8", hidden_size=8)
+
+
+def test_pixels_are_divided_in_the_precision_of_the_pass() -> None:
+    """Under autocast the first layer sees the same numbers as if they came from float32."""
+    pixels = torch.arange(256, dtype=torch.uint8).repeat(28)[: 84 * 84].reshape(1, 1, 84, 84)
+    seen: list[torch.Tensor] = []
+    torso = Torso("data_efficient", (1, 84, 84), "uint8", 8)
+    torso.layers[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    torso(pixels)
+    with torch.autocast("cpu", torch.bfloat16):
+        torso(pixels)
+    assert torch.equal(seen[0], pixels.float() / 255)
+    assert torch.equal(seen[1], seen[0].to(torch.bfloat16))
