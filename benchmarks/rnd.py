@@ -21,7 +21,7 @@ from memory.keys import Keys
 
 FLAGS = "--spec specs/atari/rnd_cpu.yaml --envs-per-actor 16 --learn-start 2048"
 """2,048: one rollout of random play."""
-MODES = {"turns": "--sequential", "overlapped": "--max-policy-lag 1"}
+MODES = {"turns": "--max-policy-lag 0", "overlapped": "--max-policy-lag 1"}
 FIRST_UPDATES = 3
 """The first takes in statistics only; the second is not overlapped yet."""
 POLL_S = 0.001

@@ -88,10 +88,14 @@ def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
     every = GUARDED if words.guard else tuple(SECTIONS)
     effort = GUARD if words.guard else QUICK if words.quick else FULL
-    figures = list(measured(every if words.section == "all" else [words.section], effort, words.seed))
-    report.show(figures)
-    if words.json:
-        report.write_json(words.json, figures, words.seed, ["benchmarks/run.py", *argv])
+    figures: list[Figure] = []
+    try:
+        for figure in measured(every if words.section == "all" else [words.section], effort, words.seed):
+            figures.append(figure)
+    finally:  # what was measured before a section failed is not lost with it
+        report.show(figures)
+        if words.json:
+            report.write_json(words.json, figures, words.seed, ["benchmarks/run.py", *argv])
     slow = too_slow(figures) if words.guard else []
     if slow:
         print(f"Less than half of what must be reached: {', '.join(slow)}.", file=sys.stderr)
