@@ -16,17 +16,28 @@ class Target(NamedTuple):
     attempt: float | None = None
     at_most: bool = False
     """Whether smaller is better."""
+    seen: float | None = None
+    """What it came to where that is less than it must be: docs/performance.md says why."""
 
     def bound(self, bfloat16: bool) -> float | None:
         """What this machine must reach."""
         return self.must if bfloat16 or self.must_without is None else self.must_without
 
-    def is_met(self, value: float, bfloat16: bool, leniency: float = 1.0) -> bool | None:
-        """Whether `value` reaches the bound, or misses it by no more than the factor `leniency`."""
+    def has_rotted(self, value: float, bfloat16: bool) -> bool:
+        """Whether less than half of the speed is left that it must have, or has."""
+        must = self.bound(bfloat16)
+        if must is None:
+            return False
+        if self.at_most:
+            return value > 2 * must
+        return value < min(must, self.seen or must) / 2
+
+    def is_met(self, value: float, bfloat16: bool) -> bool | None:
+        """Whether `value` reaches the bound."""
         bound = self.bound(bfloat16)
         if bound is None:
             return None
-        return value <= bound * leniency if self.at_most else value * leniency >= bound
+        return value <= bound if self.at_most else value >= bound
 
 
 TARGETS = {

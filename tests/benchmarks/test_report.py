@@ -16,8 +16,10 @@ def test_targets_know_their_direction_and_the_processor() -> None:
     ratio, seconds = Target("", 3, 1.2), Target("", 2, at_most=True)
     assert ratio.is_met(3, bfloat16=True) and not ratio.is_met(2.9, bfloat16=True)
     assert ratio.is_met(1.2, bfloat16=False)
-    assert ratio.is_met(1.5, bfloat16=True, leniency=2)
-    assert seconds.is_met(2, True) and not seconds.is_met(2.1, True) and seconds.is_met(4, True, leniency=2)
+    assert seconds.is_met(2, True) and not seconds.is_met(2.1, True)
+    assert ratio.has_rotted(1.4, True) and not ratio.has_rotted(1.6, True)
+    assert not Target("", 3, seen=2).has_rotted(1.1, True) and Target("", 3, seen=4).has_rotted(1.4, True)
+    assert seconds.has_rotted(4.1, True) and not seconds.has_rotted(3.9, True)
     assert Target("").is_met(0, True) is None
 
 
