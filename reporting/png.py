@@ -1,14 +1,28 @@
 """The lab's graphs as PNG, drawn without a browser."""
 
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from reporting.atomic import write_atomically
+from reporting.parameters import (
+    BEST,
+    COLUMNS,
+    Panel,
+    TrialPoint,
+    best_of,
+    by_state,
+    colour_of,
+    panels,
+    scored,
+)
 from reporting.sessions import Bar, Curve, Spread
-from reporting.style import BLUE, INK, MUTED
+from reporting.style import BLUE, GRID, INK, MUTED
 
 INCHES, DPI = (9.0, 5.0), 110
 
@@ -34,6 +48,44 @@ def write_bars_png(path: Path, title: str, bars: Sequence[Bar]) -> None:
     axes.bar(names, [bar.mean for bar in bars], yerr=[bar.std for bar in bars], color=BLUE)
     axes.set(ylabel="score")
     _write(figure, path, title)
+
+
+def write_parameters_png(path: Path, title: str, points: Sequence[TrialPoint], quantity: str) -> None:
+    """A panel for each parameter, `quantity` upward, a mark for each trial that has a result."""
+    shown = scored(points)
+    drawn = panels(shown)
+    rows, columns = max(math.ceil(len(drawn) / COLUMNS), 1), min(max(len(drawn), 1), COLUMNS)
+    size = max(4.2 * columns, 6.5), 4 * rows + 0.6  # inches
+    figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for axes in grid.flat[len(drawn) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(grid.flat, drawn, strict=False):
+        _draw_panel(axes, panel, shown)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(quantity)
+    if shown:
+        marks = grid.flat[0].get_legend_handles_labels()
+        figure.legend(*marks, loc="outside lower center", ncols=4, frameon=False)
+    _write(figure, path, title)
+
+
+def _draw_panel(axes: Axes, panel: Panel, points: Sequence[TrialPoint]) -> None:
+    for state, marks in by_state(points).items():
+        x, y = [panel.place(point) for point in marks], [point.value for point in marks]
+        axes.scatter(x, y, color=colour_of(state), alpha=0.8, s=36, label=state)
+    if best := best_of(points):
+        label = f"best: {best.name}"
+        ring = axes.scatter([panel.place(best)], [best.value], s=150, linewidth=2, label=label)
+        ring.set(facecolor="none", edgecolor=BEST)
+    axes.set(xlabel=panel.name, xscale="log" if panel.logarithmic else "linear")
+    if panel.categories:
+        axes.set_xticks(range(len(panel.categories)), panel.categories)
+        axes.set_xlim(-0.5, len(panel.categories) - 0.5)
+    elif panel.whole and not panel.logarithmic:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(color=GRID)
+    axes.set_axisbelow(True)
 
 
 def _write(figure: Figure, path: Path, title: str) -> None:
