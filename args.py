@@ -548,7 +548,10 @@ class Args(
         """These parameters, with `settings` in place of the defaults that the user left as they are."""
         known = {name: value for name, value in settings.items() if name in type(self).model_fields}
         given = {name: getattr(self, name) for name in self.model_fields_set}
-        return Args(**cast(dict[str, Any], {**known, **given}))
+        try:
+            return Args(**cast(dict[str, Any], {**known, **given}))
+        except ValidationError as error:
+            raise UserError(_sentence(error)) from error
 
 
 def parse_args(argv: Sequence[str] | None = None, description: str = "Rainbow-IQN Ape-X.") -> Args:

@@ -18,8 +18,11 @@ from runtime.evaluator import Watcher, evaluate, progress_bar
 from runtime.film import FilmRecorder, Window
 from runtime.film_strip import Curve
 from runtime.policies import AgentPolicy, Policy, baseline_policy, is_baseline
-from runtime.snapshot import Snapshot
+from runtime.snapshot import Snapshot, check_holds
 from wiring import canonical, restore_agent, say_plainly, sentences_for_errors
+
+CLOCKS = ("t_actors", "t_learner", "updates")
+"""What an evaluation tells of its snapshot's age."""
 
 
 class Player(NamedTuple):
@@ -42,6 +45,7 @@ def snapshot_player(args: Args) -> Player:
     if not args.model:
         raise UserError("Name a snapshot with --model, or play --agent random or --agent constant:<action>.")
     agent, setting, snapshot = restore_agent(Path(args.model), args)
+    check_holds(Path(args.model), snapshot, CLOCKS)
     noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
     policy = AgentPolicy(agent, setting.args.history_length, noisy)
     curve = Curve("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
@@ -49,7 +53,7 @@ def snapshot_player(args: Args) -> Player:
 
 
 def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
-    clocks = {name: snapshot[name] for name in ("t_actors", "t_learner", "updates")}
+    clocks = {name: snapshot[name] for name in CLOCKS}
     agent = snapshot["settings"]["agent"]
     return {"agent": agent, "model": args.model, "eval_noise": noisy, "seed": args.seed, **clocks}
 

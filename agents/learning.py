@@ -69,7 +69,11 @@ class GradientStep:
         return {"moments": self._adam.state_dict()["state"]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue with these moments under the present learning rate and epsilon."""
+        """Continue with these moments under the present learning rate and epsilon; AgentError if none fit."""
+        shapes = [parameter.shape for parameter in self._parameters]
+        for number, moments in state["moments"].items():
+            if any(moments[name].shape != shapes[number] for name in ("exp_avg", "exp_avg_sq")):
+                raise AgentError("The moments of the optimiser are of another network.")
         groups = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": copied_to_cpu(state["moments"]), "param_groups": groups})
 

@@ -44,8 +44,7 @@ class ChunkReader:
         if self._limits is not None:
             newest_tm1, newest_t, depth_tm1, depth_t, *_ = drawn.transition
             first = min(newest_tm1 - depth_tm1, newest_t - depth_t) + 1
-            self._limits.check_action(drawn.action)
-            self._limits.check_frames(drawn.frames(first, newest_t))
+            self._limits.check_drawn(drawn.action, drawn.frames(first, newest_t))
         return drawn
 
     def _new_layout(self, header: bytes, raw_size: int) -> ChunkLayout:

@@ -21,11 +21,26 @@ class Counters(NamedTuple):
     finished: int  # 1 once the learner has ended the run
 
 
+class CountersError(ValueError):
+    """What should be a counter is none; the message is one sentence."""
+
+
+def counted(value: bytes | None) -> int:
+    """A counter as Redis holds it; 0 where there is none. Raises CountersError."""
+    try:
+        count = int(value or 0)
+    except ValueError as error:
+        raise CountersError(f"A counter in Redis holds {value!r} instead of a number.") from error
+    if not 0 <= count < 2**63:
+        raise CountersError(f"A counter in Redis holds {count}, which nothing here counts to.")
+    return count
+
+
 def read_counters(client: Client, keys: Keys) -> Counters:
     """The counters as they stand."""
     return parse_counters(client.hmget(keys.counters, list(FIELDS)))
 
 
 def parse_counters(values: list[bytes | None]) -> Counters:
-    """Counters from an HMGET of FIELDS."""
-    return Counters(*(int(value or 0) for value in values))
+    """Counters from an HMGET of FIELDS. Raises CountersError."""
+    return Counters(*map(counted, values))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from memory.connection import Client
+from memory.counters import counted
 from memory.keys import Keys
 from memory.push import LostLease, StaleEpoch
 
+log = logging.getLogger(__name__)
+
 KEPT = 200_000
 """Episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
+
+LARGEST_SCORE = 1e100
+"""Beyond any game's, and its square is still finite."""
 
 _REPORT = """
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 'stale epoch' end
@@ -50,7 +57,7 @@ class EpisodeReporter:
         self._keys = [keys.counters, keys.episodes, keys.actor_lease(actor)]
         self._actor = actor
         self._token = lease_token
-        self.sequence = int(client.hget(keys.counters, f"episodes:{actor}") or 0)
+        self.sequence = counted(client.hget(keys.counters, f"episodes:{actor}"))
         self.epoch = epoch
 
     def report(self, episode: Episode) -> None:
@@ -64,9 +71,47 @@ class EpisodeReporter:
         self.sequence = episode.sequence
 
 
-def read_episodes(client: Client, keys: Keys, after: str, limit: int = 1000) -> tuple[str, list[Episode]]:
-    """Episodes that came after stream id `after` ("0-0" for all), and the id to read on from."""
+class Read(NamedTuple):
+    """What `read_episodes` found."""
+
+    read_to: str  # stream id to read on from
+    episodes: list[Episode]
+    left_out: int  # entries that are no episodes
+
+
+def read_episodes(client: Client, keys: Keys, after: str, limit: int = 1000) -> Read:
+    """Episodes that came after stream id `after` ("0-0" for all); what is none is left out and said."""
     answer = client.xread({keys.episodes: after}, count=limit)
     entries = answer[0][1] if answer else []
-    episodes = [Episode(*json.loads(fields[b"episode"])) for _, fields in entries]
-    return (entries[-1][0].decode() if entries else after), episodes
+    found = [parsed_episode(fields.get(b"episode", b"")) for _, fields in entries]
+    episodes = [episode for episode in found if episode is not None]
+    if len(episodes) < len(found):
+        log.warning("%d entries that should be episodes are none: left out.", len(found) - len(episodes))
+    return Read(entries[-1][0].decode() if entries else after, episodes, len(found) - len(episodes))
+
+
+def parsed_episode(data: bytes) -> Episode | None:
+    """The episode in `data`; None where there is none."""
+    try:
+        episode = Episode(*json.loads(data))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return episode if _is_sound(episode) else None
+
+
+def _is_sound(episode: Episode) -> bool:
+    """Whether everything is what it says it is: counts whole and not negative, scores finite."""
+    counts = (*episode[:5], episode.length, *_flat(episode.action_counts), *_flat([episode.rooms]))
+    scores = (episode.score_5min, episode.score_30min, episode.score_saber)
+    return (
+        all(type(count) is int and 0 <= count < 2**63 for count in counts)
+        and all(type(score) in (int, float) and abs(score) < LARGEST_SCORE for score in scores)
+        and type(episode.evaluation) is bool
+    )
+
+
+def _flat(rows: object) -> list[object]:
+    """All items of lists in a list; what is something else as it is."""
+    if not isinstance(rows, list | tuple):
+        return [rows]
+    return [item for row in rows for item in (row if isinstance(row, list | tuple) else [row, None])]

@@ -14,7 +14,7 @@ import redis
 from numpy.typing import NDArray
 
 from memory.connection import Client, ServerFull, lacks_memory, patiently, shortage
-from memory.counters import FIELDS, Counters, parse_counters
+from memory.counters import FIELDS, Counters, counted, parse_counters
 from memory.keys import Keys
 
 CHUNK_ID = struct.Struct("<Q")
@@ -88,7 +88,7 @@ class Pusher(ABC, Generic[PacketT]):
         self._actor = actor
         self._token = lease_token
         self._patience_s = patience_s
-        self.sequence = int(client.hget(keys.counters, f"pushed:{actor}") or 0)
+        self.sequence = counted(client.hget(keys.counters, f"pushed:{actor}"))
         self.epoch = epoch
 
     @abstractmethod

@@ -37,6 +37,9 @@ REDRAWS = 20
 a fault.
 """
 
+NAMELESS = 0
+"""Chunks count from 1: what is stored under no id is damaged."""
+
 _WRITE_BACK = """
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
 local written = 0
@@ -132,11 +135,13 @@ class Replay:
         self._forget_all()
         self._server = self._client.info("server")["run_id"]
         newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
-        rows = [value for _, value in self._client.hscan_iter(self._keys.priorities, count=1000)]
+        scanned = self._client.hscan_iter(self._keys.priorities, count=1000)
+        rows = {chunk_id: row for _, row in scanned if (chunk_id := _named(row)) <= newest}
+        rows.pop(NAMELESS, None)
         if rows:
             self._place(
-                np.array([CHUNK_ID.unpack_from(row)[0] for row in rows], np.int64),
-                np.stack([self._row(row[CHUNK_ID.size :]) for row in rows]),
+                np.array(list(rows), np.int64),
+                np.stack([self._row(row[CHUNK_ID.size :]) for row in rows.values()]),
             )
         self._newest = newest
 
@@ -178,15 +183,16 @@ class Replay:
     def _take(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
         if not entries:
             return
-        ids = np.array([int(name.partition(b"-")[0]) for name, _ in entries], np.int64)
-        if ids[0] != self._newest + 1:
+        ids = [int(name.partition(b"-")[0]) for name, _ in entries]
+        if ids != list(range(self._newest + 1, self._newest + 1 + len(ids))):
             log.warning(
                 "Chunks %d to %d were overwritten before they were read.", self._newest + 1, ids[0] - 1
             )
             self.load()
             return
-        self._place(ids, np.stack([self._row(fields.get(b"leaves", b"")) for _, fields in entries]))
-        self._newest = int(ids[-1])
+        leaves = np.stack([self._row(fields.get(b"leaves", b"")) for _, fields in entries])
+        self._place(np.array(ids, np.int64), leaves)
+        self._newest = ids[-1]
 
     def _row(self, data: bytes) -> NDArray[np.float32]:
         """[L] leaves; a row that holds no priorities is never drawn."""
@@ -234,7 +240,7 @@ class Replay:
         values = self._client.hmget(self._keys.chunks, slots.tolist())
         assembly = Assembly(len(leaf), self.shape.history_length, self._lookahead)
         for value, chunk_id, offset in zip(values, ids.tolist(), offsets.tolist(), strict=True):
-            if value is None or CHUNK_ID.unpack_from(value)[0] != chunk_id:
+            if value is None or _named(value) not in (chunk_id, NAMELESS):
                 return None
             try:
                 assembly.add(self._reader.draw(memoryview(value)[CHUNK_ID.size :], offset))
@@ -286,3 +292,8 @@ class Replay:
     def count_batches(self, batches: int) -> None:
         """Publish how many batches were consumed in this epoch: what the actors' limiter waits for."""
         self._client.hset(self._keys.counters, "batches", batches)
+
+
+def _named(value: bytes) -> int:
+    """The id that a stored chunk or row begins with."""
+    return int(CHUNK_ID.unpack_from(value)[0]) if len(value) >= CHUNK_ID.size else NAMELESS

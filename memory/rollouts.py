@@ -15,11 +15,12 @@ import numpy as np
 
 from memory.codec import CodecError, Meta, pack, unpack
 from memory.connection import Client
-from memory.counters import Counters, read_counters
+from memory.counters import Counters, counted, read_counters
 from memory.keys import Keys
 from memory.push import Pusher
 from memory.replay import ReplayLost
 from memory.rollout import Rollout
+from memory.rollout_limits import RolloutLimits
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class RolloutPusher(Pusher[RolloutPacket]):
     def may_begin(self) -> bool:
         """Whether the next rollout may begin: no more than the lag are outstanding."""
         learned = self._client.hget(self._keys.counters, f"learned:{self._actor}")
-        return self.sequence - int(learned or 0) <= self._lag
+        return self.sequence - counted(learned) <= self._lag
 
     def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
         return [self._lag + 1, packet.transitions, packet.data]
@@ -130,9 +131,12 @@ class Taken(NamedTuple):
 class RolloutStore:
     """The learner's end of the list. All of it may be repeated after a lost reply."""
 
-    def __init__(self, client: Client, keys: Keys, epoch: int) -> None:
-        """Whatever waits from before this epoch was played with other weights: it is removed."""
-        self._client, self._keys, self._epoch = client, keys, epoch
+    def __init__(self, client: Client, keys: Keys, epoch: int, limits: RolloutLimits | None = None) -> None:
+        """Whatever waits from before this epoch was played with other weights: it is removed.
+
+        `limits`: what is outside them counts as damaged.
+        """
+        self._client, self._keys, self._epoch, self._limits = client, keys, epoch, limits
         self.largest_bytes = 0  # of a rollout as it was stored
         self._taken: list[Taken] = []  # and not handed out yet
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
@@ -158,10 +162,13 @@ class RolloutStore:
         """All rollouts that wait, oldest first; they are outstanding until `done`."""
         data = self._client.lrange(self._keys.rollouts, 0, -1)
         for each in data:
+            if len(each) < NAMED.size:
+                log.warning("A rollout without a name is left out.")
+                continue
             actor, sequence = NAMED.unpack_from(each)
             if sequence > self._last.get(actor, 0):
                 self._last[actor] = sequence
-                self._taken.append(Taken(actor, _whole(each[NAMED.size :])))
+                self._taken.append(Taken(actor, self._whole(each[NAMED.size :], actor, sequence)))
         self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
         if data:
             self._client.ltrim(self._keys.rollouts, len(data), -1)
@@ -180,16 +187,24 @@ class RolloutStore:
 
     def _fields(self, prefix: str) -> dict[int, int]:
         found = self._client.hgetall(self._keys.counters)
-        names = {name.decode(): int(value) for name, value in found.items()}
-        return {int(n.removeprefix(prefix)): value for n, value in names.items() if n.startswith(prefix)}
+        names = {name.decode(errors="replace"): value for name, value in found.items()}
+        return {
+            counted(n.removeprefix(prefix).encode()): counted(value)
+            for n, value in names.items()
+            if n.startswith(prefix)
+        }
 
-
-def _whole(data: bytes) -> PushedRollout | None:
-    try:
-        return rollout_from_bytes(data)
-    except CodecError as error:
-        log.warning("A rollout is left out: %s", error)
-        return None
+    def _whole(self, data: bytes, actor: int, sequence: int) -> PushedRollout | None:
+        try:
+            pushed = rollout_from_bytes(data)
+            if (pushed.actor, pushed.sequence) != (actor, sequence):
+                raise CodecError("It says another actor or sequence than the list.")
+            if self._limits is not None:
+                self._limits.check(pushed.rollout)
+        except CodecError as error:
+            log.warning("A rollout is left out: %s", error)
+            return None
+        return pushed
 
 
 def side_by_side(rollouts: list[Rollout]) -> Rollout:

@@ -10,6 +10,8 @@ from memory.keys import Keys
 
 Status = dict[str, float | int | str | None]
 
+MAX_DIGITS = 20
+"""Of an actor's id."""
 EVERY_S = 1.0
 """How often a process speaks."""
 
@@ -20,8 +22,27 @@ def publish(client: Client, keys: Keys, role: str, values: Status) -> None:
 
 
 def read_all(client: Client, keys: Keys) -> dict[str, Status]:
-    """Role -> what it last said."""
-    return {role.decode(): json.loads(values) for role, values in client.hgetall(keys.status).items()}
+    """Role -> what it last said; what is nothing that `publish` wrote is left out."""
+    told = {_role(role): _said(values) for role, values in client.hgetall(keys.status).items()}
+    return {role: said for role, said in told.items() if said is not None and role is not None}
+
+
+def _role(name: bytes) -> str | None:
+    kind, colon, number = name.decode(errors="replace").partition(":")
+    if (kind, colon) == ("learner", ""):
+        return kind
+    whole = number.isascii() and number.isdigit() and len(number) < MAX_DIGITS
+    return f"actor:{number}" if kind == "actor" and whole else None
+
+
+def _said(values: bytes) -> Status | None:
+    try:
+        found = json.loads(values)
+    except (ValueError, RecursionError):
+        return None
+    plain = isinstance(found, dict) and type(found.get("time")) in (int, float)
+    plain = plain and all(isinstance(item, float | int | str | None) for item in found.values())
+    return found if plain else None
 
 
 def read_actors(client: Client, keys: Keys) -> list[Status]:

@@ -232,4 +232,4 @@ class Housekeeper:
     def _actor_speed(self) -> float:
         """Steps per second of all actors together, as they last said."""
         speeds = [said.get("steps_per_second") for said in status.read_actors(self._client, self._keys)]
-        return sum(float(speed) for speed in speeds if speed is not None)
+        return sum(float(speed) for speed in speeds if isinstance(speed, float | int))

@@ -54,7 +54,7 @@ class Results:
         self._training, self._evaluation = ScoreWindow(), ScoreWindow(EVALUATION_WINDOW)
         self._rooms: set[int] = set()  # that any episode came to
         self._last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
-        self._read_to = "0-0"
+        self._read_to, self._left_out = "0-0", 0
         for record in self._table.records:
             self._take_in(record)
 
@@ -81,8 +81,9 @@ class Results:
     def collect(self, client: Client, keys: Keys) -> None:
         """Bring the episodes that actors reported to disk, each once."""
         while True:
-            read_to, episodes = read_episodes(client, keys, self._read_to)
-            if not episodes:
+            read_to, episodes, left_out = read_episodes(client, keys, self._read_to)
+            self._left_out += left_out
+            if read_to == self._read_to:
                 return
             for record in self._table.add(EpisodeRecord(*episode) for episode in episodes):
                 self._take_in(record)
@@ -101,7 +102,8 @@ class Results:
 
     def scalars(self, t_learner: int, values: Mapping[str, float]) -> None:
         """Record scalars at T_learner, and beside them the scores."""
-        self._scalars.add(t_learner, {**values, **self._score_scalars(), **self._room_scalars()})
+        left_out = {"score/left_out": float(self._left_out)}
+        self._scalars.add(t_learner, {**values, **left_out, **self._score_scalars(), **self._room_scalars()})
         self._scalars.flush()
 
     def close(self) -> None:

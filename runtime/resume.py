@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from memory.replay import ReplayShape
-from runtime.snapshot import Snapshot, SnapshotError, check_origin, last_models, load_snapshot
+from runtime.snapshot import (
+    Snapshot,
+    SnapshotError,
+    check_holds,
+    check_origin,
+    last_models,
+    load_snapshot,
+)
 
 log = logging.getLogger(__name__)
 
+RESUMED = ("acting_weights", "updates", "t_actors", "best_mean", "best_episodes")
+"""What every learner goes on from, beside the state of its agent."""
 POLL_EVERY_S = 0.5
 """How often a folder is looked at for its first snapshot."""
 
 
-def newest_snapshot(folder: Path, file_name: str, expected: Mapping[str, object]) -> Snapshot | None:
+def newest_snapshot(
+    folder: Path, file_name: str, expected: Mapping[str, object], needed: Sequence[str] = ()
+) -> Snapshot | None:
     """The newest readable `last_model` snapshot of this game, or None.
 
-    A damaged one is named and the one before it used. Raises SnapshotError when it is of another agent, game
-    or shape, or when all are damaged.
+    `needed`: parts that it must have beside RESUMED. A damaged one is named and the one before it used.
+    Raises SnapshotError when it is of another agent, game or shape, or when all are damaged.
     """
     paths = last_models(folder, file_name)
     for path in paths:
@@ -33,6 +44,7 @@ def newest_snapshot(folder: Path, file_name: str, expected: Mapping[str, object]
         check_origin(path, snapshot, expected)
         if "agent_state" not in snapshot:
             raise SnapshotError(f"{path} holds weights only: begin a run from it with --model, elsewhere.")
+        check_holds(path, snapshot, (*RESUMED, *needed))
         log.info("Resuming from %s; move it away to start afresh.", path)
         return snapshot
     if paths:

@@ -9,6 +9,7 @@ from typing import Any
 
 from runtime.actor import Actor
 from runtime.learner import Learner
+from runtime.snapshot import restoring
 
 
 def run_serially(
@@ -27,7 +28,8 @@ def run_serially(
     if saved is None:
         learner.publish()
     else:
-        actor.load_state_dict(saved)
+        with restoring():
+            actor.load_state_dict(saved)
         learn_what_is_due(learner, stopped)
     while not (stopped() or actor.finished):
         actor.step()

@@ -5,18 +5,28 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from reporting.atomic import write_atomically
 
 FORMAT = 1
 _ARRAY = "numpy array"
 Snapshot = dict[str, Any]
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("settings", "config", "acting_weights", "agent_state", "sampler_generator"), dict),
+    **dict.fromkeys(("updates", "t_learner", "t_actors", "epoch", "replay_slots", "owed_steps"), int),
+    **dict.fromkeys(("steps_learned", "best_episodes"), int),
+}
+"""What the parts of a snapshot are, those that it has; counts are not negative."""
+_WEIGHTS = ("acting_weights", "agent_state")
+"""Parts whose numbers must be finite."""
 
 
 class SnapshotError(ValueError):
@@ -66,14 +76,50 @@ def load_snapshot(path: Path) -> Snapshot:
     try:
         data = path.read_bytes()
         _check_whole(data)
-        snapshot = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        snapshot = _with_arrays(torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
     except Exception as error:  # torch.load raises many kinds for damaged files
-        reason = (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0]
-        raise SnapshotError(f"The snapshot {path} is damaged: {reason}.") from error
+        raise SnapshotError(f"The snapshot {path} is damaged: {_reason(error)}.") from error
     if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
         raise SnapshotError(f"{path} is no snapshot of this program (format {FORMAT}).")
-    restored: Snapshot = _with_arrays(snapshot)
-    return restored
+    for name, kind in _KINDS.items():
+        _check_part(path, name, snapshot.get(name, kind()), kind)
+    return snapshot
+
+
+def _check_part(path: Path, name: str, part: object, kind: type) -> None:
+    whole = isinstance(part, kind) and not isinstance(part, bool) and not (isinstance(part, int) and part < 0)
+    if name == "acting_weights" and whole and isinstance(part, dict):
+        whole = all(isinstance(weight, torch.Tensor) for weight in part.values())
+    if not whole or (name in _WEIGHTS and not _is_finite(part)):
+        raise SnapshotError(f"The snapshot {path} is damaged: its {name} is not what it should be.")
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether all tensors and numbers of nested dicts and lists are."""
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    return not isinstance(value, torch.Tensor | float) or bool(torch.as_tensor(value).isfinite().all())
+
+
+def check_holds(path: Path, snapshot: Snapshot, names: Iterable[str]) -> None:
+    """Raise SnapshotError where a part lacks."""
+    if missing := [name for name in names if name not in snapshot]:
+        raise SnapshotError(f"The snapshot {path} lacks {', '.join(missing)}.")
+
+
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Parts of a snapshot are taken over within: where they are not what they should be, SnapshotError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        raise SnapshotError(f"The snapshot cannot be gone on from: {_reason(error)}.") from error
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
 
 
 def _without_arrays(value: Any) -> Any:
@@ -91,11 +137,17 @@ def _with_arrays(value: Any) -> Any:
     """The inverse of `_without_arrays`."""
     if isinstance(value, Mapping):
         if value.keys() == {_ARRAY}:
-            return value[_ARRAY].numpy()
+            return _array(value[_ARRAY])
         return {name: _with_arrays(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(_with_arrays, value))
     return value
+
+
+def _array(tensor: object) -> NDArray[Any]:
+    if not isinstance(tensor, torch.Tensor) or tensor.requires_grad or tensor.layout != torch.strided:
+        raise ValueError("What should be an array is none")
+    return np.asarray(tensor.numpy())
 
 
 def _check_whole(data: bytes) -> None:
@@ -111,6 +163,6 @@ def _check_whole(data: bytes) -> None:
 def check_origin(path: Path, snapshot: Snapshot, expected: Mapping[str, object]) -> None:
     """Raise SnapshotError, naming both values, where `snapshot` has other settings than `expected`."""
     for name, value in expected.items():
-        found = snapshot["settings"].get(name)
+        found = snapshot.get("settings", {}).get(name)
         if found != value:
             raise SnapshotError(f"The snapshot {path} was made with {name} {found}, not {value}.")

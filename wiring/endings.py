@@ -17,6 +17,7 @@ from agents.base import AgentError
 from args import UserError
 from envs import EnvError
 from memory.connection import UNREACHABLE, Interrupted, RedisRefused, RedisUnreachable
+from memory.counters import CountersError
 from memory.event_records import EventLogError
 from memory.lease import LeaseTaken
 from memory.push import LostLease
@@ -43,7 +44,7 @@ USER_ERRORS = (
     Diverged,
 )
 """Exit code 2: one sentence is all there is to say."""
-FAULTS = (RedisUnreachable, redis.exceptions.RedisError, LostLease, WeightsError, OSError)
+FAULTS = (RedisUnreachable, redis.exceptions.RedisError, LostLease, WeightsError, CountersError, OSError)
 """Exit code 1: one sentence too; a supervisor starts the process again."""
 
 

@@ -25,7 +25,7 @@ from runtime.learner import Learner, LearnerConfig
 from runtime.results import Results, set_aside
 from runtime.resume import newest_snapshot
 from runtime.sampler import learner_step
-from runtime.snapshot import Snapshot, last_models, load_snapshot
+from runtime.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
 from wiring.setting import Setting, build_agent, device_of
 from wiring.stores import store_of
 
@@ -94,7 +94,7 @@ def build_learner(
         results,
         folder,
         args.file_name,
-        {"settings": args.shared() | {"run": keys.run}},
+        {"settings": args.shared() | {"run": keys.run}, "config": args.model_dump()},
         best,
         patience,
     )
@@ -114,7 +114,7 @@ def _actor_state(snapshot: Snapshot | None, opened: OpenedRun) -> Mapping[str, A
 def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:
     args = setting.args
     if not args.model:
-        return newest_snapshot(folder, args.file_name, _expected(setting))
+        return newest_snapshot(folder, args.file_name, _expected(setting), store_of(args).kept)
     if last_models(folder, args.file_name):
         raise UserError(
             f"--model starts afresh, but {folder} holds snapshots of a run of {args.game}:"
@@ -160,12 +160,24 @@ def _expected(setting: Setting) -> dict[str, object]:
 def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
     agent = build_agent(setting.args, setting.problem, learning=True)
     if snapshot is not None:
-        agent.load_state_dict(snapshot["agent_state"])
-        if "global_generators" in snapshot:  # snapshots of earlier versions lack them
-            restore_global_generators(snapshot["global_generators"])
+        _name_other_seed(setting.args, snapshot)
+        with restoring():
+            agent.load_state_dict(snapshot["agent_state"])
+            if "global_generators" in snapshot:  # snapshots of earlier versions lack them
+                restore_global_generators(snapshot["global_generators"])
     elif setting.args.model:
-        agent.load_acting_weights(load_snapshot(Path(setting.args.model))["acting_weights"])
+        path = Path(setting.args.model)
+        given = load_snapshot(path)
+        check_holds(path, given, ("acting_weights",))
+        agent.load_acting_weights(given["acting_weights"])
     return agent
+
+
+def _name_other_seed(args: Args, snapshot: Snapshot) -> None:
+    """Generators go on from the snapshot; environments that are built anew take the seed given now."""
+    before = snapshot.get("config", {}).get("seed", args.seed)  # snapshots of earlier versions lack it
+    if before != args.seed:
+        log.warning("The snapshot is of --seed %s: environments that start now take %d.", before, args.seed)
 
 
 def _write_run(args: Args, folder: Path) -> None:

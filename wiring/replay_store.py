@@ -31,7 +31,7 @@ from runtime.replay_dump import ReplayDump
 from runtime.resume import missing_transitions, unlearned_steps, wanted_slots
 from runtime.sampler import Sampler, SamplerConfig
 from runtime.seeding import derived_seed
-from runtime.snapshot import Snapshot
+from runtime.snapshot import Snapshot, restoring
 from wiring.setting import SAMPLER, Setting
 from wiring.store import Outlet, Seat, Store
 
@@ -63,6 +63,8 @@ def sizes_of(args: Args) -> Sizes:
 
 class ReplayStore(Store):
     """A ring of chunks in Redis, drawn from by priority."""
+
+    kept = ("sampler_generator", "replay_slots", "owed_steps")
 
     def sentence(self, setting: Setting) -> str:
         """What a full replay takes in Redis if nothing can be compressed."""
@@ -149,7 +151,8 @@ def _load_replay(
     )
     generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
     if snapshot is not None:
-        generator.bit_generator.state = snapshot["sampler_generator"]
+        with restoring():
+            generator.bit_generator.state = snapshot["sampler_generator"]
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
     replay = Replay(client, keys, sizes.replay, epoch, sizes.rule, generator, lookahead, limits)
     replay.load()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agents.base import Agent
 from args import Args
-from runtime.snapshot import Snapshot, check_origin, load_snapshot
+from runtime.snapshot import Snapshot, check_holds, check_origin, load_snapshot
 from wiring.setting import Setting, build_agent, setting_of
 
 
@@ -26,6 +26,7 @@ def restore_agent(path: Path, args: Args) -> Restored:
     EnvError and AgentError.
     """
     snapshot = load_snapshot(path)
+    check_holds(path, snapshot, ("settings", "acting_weights"))
     given = {name: getattr(args, name) for name in args.model_fields_set}
     named = ("agent",) if args.transfer else ("game", "agent")
     check_origin(path, snapshot, {name: given[name] for name in named if name in given})

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agents.base import Agent
+from agents.base import Agent, RolloutAgent
 from agents.on_policy import OnPolicyAgent
+from agents.registry import agent_type
+from memory.chunk_limits import ChunkLimits
 from memory.codec import Meta
 from memory.connection import Client, Patience
 from memory.counters import Counters, read_counters
 from memory.keys import Keys
+from memory.rollout_limits import RolloutLimits
 from memory.rollouts import RolloutPusher, RolloutStore
 from memory.runs import OpenedRun
 from runtime.rollout_source import RolloutSource, RolloutSourceConfig
@@ -21,6 +24,8 @@ from wiring.store import Outlet, Seat, Store
 
 class Rollouts(Store):
     """Whole rollouts of all environments of an actor, learned from once."""
+
+    kept = ("steps_learned",)
 
     def sentence(self, setting: Setting) -> str:
         """Few are ever there."""
@@ -40,7 +45,7 @@ class Rollouts(Store):
         updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
         return RolloutSource(
             setting.args.select(RolloutSourceConfig),
-            RolloutStore(client, keys, opened.epoch),
+            RolloutStore(client, keys, opened.epoch, _limits(setting)),
             updates,
             steps,
             read_counters(client, keys),
@@ -69,3 +74,10 @@ class Rollouts(Store):
             return not writer.weights_may_change or patiently(pusher.may_begin)
 
         return Outlet(pusher, writer, may_step, weights_every=0)  # at the beginning of every rollout
+
+
+def _limits(setting: Setting) -> RolloutLimits:
+    args, told, kind = setting.args, setting.description, agent_type(setting.args.agent)
+    assert issubclass(kind, RolloutAgent)
+    one = ChunkLimits(told.frame_shape, told.frame_dtype, told.num_actions, told.action_low, told.action_high)
+    return RolloutLimits(args.rollout_length, args.history_length, len(kind.value_heads), one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from agents.base import Agent
 from memory.connection import Client, Patience
@@ -42,6 +42,9 @@ class Outlet(NamedTuple):
 
 class Store(ABC):
     """Builds both ends of one kind of store."""
+
+    kept: ClassVar[tuple[str, ...]]
+    """Parts of a snapshot that a resumed source goes on from."""
 
     @abstractmethod
     def sentence(self, setting: Setting) -> str:

@@ -116,14 +116,20 @@ def finish_run(client: Client, keys: Keys) -> None:
 
 
 def read_settings(client: Client, keys: Keys) -> RunInfo | None:
-    """What the learner has published, or None when no learner has opened this run."""
+    """What the learner has published; None when no learner has opened this run, or it cannot be read."""
     document = client.get(keys.settings)
     if document is None:
         return None
-    found = json.loads(document)
-    return RunInfo(
-        found["settings"], read_counters(client, keys).epoch, found["fresh_since"], found.get("learner", "")
-    )
+    try:
+        found = json.loads(document)
+        settings, fresh_since, learner = found["settings"], found["fresh_since"], found.get("learner", "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
+        return None
+    if not (isinstance(settings, dict) and type(fresh_since) is int and isinstance(learner, str)):
+        log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
+        return None
+    return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner)
 
 
 def read_living_run(client: Client, keys: Keys) -> RunInfo | None:

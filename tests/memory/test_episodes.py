@@ -34,17 +34,17 @@ def test_each_episode_arrives_once(client: Client, keys: Keys, reporter: Episode
     """One that is sent again after a lost reply counts once; readers go on where they were."""
     for sequence in (1, 2, 2, 1, 3):
         reporter.report(_episode(sequence))
-    after, episodes = read_episodes(client, keys, "0-0", limit=2)
+    after, episodes, _ = read_episodes(client, keys, "0-0", limit=2)
     assert episodes == [_episode(1), _episode(2)]
-    after, episodes = read_episodes(client, keys, after)
+    after, episodes, _ = read_episodes(client, keys, after)
     assert episodes == [_episode(3)]
-    assert read_episodes(client, keys, after) == (after, [])
+    assert read_episodes(client, keys, after) == (after, [], 0)
 
 
 def test_episodes_of_an_older_version_lack_what_was_added_since(client: Client, keys: Keys) -> None:
     """Such a run, gone on with, has them in its stream."""
     client.xadd(keys.episodes, {"episode": "[0, 1, 1, 100, 80, 1.5, 2.5, 3.5, 9]"})
-    _, (episode,) = read_episodes(client, keys, "0-0")
+    _, (episode,), _ = read_episodes(client, keys, "0-0")
     assert (episode.length, episode.evaluation, episode.action_counts) == (9, False, ())
 
 
@@ -64,11 +64,11 @@ def test_a_stale_epoch_is_refused_until_adopted(
         reporter.report(_episode(1))
     reporter.epoch = epoch
     reporter.report(_episode(1))
-    assert read_episodes(client, keys, "0-0")[1] == [_episode(1)]
+    assert read_episodes(client, keys, "0-0").episodes == [_episode(1)]
 
 
 def test_a_lost_lease_is_refused(client: Client, keys: Keys, lease: Lease, reporter: EpisodeReporter) -> None:
     client.set(lease.key, "another")
     with pytest.raises(LostLease):
         reporter.report(_episode(1))
-    assert read_episodes(client, keys, "0-0") == ("0-0", [])
+    assert read_episodes(client, keys, "0-0") == ("0-0", [], 0)

@@ -1,16 +1,19 @@
 """Bytes that are not what they should be: each is refused with a named error, and none costs much memory.
 
 Real chunks, rollouts, weights and snapshots are mutated, their checksums often made right again so that what
-lies behind them is reached. `FUZZ_CASES` in the environment sets how many cases are tried of each kind.
+lies behind them is reached. `FUZZ_CASES` in the environment sets how many cases are tried of each kind;
+`--hypothesis-show-statistics` says which share was refused.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgpack
@@ -18,7 +21,7 @@ import numpy as np
 import pytest
 import torch
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
@@ -27,15 +30,18 @@ from memory.chunk import ChunkBuilder, chunk_from_bytes, chunk_to_bytes
 from memory.chunk_limits import ChunkLimits
 from memory.chunk_reader import ChunkReader, Drawn
 from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, unpack
+from memory.episodes import parsed_episode
 from memory.lookahead import Lookahead
+from memory.rollout_limits import RolloutLimits
 from memory.rollouts import rollout_from_bytes, rollout_to_bytes
 from memory.weights import WeightsError, parse_weights
 from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
 from runtime.weights_source import checked_tensors
-from tests.memory.random_rollouts import random_rollout
+from tests.memory.random_rollouts import HISTORY, STEPS, random_rollout
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE
 
+ROLLOUTS = RolloutLimits(STEPS, HISTORY, 2, ChunkLimits((4,), "uint8", 4, None, None))
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 MEGABYTE = 1 << 20
 
@@ -53,6 +59,17 @@ fuzzed = settings(
     suppress_health_check=list(HealthCheck),
     derandomize=True,
 )
+
+
+@contextmanager
+def refused_or_sound(*errors: type[Exception]) -> Iterator[None]:
+    """Nothing but these errors comes of the block."""
+    try:
+        yield
+    except errors as error:
+        event(f"refused: {type(error).__name__}")
+    else:
+        event("sound")
 
 
 def mutated(data: bytes, changes: list[tuple[float, int]], keep: float) -> bytes:
@@ -75,17 +92,14 @@ def resealed(data: bytes) -> bytes:
 @given(st.sampled_from(CHUNKS), mutations, cut, st.booleans())
 def test_mutated_chunks(chunk: bytes, changes: list[tuple[float, int]], keep: float, seal: bool) -> None:
     data = mutated(chunk, changes, keep)
-    try:
+    with refused_or_sound(CodecError):
         sealed = resealed(data) if seal else data
         found = chunk_from_bytes(sealed)
         drawn = ChunkReader().draw(sealed, 0)
-        assembly = Assembly(1, history=2, lookahead=Lookahead(3, 0.9))
+        assembly, some = Assembly(1, history=2, lookahead=Lookahead(3, 0.9)), np.zeros(1)
         assembly.add(drawn)
-    except CodecError:
-        return
-    some = np.zeros(1)
-    batch = assembly.batch(some, some, some)
-    assert np.isfinite(batch.r_t).all() and drawn.transition.newest_t < len(found.frames)
+        batch = assembly.batch(some, some, some)
+        assert np.isfinite(batch.r_t).all() and drawn.transition.newest_t < len(found.frames)
 
 
 anything = st.recursive(
@@ -120,10 +134,8 @@ def test_headers_of_anything(header: object, raw_size: int | None, body: bytes) 
     seal = zlib.crc32(body, zlib.crc32(packed))
     data = PREFIX.pack(MAGIC, VERSION, 0, len(packed), size, seal) + packed + body
     for read in (unpack, chunk_from_bytes, lambda data: ChunkReader().draw(data, 0), rollout_from_bytes):
-        try:
+        with refused_or_sound(CodecError):
             read(data)
-        except CodecError:
-            continue
 
 
 @fuzzed
@@ -132,10 +144,10 @@ def test_mutated_rollouts(changes: list[tuple[float, int]], keep: float, seal: b
     meta: Meta = {"actor": 1, "sequence": 2, "updates": 3, "weights_epoch": 4}
     whole = rollout_to_bytes(random_rollout(1), meta)
     data = mutated(whole, changes, keep)
-    try:
-        rollout_from_bytes(resealed(data) if seal else data)
-    except CodecError:
-        return
+    with refused_or_sound(CodecError):
+        rollout = rollout_from_bytes(resealed(data) if seal else data).rollout
+        ROLLOUTS.check(rollout)
+        assert np.isfinite(rollout.rewards).all() and rollout.a_t.max() < 4
 
 
 @fuzzed
@@ -144,27 +156,61 @@ def test_mutated_weights(changes: list[tuple[float, int]], keep: float, seal: bo
     """Whatever is taken is finite."""
     payload = mutated(save_tensors(TENSORS), changes, keep)
     header = struct.pack("<2sHIQQQ", b"RW", 1, zlib.crc32(payload) if seal else 0, 1, 2, 3)
-    try:
+    with refused_or_sound(WeightsError):
         tensors = checked_tensors(parse_weights(header + payload).payload)
-    except WeightsError:
-        return
-    assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+        assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A place for snapshots, and a real one's bytes."""
+    path = tmp_path_factory.mktemp("fuzz") / "one.pth"
+    state = {"a": np.ones(3), "b": [1, (2, "c")]}
+    save_snapshot(path, {"settings": {}, "acting_weights": TENSORS, "updates": 3, "state": state})
+    return path, path.read_bytes()
 
 
 @fuzzed
 @given(mutations, cut)
-def test_mutated_snapshots(changes: list[tuple[float, int]], keep: float) -> None:
-    path = Path(f"/tmp/fuzz-{os.getpid()}.pth")
-    save_snapshot(
-        path, {"settings": {}, "acting_weights": TENSORS, "state": {"a": np.ones(3), "b": [1, (2, "c")]}}
-    )
-    path.write_bytes(mutated(path.read_bytes(), changes, keep))
-    try:
+def test_mutated_snapshots(
+    snapshot: tuple[Path, bytes], changes: list[tuple[float, int]], keep: float
+) -> None:
+    path, whole = snapshot
+    path.write_bytes(mutated(whole, changes, keep))
+    with refused_or_sound(SnapshotError):
         load_snapshot(path)
-    except SnapshotError:
-        return
-    finally:
-        path.unlink()
+
+
+tensors = st.lists(st.floats(width=32), max_size=3).map(torch.tensor)
+parts = st.sampled_from(["numpy array", "settings", "acting_weights", "agent_state", "updates", "other"])
+entries = st.recursive(
+    anything | tensors, lambda inner: st.dictionaries(parts, inner, max_size=3), max_leaves=6
+)
+
+
+@fuzzed
+@given(st.dictionaries(parts, entries, max_size=4))
+def test_snapshots_of_anything(snapshot: tuple[Path, bytes], content: dict[str, object]) -> None:
+    """Whole as a file, and holding something else than a run saves."""
+    path, _ = snapshot
+    torch.save({"format": 1, **content}, path)
+    with refused_or_sound(SnapshotError):
+        found = load_snapshot(path)
+        assert isinstance(found.get("settings", {}), dict) and found.get("updates", 0) >= 0
+        for weights in found.get("acting_weights", {}).values():
+            assert bool(weights.isfinite().all())
+
+
+@fuzzed
+@given(anything | st.lists(st.integers() | st.floats() | st.booleans() | anything, min_size=8, max_size=12))
+def test_episodes_of_anything(content: object) -> None:
+    try:
+        data = json.dumps(content).encode()
+    except TypeError:  # bytes in it, which JSON has not
+        data = repr(content).encode()
+    episode = parsed_episode(data)
+    event("sound" if episode else "left out")
+    assert episode is None or (episode.length >= 0 and np.isfinite(episode.score_saber))
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])

@@ -9,10 +9,18 @@ import torch
 
 from memory.replay import ReplayShape
 from runtime.resume import missing_transitions, newest_snapshot, unlearned_steps, wait_for_snapshot
-from runtime.snapshot import SnapshotError, last_model_path, load_snapshot, save_last_model, save_snapshot
+from runtime.snapshot import (
+    SnapshotError,
+    last_model_path,
+    load_snapshot,
+    restoring,
+    save_last_model,
+    save_snapshot,
+)
 from scripts.export_weights import main as export_weights
 
-ORIGIN = {"settings": {"agent": "iqn"}, "agent_state": {}}
+COUNTS = {"updates": 0, "t_actors": 0, "best_mean": None, "best_episodes": 0}
+ORIGIN = {"settings": {"agent": "iqn"}, "agent_state": {}, "acting_weights": {}, **COUNTS}
 SHAPE = ReplayShape(memory_capacity=960, chunk_length=16, history_length=4)
 
 
@@ -67,6 +75,35 @@ def test_one_flipped_bit_or_a_missing_end_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(whole[:length])
         with pytest.raises(SnapshotError, match="damaged"):
             load_snapshot(path)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"state": {"numpy array": 5}},
+        {"settings": "iqn"},
+        {"updates": -1},
+        {"updates": True},
+        {"acting_weights": {"layer": 5}},
+        {"acting_weights": {"layer": torch.tensor([1.0, float("nan")])}},
+        {"agent_state": {"online": {"layer": torch.tensor(float("inf"))}}},
+    ],
+)
+def test_a_snapshot_that_is_whole_may_still_hold_what_none_of_ours_does(
+    tmp_path: Path, parts: dict[str, object]
+) -> None:
+    path = last_model_path(tmp_path, "pong", 9)
+    torch.save({"format": 1, **ORIGIN, **parts}, path)
+    with pytest.raises(SnapshotError, match="is damaged: "):
+        load_snapshot(path)
+
+
+def test_what_lacks_is_named(tmp_path: Path) -> None:
+    save_snapshot(last_model_path(tmp_path, "pong", 9), ORIGIN)
+    with pytest.raises(SnapshotError, match="last_model_pong_9.pth lacks sampler_generator"):
+        newest_snapshot(tmp_path, "pong", {}, ("sampler_generator", "updates"))
+    with pytest.raises(SnapshotError, match="cannot be gone on from: no such part"), restoring():
+        raise ValueError("no such part")
 
 
 def test_a_folder_of_other_games_is_not_waited_at_for_ever(tmp_path: Path) -> None:
