@@ -642,10 +642,6 @@ def _resolved(args: Args) -> Args:
 def _check(args: Args) -> None:
     rules = (
         (args.V_min >= args.V_max, f"--V-min {args.V_min} must be below --V-max {args.V_max}."),
-        (args.memory_capacity < args.batch_size, f"--memory-capacity {args.memory_capacity} cannot fill a batch of {args.batch_size}."),
-        (args.memory_capacity < args.chunk_length, f"--memory-capacity {args.memory_capacity} is less than one chunk of {args.chunk_length}."),
-        (args.learn_start > args.memory_capacity, f"--learn-start {args.learn_start} exceeds --memory-capacity {args.memory_capacity}."),
-        (args.learn_start < args.batch_size, f"--learn-start {args.learn_start} is less than one batch of {args.batch_size}."),
         (args.sequential and "max_policy_lag" in args.model_fields_set and args.max_policy_lag > 0, f"--sequential means a lag of 0, not --max-policy-lag {args.max_policy_lag}."),
         (_wrong_gpus(args), f"--gpu-numbers must name {1 + args.nb_actor} GPUs: the learner's, then one per actor (--nb-actor {args.nb_actor})."),
     )  # fmt: skip

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from runtime.early import end_plainly
+
+    end_plainly()
+
 import logging
 from collections.abc import Sequence
 from contextlib import closing
@@ -9,6 +14,7 @@ from pathlib import Path
 
 from agents import agent_type
 from args import Args, UserError, parse_args
+from memory.episodes import recent_episodes
 from memory.keys import Keys
 from memory.lease import Lease
 from memory.runs import RunInfo, Settings, wait_for_run
@@ -41,11 +47,15 @@ def run_actor(args: Args, stop: Stop) -> None:
     def find_run() -> RunInfo | None:
         return wait_for_run(client, keys, args.redis_patience, stop)
 
+    reported, began = recent_episodes(), 0
     while (run := find_run()) is not None:
+        if run.began != began:
+            reported, began = recent_episodes(), run.began
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
         with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
             try:
-                with closing(build_actor(setting, Seat(client, keys, lease, run, find_run), stop)) as actor:
+                seat = Seat(client, keys, lease, run, find_run, reported)
+                with closing(build_actor(setting, seat, stop)) as actor:
                     actor.run()
                 return None
             except RunChanged as change:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from runtime.early import end_plainly
+
+    end_plainly()
+
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from args import Args, parse_args
-from memory.connection import UNREACHABLE, Client, Interrupted
+from memory.connection import UNREACHABLE, Client, Interrupted, patiently
 from memory.counters import read_counters
 from memory.keys import Keys
 from memory.lease import Lease
@@ -25,6 +30,7 @@ from wiring import (
     build_actor,
     build_learner,
     canonical,
+    check_store,
     connect_redis,
     say_plainly,
     sentences_for_errors,
@@ -37,6 +43,7 @@ log = logging.getLogger(__name__)
 def run_learner(args: Args, stop: Stop) -> None:
     """Learn until the run ends. When Redis was emptied meanwhile, go on from a snapshot made at once."""
     setting = setting_of(args)
+    check_store(setting.args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else _learn
     while not learn(setting, client, keys, stop):
@@ -47,7 +54,8 @@ def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
     with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
         learning = build_learner(setting, client, keys, lease, stop)
         keep_up = learning.housekeeper.keep_up
-        return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys)
+        patience_s = setting.args.redis_patience
+        return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys, patience_s)
 
 
 def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
@@ -68,18 +76,25 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
             keep_up, saved = learning.housekeeper.keep_up, learning.actor_state
             learning.housekeeper.actor_state = actor.state_dict
             return _save_after(
-                lambda: run_serially(actor, learning.learner, keep_up, stop, saved), learning, client, keys
+                lambda: run_serially(actor, learning.learner, keep_up, stop, saved),
+                learning,
+                client,
+                keys,
+                setting.args.redis_patience,
             )
 
 
-def _save_after(work: Callable[[], None], learning: Learning, client: Client, keys: Keys) -> bool:
+def _save_after(
+    work: Callable[[], None], learning: Learning, client: Client, keys: Keys, patience_s: float
+) -> bool:
     """Do `work` and save; False when Redis lost the replay, so that all must be built again."""
     try:
         work()
     except (ReplayLost, RunChanged) as lost:
-        if read_counters(client, keys).epoch > learning.learner.epoch:
+        counters = patiently(lambda: read_counters(client, keys), patience_s, "Redis")
+        if counters.epoch > learning.learner.epoch:
             raise LostLease("Another learner has begun: it goes on with this run.") from lost
-        log.warning("%s The replay is filled again before learning goes on.", lost)
+        log.warning("%s Going on from a snapshot made now.", lost)
         learning.housekeeper.put_away()
         return False
     except (*UNREACHABLE, Interrupted):

@@ -41,13 +41,13 @@ def check(options: argparse.Namespace) -> int:
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
-    from wiring import canonical, setting_of  # here, since it takes seconds to load PyTorch
+    from wiring import canonical, check_store, setting_of  # here, since it takes seconds to load PyTorch
     from wiring.endings import USER_ERRORS
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
         try:
-            setting_of(canonical(args))
+            check_store(setting_of(canonical(args)).args)
         except USER_ERRORS as error:
             raise UserError(f"{experiment.where}: {error}") from error
 

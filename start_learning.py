@@ -8,6 +8,11 @@ process writes to a file of its own under <path-to-results>/logs/.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from runtime.early import end_plainly
+
+    end_plainly()
+
 import contextlib
 import os
 import sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 KEPT = 200_000
 """Episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
 
+RECENT = 1000
+"""Episodes that an actor can send again: far more than are played in the seconds that a server may forget."""
 LARGEST_SCORE = 1e100
 """Beyond any game's, and its square is still finite."""
 
@@ -24,7 +27,9 @@ _REPORT = """
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 'stale epoch' end
 if redis.call('GET', KEYS[3]) ~= ARGV[2] then return 'lost lease' end
 local field = 'episodes:' .. ARGV[3]
-if tonumber(ARGV[4]) <= tonumber(redis.call('HGET', KEYS[1], field) or '0') then return 'duplicate' end
+local held = tonumber(redis.call('HGET', KEYS[1], field) or '0')
+if tonumber(ARGV[4]) <= held then return 'duplicate' end
+if tonumber(ARGV[4]) > held + 1 and ARGV[7] == 'in order' then return {held} end
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[6], '*', 'episode', ARGV[5])
 redis.call('HSET', KEYS[1], field, ARGV[4])
 return 'accepted'
@@ -48,27 +53,73 @@ class Episode(NamedTuple):
     rooms: Sequence[int] = ()  # that it came to; empty where the game tells of none
 
 
-class EpisodeReporter:
-    """Sends an actor's episodes; one sent twice counts once."""
+def recent_episodes() -> deque[Episode]:
+    """Room for those that an actor can send again."""
+    return deque(maxlen=RECENT)
 
-    def __init__(self, client: Client, keys: Keys, actor: int, lease_token: str, epoch: int) -> None:
-        self._client = client
+
+class EpisodeReporter:
+    """Sends an actor's episodes; one sent twice counts once, one that the server forgot is sent again."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        actor: int,
+        lease_token: str,
+        epoch: int,
+        recent: deque[Episode] | None = None,
+    ) -> None:
+        """`recent`: what this process reported last, in this run; goes on being filled."""
+        self._client, self._counters, self._field = client, keys.counters, f"episodes:{actor}"
         self._script = client.register_script(_REPORT)
         self._keys = [keys.counters, keys.episodes, keys.actor_lease(actor)]
         self._actor = actor
         self._token = lease_token
-        self.sequence = counted(client.hget(keys.counters, f"episodes:{actor}"))
+        self._recent = recent_episodes() if recent is None else recent
+        self._unanswered = 0  # sent, and nobody knows whether it arrived
+        self.sequence = max([self._held(), *(episode.sequence for episode in self._recent)])
         self.epoch = epoch
 
+    def adopt(self, epoch: int) -> None:
+        """Go on under the learner's new epoch, and after the episodes that it knows of this actor's
+        predecessors, though the server had forgotten them when this one began.
+        """
+        self.epoch = epoch
+        if not self._unanswered:
+            self.sequence = max(self.sequence, self._held())
+
     def report(self, episode: Episode) -> None:
-        """Send one episode whose sequence follows `self.sequence`. Raises StaleEpoch or LostLease."""
-        arguments = [self.epoch, self._token, self._actor, episode.sequence, json.dumps(episode), KEPT]
+        """Send one episode whose sequence follows `self.sequence`; before it, those that the server forgot.
+
+        Raises StaleEpoch or LostLease; may be called again after any error.
+        """
+        held = self._send(episode, "in order")
+        if held is not None:
+            for missed in [*self._recent, episode]:
+                if missed.sequence > held:
+                    self._send(missed, "as it comes")
+        self.sequence = episode.sequence
+        if not self._recent or self._recent[-1].sequence < episode.sequence:
+            self._recent.append(episode)
+
+    def _send(self, episode: Episode, order: str) -> int | None:
+        """The last number that the server has, where others are missing before this one."""
+        arguments = [self.epoch, self._token, self._actor, episode.sequence, json.dumps(episode), KEPT, order]
+        self._unanswered += 1
         verdict = self._script(self._keys, arguments)
+        self._unanswered -= 1
         if verdict == b"stale epoch":
             raise StaleEpoch(f"Epoch {self.epoch} is over.")
         if verdict == b"lost lease":
             raise LostLease(f"Actor {self._actor} no longer holds its lease.")
-        self.sequence = episode.sequence
+        if isinstance(verdict, list):
+            return int(verdict[0])
+        self._unanswered = 0
+        return None
+
+    def _held(self) -> int:
+        return counted(self._client.hget(self._counters, self._field))
 
 
 class Read(NamedTuple):

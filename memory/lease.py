@@ -44,6 +44,15 @@ class _Redlock(redlock.Redlock):  # type: ignore[misc]
     def get_unique_id(self) -> bytes:
         return secrets.token_hex(16).encode()
 
+    def lock_instance(self, server: Client, resource: str, val: bytes, ttl: int) -> bool:
+        """As redlock-py's, which keeps to itself why a server refused."""
+        self.refusal: redis.exceptions.RedisError | None = None
+        try:
+            return bool(super().lock_instance(server, resource, val, ttl))
+        except redis.exceptions.RedisError as error:
+            self.refusal = error
+            raise
+
     def unlock_instance(self, server: Client, resource: str, val: bytes) -> None:
         """As redlock-py's, without its traceback when the server is away: the lease then runs out."""
         with contextlib.suppress(redis.exceptions.RedisError):
@@ -102,8 +111,8 @@ class Lease:
     def _try(self) -> redlock.Lock | None:
         """The lock, or None when another holds it. Raises the redis errors that redlock-py hides."""
         lock = self._redlock.lock(self.key, self._ttl_ms)
-        if not lock:
-            self._client.ping()
+        if not lock and self._redlock.refusal is not None:
+            raise self._redlock.refusal
         return lock or None
 
     def __enter__(self) -> Lease:

@@ -22,15 +22,17 @@ CHUNK_ID = struct.Struct("<Q")
 
 _PUSH = """
 local counters, chunks, priorities, arrivals, lease = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local epoch, token, actor, sequence = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local slots, transitions, chunk, leaves = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
+local epoch, token, actor, sequence, follows = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local slots, transitions, chunk, leaves = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local pushed = 'pushed:' .. actor
 local function answer(verdict)
-  return {verdict, redis.call('HMGET', counters, unpack(ARGV, 9))}
+  return {verdict, redis.call('HMGET', counters, unpack(ARGV, 10))}
 end
 if redis.call('HGET', counters, 'epoch') ~= epoch then return answer('stale epoch') end
 if redis.call('GET', lease) ~= token then return answer('lost lease') end
-if sequence <= tonumber(redis.call('HGET', counters, pushed) or '0') then return answer('duplicate') end
+local held = tonumber(redis.call('HGET', counters, pushed) or '0')
+if sequence <= held then return answer('duplicate') end
+if follows == '1' and sequence > held + 1 then return answer('out of order') end
 local id = redis.call('HINCRBY', counters, 'last_chunk', 1)
 local slot = string.format('%d', (id - 1) % slots)
 local name = struct.pack('<I8', id)
@@ -78,9 +80,10 @@ class Pusher(ABC, Generic[PacketT]):
         epoch: int,
         patience_s: float,
     ) -> None:
-        """`script` gets the keys `names` and epoch, token, actor, sequence, then `_arguments` of a packet and
-        the names of the counters to answer with; `patience_s`: how long to try again while the server is
-        away.
+        """`script` gets the keys `names` and epoch, token, actor, sequence, whether the last packet must be
+        there already, then `_arguments` of a packet and the names of the counters to answer with. Must be: a
+        pipeline goes on where one of its commands failed, and what followed would make that one look like a
+        duplicate when it is sent again. `patience_s`: how long to try again while the server is away.
         """
         self._client = client
         self._script, self._sha = script, str(client.script_load(script))
@@ -126,7 +129,8 @@ class Pusher(ABC, Generic[PacketT]):
     def _pipeline(self, packets: Sequence[PacketT]) -> list[Any]:
         with self._client.pipeline(transaction=False) as pipeline:
             for sequence, packet in enumerate(packets, self.sequence + 1):
-                named = [self.epoch, self._token, self._actor, sequence]
+                follows = int(sequence > self.sequence + 1)  # the first may follow some that a server forgot
+                named = [self.epoch, self._token, self._actor, sequence, follows]
                 arguments = [*self._names, *named, *self._arguments(packet), *FIELDS]
                 pipeline.evalsha(self._sha, len(self._names), *arguments)
             return list(pipeline.execute())

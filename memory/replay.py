@@ -25,6 +25,7 @@ from memory.keys import Keys
 from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
 from memory.push import CHUNK_ID
+from memory.server_watch import ServerWatch
 from memory.sum_tree import SumTree
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,9 @@ return written
 
 
 class ReplayLost(RuntimeError):
-    """Redis no longer holds what this epoch stored: it was emptied, or another learner has begun."""
+    """Redis may no longer hold what this epoch stored: it was emptied or started anew, or another learner
+    has begun.
+    """
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,14 @@ class Replay:
         self._epoch = epoch
         self._rule = rule
         self._write_back = client.register_script(_WRITE_BACK)
+        self._watch = ServerWatch(client)
+        self._watch.restarted(client.client_id())
         self._forget_all()
 
     def _forget_all(self) -> None:
         self._tree = SumTree(self.shape.slots * self.shape.chunk_length)
         self._ids = np.zeros(self.shape.slots, np.int64)  # chunk id per slot, 0 = empty
         self._newest = 0
-        self._connection = 0  # its number at the server, another after each reconnection
-        self._server = ""  # what a server calls itself from its start to its end
         self._dirty: set[int] = set()
 
     @property
@@ -133,7 +136,6 @@ class Replay:
         `ingest`.
         """
         self._forget_all()
-        self._server = self._client.info("server")["run_id"]
         newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
         scanned = self._client.hscan_iter(self._keys.priorities, count=1000)
         rows = {chunk_id: row for _, row in scanned if (chunk_id := _named(row)) <= newest}
@@ -147,7 +149,7 @@ class Replay:
 
     def ingest(self) -> Counters:
         """Take in the chunks that arrived; returns the run's counters. Raises ReplayLost when the epoch is
-        over.
+        over, or the server was started anew: it may have less, and given the same ids again since.
         """
         while True:
             with self._client.pipeline(transaction=True) as pipeline:
@@ -160,25 +162,12 @@ class Replay:
                 raise ReplayLost(
                     f"Redis holds epoch {counters.epoch} instead of this learner's {self._epoch}."
                 )
-            if connection != self._connection:
-                self._connection = connection
-                if self._was_restarted():
-                    self._load_again(counters)
-                    continue
+            if self._watch.restarted(connection):
+                raise ReplayLost("Redis was started anew, with what it had saved.")
             entries = answer[0][1] if answer else []
             self._take(entries)
             if len(entries) < ARRIVALS_PER_READ:
                 return counters
-
-    def _was_restarted(self) -> bool:
-        known, self._server = self._server, self._client.info("server")["run_id"]
-        return known not in ("", self._server)
-
-    def _load_again(self, counters: Counters) -> None:
-        """The server may have come back with less than it had, and given the same ids again since."""
-        lost = max(self._newest - counters.last_chunk, 0)
-        log.warning("Redis was started anew with what it had saved; at least %d chunks are lost.", lost)
-        self.load()
 
     def _take(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
         if not entries:

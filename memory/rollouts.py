@@ -15,26 +15,29 @@ import numpy as np
 
 from memory.codec import CodecError, Meta, pack, unpack
 from memory.connection import Client
-from memory.counters import Counters, counted, read_counters
+from memory.counters import FIELDS, Counters, counted, parse_counters
 from memory.keys import Keys
 from memory.push import Pusher
 from memory.replay import ReplayLost
 from memory.rollout import Rollout
 from memory.rollout_limits import RolloutLimits
+from memory.server_watch import ServerWatch
 
 log = logging.getLogger(__name__)
 
 _PUSH = """
 local counters, rollouts, lease = KEYS[1], KEYS[2], KEYS[3]
-local epoch, token, actor, sequence = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local outstanding, transitions, data = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local epoch, token, actor, sequence, follows = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local outstanding, transitions, data = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 local pushed = 'pushed:' .. actor
 local function answer(verdict)
-  return {verdict, redis.call('HMGET', counters, unpack(ARGV, 8))}
+  return {verdict, redis.call('HMGET', counters, unpack(ARGV, 9))}
 end
 if redis.call('HGET', counters, 'epoch') ~= epoch then return answer('stale epoch') end
 if redis.call('GET', lease) ~= token then return answer('lost lease') end
-if sequence <= tonumber(redis.call('HGET', counters, pushed) or '0') then return answer('duplicate') end
+local held = tonumber(redis.call('HGET', counters, pushed) or '0')
+if sequence <= held then return answer('duplicate') end
+if follows == '1' and sequence > held + 1 then return answer('out of order') end
 local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or '0')
 if sequence - learned > outstanding then return redis.error_reply('more rollouts than may be outstanding') end
 redis.call('RPUSH', rollouts, struct.pack('<I4I4', tonumber(actor), sequence) .. data)
@@ -74,9 +77,14 @@ class RolloutPusher(Pusher[RolloutPacket]):
         self._keys, self._lag = keys, max_policy_lag
 
     def may_begin(self) -> bool:
-        """Whether the next rollout may begin: no more than the lag are outstanding."""
-        learned = self._client.hget(self._keys.counters, f"learned:{self._actor}")
-        return self.sequence - counted(learned) <= self._lag
+        """Whether the next rollout may begin: no more than the lag are outstanding.
+
+        Asked between two rollouts, when nothing is on its way: where the server has fewer than were pushed,
+        it was started anew without the last ones.
+        """
+        names = [f"pushed:{self._actor}", f"learned:{self._actor}"]
+        self.sequence, learned = map(counted, self._client.hmget(self._keys.counters, names))
+        return self.sequence - learned <= self._lag
 
     def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
         return [self._lag + 1, packet.transitions, packet.data]
@@ -137,6 +145,8 @@ class RolloutStore:
         `limits`: what is outside them counts as damaged.
         """
         self._client, self._keys, self._epoch, self._limits = client, keys, epoch, limits
+        self._watch = ServerWatch(client)
+        self._watch.restarted(client.client_id())
         self.largest_bytes = 0  # of a rollout as it was stored
         self._taken: list[Taken] = []  # and not handed out yet
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
@@ -146,10 +156,18 @@ class RolloutStore:
             client.hset(keys.counters, f"learned:{actor}", pushed)
 
     def counters(self) -> Counters:
-        """The run's counters. Raises ReplayLost."""
-        counters = read_counters(self._client, self._keys)
+        """The run's counters. Raises ReplayLost, also where the server may have forgotten some rollouts: with
+        a new epoch all count as done with, and nobody waits for them.
+        """
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.hmget(self._keys.counters, list(FIELDS))
+            pipeline.client_id()
+            values, connection = pipeline.execute()
+        counters = parse_counters(values)
         if counters.epoch != self._epoch:
             raise ReplayLost("Redis was emptied, or another learner has begun.")
+        if self._watch.restarted(connection):
+            raise ReplayLost("Redis was started anew, with what it had saved.")
         return counters
 
     def actors(self) -> set[int]:
@@ -168,7 +186,7 @@ class RolloutStore:
             actor, sequence = NAMED.unpack_from(each)
             if sequence > self._last.get(actor, 0):
                 self._last[actor] = sequence
-                self._taken.append(Taken(actor, self._whole(each[NAMED.size :], actor, sequence)))
+                self._taken.append(Taken(actor, self._whole(each[NAMED.size :], actor)))
         self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
         if data:
             self._client.ltrim(self._keys.rollouts, len(data), -1)
@@ -194,11 +212,11 @@ class RolloutStore:
             if n.startswith(prefix)
         }
 
-    def _whole(self, data: bytes, actor: int, sequence: int) -> PushedRollout | None:
+    def _whole(self, data: bytes, actor: int) -> PushedRollout | None:
         try:
             pushed = rollout_from_bytes(data)
-            if (pushed.actor, pushed.sequence) != (actor, sequence):
-                raise CodecError("It says another actor or sequence than the list.")
+            if pushed.actor != actor:
+                raise CodecError("It says another actor than the list.")
             if self._limits is not None:
                 self._limits.check(pushed.rollout)
         except CodecError as error:

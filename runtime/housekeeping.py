@@ -194,6 +194,7 @@ class Housekeeper:
         scores = self._results.scores
         values: status.Status = {
             "t": learner.t_learner if source.drawn else None,
+            "t_actors": source.counters.steps,
             "t_max": self._config.t_max,
             "steps_per_second": self._speeds["speed/learner_steps_per_second"],
             "replay_fill": source.fill,

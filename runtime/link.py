@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from memory import status
@@ -55,16 +57,17 @@ class RunLink:
         reports: bool,
         patience_s: float,
         stopped: Callable[[], bool],
+        reported: deque[Episode],
     ) -> None:
-        """`find_run` looks for the run again when the learner has begun anew;
-        `reports`: whether this actor's scores are those of the run's agent.
+        """`find_run` looks for the run again when the learner has begun anew; `reports`: whether this actor's
+        scores are those of the run's agent; `reported`: what this process has reported in this run.
         """
         self._reports = reports
         self._client, self._keys, self._actor, self._lease, self._run = client, keys, actor, lease, run
         self._find_run, self._stopped = find_run, stopped
         self._patiently = Patience(patience_s, stopped)
         self._pusher = pusher
-        self._reporter = EpisodeReporter(client, keys, actor, lease.token, run.epoch)
+        self._reporter = EpisodeReporter(client, keys, actor, lease.token, run.epoch, reported)
         self.counters: Counters = read_counters(client, keys)
 
     def follow(self) -> None:
@@ -91,10 +94,10 @@ class RunLink:
         log.debug("Actor %d: score %g in %d steps.", self._actor, episode.score_saber, episode.length)
         if not self._reports:
             return
-        record = episode._replace(sequence=self._reporter.sequence + 1)
         while True:
+            record = episode._replace(sequence=self._reporter.sequence + 1)
             try:
-                self._patiently(lambda: self._reporter.report(record))
+                self._patiently(partial(self._reporter.report, record))
                 return
             except StaleEpoch:
                 self._adopt_epoch()
@@ -126,7 +129,8 @@ class RunLink:
             raise RunChanged("Redis was emptied.")
         log.info("The learner is back; going on under its new epoch.")
         self._run = run
-        self._pusher.epoch = self._reporter.epoch = run.epoch
+        self._pusher.epoch = run.epoch
+        self._patiently(lambda: self._reporter.adopt(run.epoch))
 
 
 class NoLink:

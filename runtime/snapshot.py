@@ -21,7 +21,9 @@ _ARRAY = "numpy array"
 Snapshot = dict[str, Any]
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("settings", "config", "acting_weights", "agent_state", "sampler_generator"), dict),
-    **dict.fromkeys(("updates", "t_learner", "t_actors", "epoch", "replay_slots", "owed_steps"), int),
+    **dict.fromkeys(
+        ("updates", "t_learner", "t_actors", "epoch", "began", "replay_slots", "owed_steps"), int
+    ),
     **dict.fromkeys(("steps_learned", "best_episodes"), int),
 }
 """What the parts of a snapshot are, those that it has; counts are not negative."""

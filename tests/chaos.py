@@ -1,8 +1,8 @@
 """Real processes under faults at random moments: `python tests/chaos.py --minutes N --seed S`.
 
 A learner and several actors run on a redis-server, in turn without persistence, with dumps, and with logs
-synced every second or always. After each fault the run must go on by itself and everything in
-tests/faults/invariants.py hold. Prints a table; exits with 1 at any violation.
+synced every second or always, and learn from a replay or from rollouts. After each fault the run must go on
+by itself and everything in tests/faults/invariants.py hold. Prints a table; exits with 1 at any violation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.faults import invariants
 from tests.faults.kinds import KINDS
-from tests.faults.stage import MODES, Stage, Violation
+from tests.faults.stage import AGENTS, MODES, Stage, Violation
 
 GOES_ON_WITHIN_S = 180.0
 """A killed learner's successor waits 17 s for its lease; all else is the patience of a busy machine."""
@@ -31,20 +31,20 @@ class Table:
     """What was injected, and what came of it."""
 
     def __init__(self) -> None:
-        self.injected: Counter[tuple[str, str]] = Counter()
-        self.survived: Counter[tuple[str, str]] = Counter()
-        self.lost: Counter[tuple[str, str]] = Counter()
+        self.injected: Counter[tuple[str, str, str]] = Counter()
+        self.survived: Counter[tuple[str, str, str]] = Counter()
+        self.lost: Counter[tuple[str, str, str]] = Counter()
 
     def __str__(self) -> str:
         lines = [
-            "| Redis | Fault | Injected | Survived | Acknowledged chunks lost |",
-            "|---|---|---|---|---|",
+            "| Redis | Agent | Fault | Injected | Survived | Acknowledged pushes lost |",
+            "|---|---|---|---|---|---|",
         ]
         for cell in sorted(self.injected):
             numbers = f"{self.injected[cell]} | {self.survived[cell]} | {self.lost[cell]}"
-            lines.append(f"| {cell[0]} | {cell[1]} | {numbers} |")
+            lines.append(f"| {' | '.join(cell)} | {numbers} |")
         totals = (self.injected.total(), self.survived.total(), self.lost.total())
-        return "\n".join([*lines, "| all | all | {} | {} | {} |".format(*totals)])
+        return "\n".join([*lines, "| all | all | all | {} | {} | {} |".format(*totals)])
 
 
 def torment(stage: Stage, kinds: list[str], seconds: float, dice: random.Random, table: Table) -> None:
@@ -63,21 +63,22 @@ def torment(stage: Stage, kinds: list[str], seconds: float, dice: random.Random,
 
 
 def _inject(stage: Stage, kind: str, dice: random.Random, table: Table) -> None:
-    cell = (stage.mode, kind)
-    acknowledged = stage.counters.last_chunk
+    cell = (stage.mode, stage.agent, kind)
+    before = invariants.read_clocks(stage)
     table.injected[cell] += 1
-    print(f"{time.strftime('%H:%M:%S')} {stage.mode}: {kind}", flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {stage.mode}, {stage.agent}: {kind}", flush=True)
     KINDS[kind](stage, dice)
-    held = stage.counters.last_chunk
-    table.lost[cell] += invariants.check_nothing_lost(stage, acknowledged, held, kind)
+    accepted = stage.accepted
     stage.await_progress(GOES_ON_WITHIN_S)
-    invariants.check_chunks(stage)
+    table.lost[cell] += invariants.check_nothing_lost(stage, before, accepted, kind)
+    invariants.check_clocks(stage, before, kind)
+    invariants.check_store(stage)
     invariants.check_bounds(stage)
     table.survived[cell] += 1
 
 
 def _settle(stage: Stage) -> None:
-    """Actors end; once nothing is owed, the tree must equal what Redis holds."""
+    """Actors end; once nothing is owed, the learner and Redis must agree."""
     for actor in stage.actors:
         actor.process.send_signal(signal.SIGTERM)
     for actor in stage.actors:
@@ -85,27 +86,28 @@ def _settle(stage: Stage) -> None:
     deadline = time.monotonic() + SETTLES_WITHIN_S
     while True:
         try:
-            return invariants.check_priorities(stage)
+            return invariants.check_settled(stage)
         except Violation:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1.0)
 
 
-def run(minutes: float, seed: int, modes: list[str], kinds: list[str], actors: int) -> int:
-    """Exit code."""
+def run(minutes: float, seed: int, stages: list[tuple[str, str]], kinds: list[str], actors: int) -> int:
+    """Exit code; `stages`: (mode of the server, agent)."""
     table, dice = Table(), random.Random(seed)
     code = 0
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        for mode in modes:
-            stage = Stage(Path(folder) / mode, mode, actors)
+        for mode, agent in stages:
+            stage = Stage(Path(folder) / f"{mode}-{agent}", mode, agent, actors)
             try:
-                torment(stage, kinds, 60 * minutes / len(modes), dice, table)
+                torment(stage, kinds, 60 * minutes / len(stages), dice, table)
             except Violation as violation:
-                print(f"VIOLATION in mode {mode}, seed {seed}: {violation}", flush=True)
+                print(f"VIOLATION in mode {mode}, {agent}, seed {seed}: {violation}", flush=True)
                 code = 1
             finally:
                 stage.leave()
+                stage.close()
     print(table)
     return code
 
@@ -113,13 +115,17 @@ def run(minutes: float, seed: int, modes: list[str], kinds: list[str], actors: i
 def main(argv: list[str]) -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--minutes", type=float, default=10.0, help="of faults; 0: every kind once per mode")
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="of faults; 0: every kind once per mode and agent"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--modes", nargs="+", choices=list(MODES), default=list(MODES))
+    parser.add_argument("--agents", nargs="+", choices=list(AGENTS), default=list(AGENTS))
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--actors", type=int, default=2)
     args = parser.parse_args(argv)
-    return run(args.minutes, args.seed, args.modes, args.kinds, args.actors)
+    stages = [(mode, agent) for mode in args.modes for agent in args.agents]
+    return run(args.minutes, args.seed, stages, args.kinds, args.actors)
 
 
 if __name__ == "__main__":

@@ -157,13 +157,6 @@ def test_a_mistake_in_a_spec_names_file_and_key(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         ("--V-min 10", "--V-min 10.0 must be below --V-max 10.0."),
-        ("--memory-capacity 100 --learn-start 90 --batch-size 128", "cannot fill a batch of 128."),
-        (
-            "--memory-capacity 40 --chunk-length 64 --learn-start 40",
-            "--memory-capacity 40 is less than one chunk",
-        ),
-        ("--memory-capacity 1000 --learn-start 2000", "--learn-start 2000 exceeds --memory-capacity 1000."),
-        ("--learn-start 10", "--learn-start 10 is less than one batch of 32."),
         ("--nb-actor 2 --gpu-numbers 0,1", "--gpu-numbers must name 3 GPUs"),
         ("--rainbow-only --agent iqn", "--rainbow-only contradicts --agent iqn."),
     ],
@@ -255,10 +248,10 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_users_mistake_ends_the_process_with_one_sentence_and_code_2() -> None:
-    ended = _python("-c", "import args; args.parse_args()", "--learn-start", "5")
+    ended = _python("-c", "import args; args.parse_args()", "--V-min", "12")
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr == "error: --learn-start 5 is less than one batch of 32.\n"
+    assert ended.stderr == "error: --V-min 12.0 must be below --V-max 10.0.\n"
 
 
 def test_help_is_readable_and_needs_neither_torch_nor_redis_nor_any_room() -> None:

@@ -123,5 +123,5 @@ def _learn(args: Args, client: Client, batches: int) -> list[Batch]:
 def _end(folder: Path) -> dict[str, Any]:
     """The last snapshot, without what tells of its process, and without what depends on when it saved."""
     (path,) = folder.glob("last_model_*")
-    own = {"epoch", "settings", "config", "global_generators", "best_mean", "best_episodes"}
+    own = {"epoch", "began", "settings", "config", "global_generators", "best_mean", "best_episodes"}
     return {name: value for name, value in load_snapshot(path).items() if name not in own}

@@ -6,6 +6,7 @@ from wiring.learner import Learning, build_learner
 from wiring.restored import Restored, restore_agent
 from wiring.setting import Setting, build_agent, canonical, connect_redis, setting_of
 from wiring.store import Seat
+from wiring.stores import check_store
 
 __all__ = [
     "Learning",
@@ -17,6 +18,7 @@ __all__ = [
     "build_lone_actor",
     "build_learner",
     "canonical",
+    "check_store",
     "connect_redis",
     "restore_agent",
     "say_plainly",

@@ -42,6 +42,7 @@ def build_actor(setting: Setting, seat: Seat, stopped: Callable[[], bool]) -> Ac
         agent.learns,
         args.redis_patience,
         stopped,
+        seat.reported,
     )
     reader = WeightsReader(seat.client, seat.keys)
     patience = Patience(args.redis_patience, stopped)

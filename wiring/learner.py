@@ -58,15 +58,18 @@ def build_learner(
     agent = _learning_agent(setting, snapshot)
     updates, t_actors = (snapshot["updates"], snapshot["t_actors"]) if snapshot else (0, 0)
     results = _results(setting, folder, updates, resumed=snapshot is not None)
-    opened = open_run(
-        client,
-        keys,
-        args.shared(),
-        snapshot is not None,
-        t_actors,
-        results.last_sequences,
-        lease.token,
-        last_epoch=snapshot.get("epoch", 0) if snapshot else 0,
+    opened = patience(
+        lambda: open_run(
+            client,
+            keys,
+            args.shared(),
+            snapshot is not None,
+            t_actors,
+            results.last_sequences,
+            lease.token,
+            last_epoch=snapshot.get("epoch", 0) if snapshot else 0,
+            began=snapshot.get("began", 0) if snapshot else None,
+        )
     )
     if not opened.replay_kept:
         log.info("Run %r begins with an empty replay. %s", keys.run, store.sentence(setting))
@@ -94,7 +97,7 @@ def build_learner(
         results,
         folder,
         args.file_name,
-        {"settings": args.shared() | {"run": keys.run}, "config": args.model_dump()},
+        {"settings": args.shared() | {"run": keys.run}, "config": args.model_dump(), "began": opened.began},
         best,
         patience,
     )

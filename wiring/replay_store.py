@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.base import Agent, ReplayAgent
-from args import Args
+from args import Args, UserError
 from memory.chunk import ChunkShape
 from memory.chunk_limits import ChunkLimits
 from memory.codec import Meta
@@ -66,6 +66,21 @@ class ReplayStore(Store):
 
     kept = ("sampler_generator", "replay_slots", "owed_steps")
 
+    def check(self, args: Args) -> None:
+        """The replay must hold a chunk, a batch, and what is to be there before learning begins."""
+        capacity, start, batch = args.memory_capacity, args.learn_start, args.batch_size
+        for broken, sentence in (
+            (capacity < batch, f"--memory-capacity {capacity} cannot fill a batch of {batch}."),
+            (
+                capacity < args.chunk_length,
+                f"--memory-capacity {capacity} is less than one chunk of {args.chunk_length}.",
+            ),
+            (start > capacity, f"--learn-start {start} exceeds --memory-capacity {capacity}."),
+            (start < batch, f"--learn-start {start} is less than one batch of {batch}."),
+        ):
+            if broken:
+                raise UserError(sentence)
+
     def sentence(self, setting: Setting) -> str:
         """What a full replay takes in Redis if nothing can be compressed."""
         args, description, sizes = setting.args, setting.description, sizes_of(setting.args)
@@ -97,7 +112,7 @@ class ReplayStore(Store):
         missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
         owed = 0 if missing else unlearned_steps(snapshot, opened.counters.steps, sizes.limiter.slack)
         starts_at = opened.counters.steps + missing - owed
-        allow_learning(client, keys, starts_at or 1)  # to actors, 0 is that nothing was said yet
+        patience(lambda: allow_learning(client, keys, starts_at or 1))  # 0 would say that nothing was said
         return Sampler(
             args.select(SamplerConfig),
             replay,

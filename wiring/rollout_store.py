@@ -7,6 +7,7 @@ from collections.abc import Callable
 from agents.base import Agent, RolloutAgent
 from agents.on_policy import OnPolicyAgent
 from agents.registry import agent_type
+from args import Args
 from memory.chunk_limits import ChunkLimits
 from memory.codec import Meta
 from memory.connection import Client, Patience
@@ -27,6 +28,9 @@ class Rollouts(Store):
 
     kept = ("steps_learned",)
 
+    def check(self, args: Args) -> None:
+        """Everything fits: nothing is filled first, and batches are cut from whatever was played."""
+
     def sentence(self, setting: Setting) -> str:
         """Few are ever there."""
         outstanding = setting.args.max_policy_lag + 1
@@ -45,7 +49,7 @@ class Rollouts(Store):
         updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
         return RolloutSource(
             setting.args.select(RolloutSourceConfig),
-            RolloutStore(client, keys, opened.epoch, _limits(setting)),
+            patience(lambda: RolloutStore(client, keys, opened.epoch, _limits(setting))),
             updates,
             steps,
             read_counters(client, keys),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from agents.base import Agent
+from args import Args
 from memory.connection import Client, Patience
 from memory.counters import Counters
+from memory.episodes import Episode, recent_episodes
 from memory.keys import Keys
 from memory.lease import Lease
 from memory.push import Pusher
@@ -29,6 +32,7 @@ class Seat:
     lease: Lease
     run: RunInfo
     find_run: Callable[[], RunInfo | None]  # finds the run again after a learner's end
+    reported: deque[Episode] = field(default_factory=recent_episodes)  # by this process in this run
 
 
 class Outlet(NamedTuple):
@@ -45,6 +49,10 @@ class Store(ABC):
 
     kept: ClassVar[tuple[str, ...]]
     """Parts of a snapshot that a resumed source goes on from."""
+
+    @abstractmethod
+    def check(self, args: Args) -> None:
+        """Raise UserError where parameters of the store contradict each other."""
 
     @abstractmethod
     def sentence(self, setting: Setting) -> str:

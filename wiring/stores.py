@@ -14,3 +14,8 @@ STORES: dict[str, Store] = {"replay": ReplayStore(), "rollouts": Rollouts()}
 def store_of(args: Args) -> Store:
     """The store of --agent."""
     return STORES[agent_type(args.agent).store]
+
+
+def check_store(args: Args) -> None:
+    """Raise UserError where parameters of the agent's store contradict each other."""
+    store_of(args).check(args)

@@ -23,6 +23,11 @@ Settings = dict[str, Setting]
 
 POLL_EVERY_S = 0.5
 
+_AT_LEAST = """
+local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
+if held < tonumber(ARGV[2]) then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
+"""
+
 
 class OpenedRun(NamedTuple):
     """What the learner found or made."""
@@ -30,6 +35,7 @@ class OpenedRun(NamedTuple):
     epoch: int
     replay_kept: bool
     counters: Counters
+    began: int  # as of RunInfo
 
 
 class RunInfo(NamedTuple):
@@ -39,6 +45,7 @@ class RunInfo(NamedTuple):
     epoch: int
     fresh_since: int  # the epoch in which the replay was last emptied
     learner: str  # lease token of the learner that opened this epoch
+    began: int  # the first epoch of the run, which a resumed one keeps; 0 where an earlier version opened it
 
 
 def open_run(
@@ -50,12 +57,14 @@ def open_run(
     episode_sequences: Mapping[int, int],
     learner: str,
     last_epoch: int = 0,
+    began: int | None = None,
 ) -> OpenedRun:
-    """Begin an epoch above `last_epoch`, in the name of the learner whose lease token is `learner`.
+    """Begin an epoch above `last_epoch`, in the name of the learner whose lease token is `learner`, of a run
+    that `began` with an earlier epoch, or begins with this one.
 
     With `keep_replay`, experience that Redis still holds in the same layout stays; otherwise every key of the
-    run is removed first and `steps` (T_actors) and `episode_sequences` (actor -> last episode already on
-    disk) are set from the snapshot.
+    run is removed first. `steps` (T_actors) and `episode_sequences` (actor -> last episode already on disk)
+    are those of the snapshot; no counter ends below them, though Redis may have forgotten some.
     """
     counters, previous = read_counters(client, keys), read_settings(client, keys)
     kept = (
@@ -69,20 +78,21 @@ def open_run(
         log.warning("Removing the replay that Redis holds of run %r: %s.", keys.run, reason)
     epoch = max(counters.epoch + 1, last_epoch + 1, int(time.time() * 1000))
     fresh_since = previous.fresh_since if kept and previous is not None else epoch
-    document = json.dumps({"settings": dict(settings), "fresh_since": fresh_since, "learner": learner})
+    began = epoch if began is None else began
+    said = {"settings": dict(settings), "fresh_since": fresh_since, "learner": learner, "began": began}
     with client.pipeline(transaction=True) as pipeline:
         if not kept:
             pipeline.unlink(*keys.experience)
-            pipeline.hset(keys.counters, mapping=_first_counters(steps, episode_sequences))
+        for name, least in {"steps": steps, **_named(episode_sequences)}.items():
+            pipeline.eval(_AT_LEAST, 1, keys.counters, name, least)
         pipeline.hset(keys.counters, mapping={"epoch": epoch, "batches": 0, "finished": 0})
-        pipeline.set(keys.settings, document)
+        pipeline.set(keys.settings, json.dumps(said))
         pipeline.execute()
-    return OpenedRun(epoch, kept, read_counters(client, keys))
+    return OpenedRun(epoch, kept, read_counters(client, keys), began)
 
 
-def _first_counters(steps: int, episode_sequences: Mapping[int, int]) -> dict[str, int]:
-    sequences = {f"episodes:{actor}": last for actor, last in episode_sequences.items()}
-    return {"steps": steps, "last_chunk": 0, **sequences}
+def _named(episode_sequences: Mapping[int, int]) -> dict[str, int]:
+    return {f"episodes:{actor}": last for actor, last in episode_sequences.items()}
 
 
 LAYOUT = (
@@ -123,13 +133,15 @@ def read_settings(client: Client, keys: Keys) -> RunInfo | None:
     try:
         found = json.loads(document)
         settings, fresh_since, learner = found["settings"], found["fresh_since"], found.get("learner", "")
+        began = found.get("began", 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
-    if not (isinstance(settings, dict) and type(fresh_since) is int and isinstance(learner, str)):
+    whole = isinstance(settings, dict) and isinstance(learner, str)
+    if not (whole and type(fresh_since) is int and type(began) is int):
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
-    return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner)
+    return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner, began)
 
 
 def read_living_run(client: Client, keys: Keys) -> RunInfo | None:

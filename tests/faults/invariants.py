@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from memory.chunk import chunk_from_bytes
 from memory.counters import FIELDS, parse_counters
 from memory.push import CHUNK_ID
+from memory.rollouts import NAMED, rollout_from_bytes
 from memory.status import read_all
 from runtime.snapshot import last_models, load_snapshot
 from tests.faults.stage import KEYS, Stage, Violation
 
 MAX_PROCESS_BYTES, MAX_REDIS_BYTES = 1 << 30, 300 << 20
 """A learner of this size takes 0.4 GB, mostly PyTorch; the replay of an hour of this run some 100 MB."""
+OUTSTANDING = 2
+"""Rollouts of one actor: --max-policy-lag + 1."""
 LOSES_NOTHING = ("everysec", "always")
 """A server that is killed, unlike its machine, has written all that it confirmed."""
 
@@ -27,8 +31,48 @@ def check(condition: bool, sentence: str) -> None:
         raise Violation(sentence)
 
 
-def check_chunks(stage: Stage) -> int:
-    """Every chunk is whole, has its priorities, and counts once; returns how many there are."""
+class Clocks(NamedTuple):
+    """How far a run is, at one moment."""
+
+    accepted: int  # chunks or rollouts
+    steps: int  # T_actors
+    known_steps: int  # T_actors as the learner last said
+    updates: int  # as the learner last said
+
+
+def read_clocks(stage: Stage) -> Clocks:
+    """As they are now."""
+    known, updates = int(stage.told("t_actors")), int(stage.told("updates"))
+    return Clocks(stage.accepted, stage.counters.steps, known, updates)
+
+
+def check_store(stage: Stage) -> None:
+    """What is held is whole, and counts once."""
+    if stage.agent == "iqn":
+        check_chunks(stage)
+    else:
+        check_rollouts(stage)
+
+
+def check_rollouts(stage: Stage) -> None:
+    """Every rollout that waits is whole and named; no more are outstanding than may be."""
+    with stage.client.pipeline(transaction=True) as pipeline:
+        pipeline.lrange(KEYS.rollouts, 0, -1)
+        pipeline.hgetall(KEYS.counters)
+        waiting, fields = pipeline.execute()
+    counts = {name.decode(): int(value) for name, value in fields.items()}
+    for value in waiting:
+        actor, sequence = NAMED.unpack_from(value)
+        rollout_from_bytes(value[NAMED.size :])
+        check(sequence <= counts[f"pushed:{actor}"], f"rollout {sequence} of actor {actor} is not counted")
+    for name, pushed in counts.items():
+        if name.startswith("pushed:"):
+            outstanding = pushed - counts.get(name.replace("pushed", "learned"), 0)
+            check(0 <= outstanding <= OUTSTANDING, f"{outstanding} rollouts are outstanding: {name}")
+
+
+def check_chunks(stage: Stage) -> None:
+    """Every chunk is whole, has its priorities, and counts once."""
     with stage.client.pipeline(transaction=True) as pipeline:
         pipeline.hgetall(KEYS.counters)
         pipeline.hmget(KEYS.counters, list(FIELDS))
@@ -46,15 +90,39 @@ def check_chunks(stage: Stage) -> int:
     for slot, value in chunks.items():
         check(value[: CHUNK_ID.size] == priorities[slot][: CHUNK_ID.size], f"slot {slot!r} is torn")
         chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
-    return newest
 
 
-def check_nothing_lost(stage: Stage, before: int, after: int, kind: str) -> int:
-    """Chunks that were acknowledged before a fault and are gone after it; only a server may lose some."""
-    lost = max(before - after, 0)
-    may_lose = kind == "kill_redis" and stage.mode not in LOSES_NOTHING
-    check(lost == 0 or may_lose, f"{lost} acknowledged chunks are lost by {kind} in mode {stage.mode}")
+def check_nothing_lost(stage: Stage, before: Clocks, accepted: int, kind: str) -> int:
+    """Chunks or rollouts that were acknowledged before a fault and are gone after it; only a server may lose
+    some.
+    """
+    lost = max(before.accepted - accepted, 0)
+    check(lost == 0 or _may_lose(stage, kind), f"{lost} that were acknowledged are lost by {kind}")
     return lost
+
+
+def check_clocks(stage: Stage, before: Clocks, kind: str) -> None:
+    """Once all goes on: T_actors is never below what the learner knew; or, where the server loses nothing,
+    below what it was. The agent's updates go back to the last snapshot at most.
+    """
+    now = read_clocks(stage)
+    least = before.known_steps if _may_lose(stage, kind) else before.steps
+    check(now.steps >= least, f"T_actors went back from {least} to {now.steps} by {kind}")
+    back = before.updates - now.updates
+    check(kind == "kill_learner" or back <= 0, f"{back} updates are lost by {kind}")
+
+
+def _may_lose(stage: Stage, kind: str) -> bool:
+    return kind == "kill_redis" and stage.mode not in LOSES_NOTHING
+
+
+def check_settled(stage: Stage) -> None:
+    """Nothing is played any more: all that was pushed is accounted for, by the learner and Redis alike."""
+    if stage.agent == "iqn":
+        check_priorities(stage)
+    else:
+        pushed, learned = stage.per_actor("pushed"), stage.per_actor("learned")
+        check(pushed == learned, f"rollouts {pushed} were pushed, {learned} are done with")
 
 
 def check_bounds(stage: Stage) -> None:
@@ -83,9 +151,13 @@ def check_files(stage: Stage) -> None:
     for actor in {actor for actor, _ in rows}:
         numbers = sorted(number for owner, number in rows if owner == actor)
         check(len(set(numbers)) == len(numbers), f"actor {actor}'s episodes have repeats")
-        whole = numbers == list(range(1, len(numbers) + 1))
-        check(whole or stage.mode == "rdb", f"actor {actor}'s episodes have gaps")  # a dump may lack some
-    load_snapshot(last_models(stage.results, "probe_catch")[0])
+        missing = sorted(set(range(1, max(numbers) + 1)) - set(numbers))
+        check(not missing, f"actor {actor}'s episodes {missing[:5]} are missing")
+    (path,) = last_models(stage.results, "probe_catch")
+    snapshot = load_snapshot(path)
+    check(snapshot["t_actors"] > 0 and snapshot["updates"] > 0, f"{path} is of a run that did nothing")
+    half = [path.name for path in stage.results.iterdir() if path.suffix == ".tmp"]
+    check(not half, f"{half} were left half written")
 
 
 def check_end(stage: Stage) -> None:

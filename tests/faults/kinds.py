@@ -6,7 +6,8 @@ import random
 import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from tests.faults.stage import Process, Stage
 
@@ -75,12 +76,27 @@ def fill_memory(stage: Stage, dice: random.Random) -> None:
 
 
 def fill_disk(stage: Stage, dice: random.Random) -> None:
-    """The learner's files cannot grow for a while: RLIMIT_FSIZE refuses writes as a full disk does."""
+    """No room under results/ for a while, long enough for a snapshot to be due."""
+    with _full(stage):
+        _while_it_lasts(dice)
+        time.sleep(LONGEST_S)
+
+
+@contextmanager
+def _full(stage: Stage) -> Iterator[None]:
+    """A file system of its own is filled; elsewhere the learner's files may not grow (RLIMIT_FSIZE)."""
+    if stage.has_own_disk:
+        ballast = stage.results / "ballast"
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 12))
+        yield
+        ballast.unlink()
+        return
     pid = stage.learner.process.pid
     limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, limits[1]))
-    _while_it_lasts(dice)
-    time.sleep(LONGEST_S)  # long enough for a snapshot to be due
+    yield
     resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 

@@ -17,17 +17,29 @@ from pathlib import Path
 from memory.connection import UNREACHABLE, Client, RedisConfig, make_client
 from memory.counters import Counters, read_counters
 from memory.keys import Keys
+from memory.status import read_all
 from tests.faults.proxy import Proxy
 
 ROOT = Path(__file__).parents[2]
 GAME = "probe:catch"
 KEYS = Keys(GAME)
 WORDS = (
-    f"--game {GAME} --memory-capacity 400000 --learn-start 200 --replay-frequency 16 --batch-size 8"
-    " --hidden-size 16 --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4"
-    " --target-update 400 --weight-synchro-frequency 80 --envs-per-actor 2 --threads 1 --T-max 100000000"
-    " --snapshot-seconds 4 --log-interval 2000 --post-episode-sleep 0.2"
+    f"--game {GAME} --learn-start 200 --hidden-size 16 --envs-per-actor 2 --threads 1 --T-max 100000000"
+    " --snapshot-seconds 4 --log-interval 2000"
 ).split()
+AGENTS = {
+    "iqn": (
+        "--agent iqn --memory-capacity 400000 --replay-frequency 16 --batch-size 8 --num-tau-samples 4"
+        " --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 400"
+        " --weight-synchro-frequency 80 --post-episode-sleep 0.2"
+    ).split(),
+    "a2c": (
+        "--agent a2c --head-sizes 16 --rollout-length 8 --rollout-patience 3 --post-episode-sleep 0.1"
+    ).split(),
+}
+"""One that learns from a replay and one that learns from rollouts."""
+RESULTS_BYTES = 32 << 20
+"""Room under results/, where a file system of its own may be mounted there."""
 MODES = {
     "none": ["--save", "", "--appendonly", "no"],
     "rdb": ["--save", "1 1", "--appendonly", "no", "--stop-writes-on-bgsave-error", "no"],
@@ -86,10 +98,11 @@ class Process:
 class Stage:
     """Server, proxy, learner and actors of one run, in one folder."""
 
-    def __init__(self, folder: Path, mode: str, actors: int) -> None:
-        self.folder, self.mode, self.results = folder, mode, folder / "results"
+    def __init__(self, folder: Path, mode: str, agent: str, actors: int) -> None:
+        self.folder, self.mode, self.agent, self.results = folder, mode, agent, folder / "results"
         self.mark = uuid.uuid4().hex
         self.results.mkdir(parents=True)
+        self.has_own_disk = _mounted(self.results)
         self.redis_port = _free_port()
         self.redis = self._redis()
         self.client: Client = make_client(RedisConfig("127.0.0.1", self.redis_port))
@@ -113,7 +126,7 @@ class Stage:
 
     def _launch(self, script: str, name: str, *words: str) -> Process:
         place = ["--host-redis", "127.0.0.1", "--port-redis", str(self.proxy.port)]
-        command = [sys.executable, str(ROOT / script), *WORDS, *place, *words]
+        command = [sys.executable, str(ROOT / script), *WORDS, *AGENTS[self.agent], *place, *words]
         return Process(command, self.folder / f"{name}.log", self._env())
 
     def _env(self) -> dict[str, str]:
@@ -158,6 +171,28 @@ class Stage:
             process.kill()
         self.proxy.close()
 
+    def close(self) -> None:
+        """After `leave`: give back what only this machine's administrator can take."""
+        self.client.close()
+        if self.has_own_disk:
+            subprocess.run(["umount", "--lazy", str(self.results)], check=False)
+            self.has_own_disk = False
+
+    @property
+    def accepted(self) -> int:
+        """Chunks, or rollouts, that Redis holds or counts as pushed."""
+        return self.counters.last_chunk if self.agent == "iqn" else sum(self.per_actor("pushed").values())
+
+    def per_actor(self, prefix: str) -> dict[int, int]:
+        """The counters `<prefix>:<actor>`."""
+        found = self.client.hgetall(KEYS.counters)
+        split = {name.decode().partition(":"): int(value) for name, value in found.items()}
+        return {int(actor): value for (name, _, actor), value in split.items() if name == prefix}
+
+    def told(self, name: str) -> float:
+        """What the learner last said of itself; 0 before it did."""
+        return float(read_all(self.client, KEYS).get("learner", {}).get(name) or 0)
+
     def orphans(self) -> list[int]:
         """Processes of this run that are still there."""
         return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _has_mark(path, self.mark)]
@@ -173,3 +208,11 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
+
+
+def _mounted(folder: Path) -> bool:
+    """Whether a small file system of its own is there now: only root may mount one, and not everywhere."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={RESULTS_BYTES}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        return False
+    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0

@@ -14,7 +14,8 @@ from memory.push import LostLease, StaleEpoch
 from tests.memory.road import begin
 
 
-def _episode(sequence: int, actor: int = 0) -> Episode:
+def episode_of(sequence: int, actor: int = 0) -> Episode:
+    """One with something in every field."""
     counts = [[sequence, 0, 8], [4, 4, 1]]
     return Episode(actor, sequence, 1, 100 * sequence, 80, 1.5, 2.5, 3.5, 9, sequence == 2, counts, [1, 7])
 
@@ -33,11 +34,11 @@ def reporter(client: Client, keys: Keys, lease: Lease) -> EpisodeReporter:
 def test_each_episode_arrives_once(client: Client, keys: Keys, reporter: EpisodeReporter) -> None:
     """One that is sent again after a lost reply counts once; readers go on where they were."""
     for sequence in (1, 2, 2, 1, 3):
-        reporter.report(_episode(sequence))
+        reporter.report(episode_of(sequence))
     after, episodes, _ = read_episodes(client, keys, "0-0", limit=2)
-    assert episodes == [_episode(1), _episode(2)]
+    assert episodes == [episode_of(1), episode_of(2)]
     after, episodes, _ = read_episodes(client, keys, after)
-    assert episodes == [_episode(3)]
+    assert episodes == [episode_of(3)]
     assert read_episodes(client, keys, after) == (after, [], 0)
 
 
@@ -51,7 +52,7 @@ def test_episodes_of_an_older_version_lack_what_was_added_since(client: Client, 
 def test_a_successor_goes_on_counting(
     client: Client, keys: Keys, lease: Lease, reporter: EpisodeReporter
 ) -> None:
-    reporter.report(_episode(1))
+    reporter.report(episode_of(1))
     assert EpisodeReporter(client, keys, 0, lease.token, reporter.epoch).sequence == 1
     assert EpisodeReporter(client, keys, 1, lease.token, reporter.epoch).sequence == 0
 
@@ -61,14 +62,14 @@ def test_a_stale_epoch_is_refused_until_adopted(
 ) -> None:
     epoch = begin(client, keys, 64, keep=True).epoch
     with pytest.raises(StaleEpoch):
-        reporter.report(_episode(1))
+        reporter.report(episode_of(1))
     reporter.epoch = epoch
-    reporter.report(_episode(1))
-    assert read_episodes(client, keys, "0-0").episodes == [_episode(1)]
+    reporter.report(episode_of(1))
+    assert read_episodes(client, keys, "0-0").episodes == [episode_of(1)]
 
 
 def test_a_lost_lease_is_refused(client: Client, keys: Keys, lease: Lease, reporter: EpisodeReporter) -> None:
     client.set(lease.key, "another")
     with pytest.raises(LostLease):
-        reporter.report(_episode(1))
+        reporter.report(episode_of(1))
     assert read_episodes(client, keys, "0-0") == ("0-0", [], 0)

@@ -50,7 +50,7 @@ def test_a_first_opening_sets_counters_from_the_snapshot(client: Client, keys: K
         b"7",
         b"2",
     )
-    assert read_settings(client, keys) == RunInfo(SETTINGS, opened.epoch, opened.epoch, "token")
+    assert read_settings(client, keys) == RunInfo(SETTINGS, opened.epoch, opened.epoch, "token", opened.epoch)
 
 
 def test_a_resumed_run_keeps_its_experience(client: Client, keys: Keys) -> None:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memory.chunk import ChunkBuilder
-from memory.connection import RedisConfig, make_client
+from memory.connection import Client, Patience, RedisConfig, make_client
 from memory.counters import read_counters
+from memory.episodes import EpisodeReporter, read_episodes
 from memory.keys import Keys
+from memory.lease import Lease
+from memory.push import StaleEpoch
+from memory.replay import ReplayLost
+from memory.rollouts import RolloutStore
+from memory.runs import open_run
+from memory.server_watch import LOOK_AGAIN_AFTER_S
+from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
-from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets, settings_of
+from tests.memory.test_episodes import episode_of
 from tests.server import serving
 
 CAPACITY = 4000
@@ -38,10 +48,43 @@ def test_a_push_waits_until_there_is_room(tmp_path: Path, caplog: pytest.LogCapt
         client.close()
 
 
-def test_a_server_that_came_back_with_less_is_noticed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Also when as many chunks under the same ids have come since: their priorities are the new ones."""
+def test_a_run_is_opened_once_there_is_room(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither the lease nor the run is refused for good, and nobody is taken for its holder."""
+    with serving(tmp_path) as socket:
+        client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
+        patience = Patience(5.0, lambda: False)
+        for begins in (
+            lambda: Lease(client, keys.learner_lease).acquire("learner").release(),
+            lambda: patience(lambda: begin(client, keys, CAPACITY)),
+        ):
+            client.config_set("maxmemory", 1)
+            threading.Timer(0.5, lambda: client.config_set("maxmemory", 0)).start()
+            begins()
+        assert caplog.text.count("Waiting for Redis (") == 2 and "lease of" not in caplog.text
+        assert read_counters(client, keys).epoch > 0
+        client.close()
+
+
+def test_what_follows_a_refused_push_waits_for_it(client: Client, keys: Keys) -> None:
+    """In one pipeline, whose later commands a server takes though it had no room for an earlier one."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    sent = packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 100)), 1.0)
+    with client.pipeline(transaction=False) as pipeline:
+        for sequence, packet in enumerate(sent, 1):
+            named = [run.epoch, "nobody" if sequence == 3 else lease.token, 0, sequence, int(sequence > 1)]
+            arguments = [*named, *pusher._arguments(packet), "steps"]
+            pipeline.eval(pusher._script, len(pusher._names), *pusher._names, *arguments)
+        verdicts = [verdict for verdict, _ in pipeline.execute()]
+    assert verdicts == [b"accepted"] * 2 + [b"lost lease"] + [b"out of order"] * (len(sent) - 3)
+    assert pusher.push(sent).last_chunk == len(sent) and client.hget(keys.chunks, 2)[8:] == sent[2].data
+    lease.release()
+
+
+def test_a_server_that_came_back_with_less_is_noticed(tmp_path: Path) -> None:
+    """Also when as many chunks under the same ids have come since. The next epoch has the new priorities, and
+    no clock goes back below what the learner knows.
+    """
     drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 800))
     with serving(tmp_path) as socket:
         client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
@@ -49,16 +92,84 @@ def test_a_server_that_came_back_with_less_is_noticed(
         pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
         pusher.push(packets(drafts[:10], 1.0))
         client.save()
-        pusher.push(packets(drafts[10:20], 2.0))
+        known = pusher.push(packets(drafts[10:20], 2.0)).steps
         replay = make_replay(client, keys, run.epoch, CAPACITY)
         replay.load()
     with serving(tmp_path):
         lease.renew()
         pusher.push(packets(drafts[20:40], 3.0))
-        assert replay.ingest().last_chunk == 30 and replay.newest_chunk == 30
-        again = make_replay(client, keys, run.epoch, CAPACITY)
+        time.sleep(LOOK_AGAIN_AFTER_S)
+        with pytest.raises(ReplayLost, match="Redis was started anew"):
+            replay.ingest()
+        opened = open_run(client, keys, settings_of(SHAPE, CAPACITY), True, 900, {0: 7}, "learner")
+        assert opened.replay_kept and opened.counters.steps == 900 > known
+        assert client.hget(keys.counters, "episodes:0") == b"7"
+        again = make_replay(client, keys, opened.epoch, CAPACITY)
         again.load()
-        assert replay.total_priority == again.total_priority == 8 * (10 * 1.0 + 20 * 3.0)
-        assert caplog.text.count("Redis was started anew") == 1
+        again.ingest()
+        assert again.newest_chunk == 30 and again.total_priority == 8 * (10 * 1.0 + 20 * 3.0)
+        lease.release()
+        client.close()
+
+
+def test_episodes_that_a_server_forgot_are_sent_again(tmp_path: Path) -> None:
+    """Each once and in order, also where the learner had some of them on disk already."""
+    with serving(tmp_path) as socket:
+        client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
+        lease = Lease(client, keys.actor_lease(0)).acquire("actor 0")
+        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, CAPACITY).epoch)
+        reporter.report(episode_of(1))
+        client.save()
+        for number in (2, 3, 4):
+            reporter.report(episode_of(number))
+    with serving(tmp_path):
+        lease.renew()
+        epoch = open_run(client, keys, settings_of(SHAPE, CAPACITY), True, 0, {0: 2}, "learner").epoch
+        with pytest.raises(StaleEpoch):
+            reporter.report(episode_of(5))
+        reporter.adopt(epoch)
+        reporter.report(episode_of(5))
+        found = read_episodes(client, keys, "0-0").episodes
+        assert [episode.sequence for episode in found] == [3, 4, 5]
+        client.flushall()
+        lease.renew()
+        again = open_run(client, keys, {}, False, 0, {0: 3}, "learner").epoch
+        successor = EpisodeReporter(client, keys, 0, lease.token, again, reporter._recent)
+        successor.report(episode_of(successor.sequence + 1))
+        found = read_episodes(client, keys, "0-0").episodes
+        assert [episode.sequence for episode in found] == [4, 5, 6]
+        lease.release()
+        client.close()
+
+
+def test_an_actor_goes_on_after_the_episodes_of_its_predecessor(client: Client, keys: Keys) -> None:
+    """It began while the server had forgotten some of them, and the learner had not yet said so."""
+    with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
+        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, CAPACITY).epoch)
+        epoch = open_run(client, keys, settings_of(SHAPE, CAPACITY), True, 0, {0: 5}, "learner").epoch
+        reporter.adopt(epoch)
+        reporter.report(episode_of(reporter.sequence + 1))
+        assert [each.sequence for each in read_episodes(client, keys, "0-0").episodes] == [6]
+
+
+def test_an_actor_whose_rollouts_a_server_forgot_does_not_wait_for_them(tmp_path: Path) -> None:
+    with serving(tmp_path) as socket:
+        client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
+        epoch = open_epoch(client, keys)
+        store = RolloutStore(client, keys, epoch)
+        store.counters()
+        pusher, lease = pusher_of(client, keys, epoch, 0, 0)
+        client.save()
+        pusher.push([random_packet(0, 1, 0)])
+        assert not pusher.may_begin()
+    with serving(tmp_path):
+        lease.renew()
+        time.sleep(LOOK_AGAIN_AFTER_S)
+        with pytest.raises(ReplayLost, match="Redis was started anew"):
+            store.counters()
+        pusher.epoch = open_run(client, keys, {}, True, 0, {}, "learner").epoch
+        RolloutStore(client, keys, pusher.epoch)
+        assert pusher.may_begin()
+        pusher.push([random_packet(0, 1, 0)])
         lease.release()
         client.close()
