@@ -317,8 +317,8 @@ class LearnerArgs(Group):
     )
     precision: str = flag(
         "float32",
-        "float32, or auto: bfloat16 network passes where the processor has them",
-        pattern="^(float32|auto)$",
+        "Of network passes: float32, bfloat16, or auto: bfloat16 where the processor has units for it",
+        pattern="^(float32|bfloat16|auto)$",
     )
 
 

@@ -29,7 +29,7 @@ class RndBonusConfig:
 
     torso: str  # one of models.torso.TORSOS, of both random networks
     hidden_size: int  # units of their dense layers, and of their output
-    precision: str  # "float32" | "auto": bfloat16 network passes where the device has units for it
+    precision: str  # of network passes, one of agents.learning.PRECISIONS
     int_coeff: float  # weight of the bonus in the learned reward
     rnd_lr: float  # Adam's learning rate of the predictor
     rnd_update_proportion: float  # share of the steps drawn that the predictor learns from

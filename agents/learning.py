@@ -12,7 +12,7 @@ from agents.base import AgentError
 from memory.batch import Batch
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
-PRECISIONS = ("float32", "auto")
+PRECISIONS = ("float32", "bfloat16", "auto")
 
 
 class TensorBatch(NamedTuple):
@@ -117,7 +117,7 @@ def uses_bfloat16(precision: str, device: torch.device) -> bool:
     """Whether network passes run in bfloat16; AgentError for an unknown precision."""
     if precision not in PRECISIONS:
         raise AgentError(f"There is no precision '{precision}': choose one of {', '.join(PRECISIONS)}.")
-    return precision == "auto" and has_bfloat16_units(device)
+    return precision == "bfloat16" or (precision == "auto" and has_bfloat16_units(device))
 
 
 def has_bfloat16_units(device: torch.device) -> bool:

@@ -34,7 +34,7 @@ class OffPolicyConfig:
     lr: float  # Adam's learning rate
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
-    precision: str  # "float32" | "auto": bfloat16 network passes where the device has units for it
+    precision: str  # of network passes, one of agents.learning.PRECISIONS
 
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)

@@ -32,7 +32,7 @@ class OnPolicyConfig:
     lr: float  # Adam's learning rate
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
-    precision: str  # "float32" | "auto": bfloat16 network passes where the device has units for it
+    precision: str  # of network passes, one of agents.learning.PRECISIONS
     reward_clip: float  # rewards are learned from within +- this; 0: not clipped
     entropy_coeff: float  # weight of the entropy bonus, per nat
 

@@ -88,6 +88,15 @@ class DuelingNetwork(nn.Module):
             self.torso.num_features, hidden_size, config.num_actions, num_outputs, config.noisy_std
         )
 
+    def features(self, observation: Tensor) -> Tensor:
+        """observation [B, H, *frame] -> [B, F] float32: the torso stays in float32 under autocast.
+
+        Rounding there moves the gradient of a trained network (docs/performance.md, Precision).
+        """
+        with torch.autocast(observation.device.type, enabled=False):
+            features: Tensor = self.torso(observation)
+        return features
+
     @property
     def noise_sizes(self) -> dict[str, int]:
         """Names and sizes of the noise of one pass."""

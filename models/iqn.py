@@ -33,9 +33,10 @@ class IqnNetwork(DuelingNetwork):
         The torso runs once per observation, not once per tau. `relative`: less by a number that all actions
         share, which leaves out half of the head; the noise is one row then.
         """
-        features = self.torso(observation).unsqueeze(1)  # [B, 1, F]
+        features = self.features(observation).unsqueeze(1)  # [B, 1, F]
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
-        embedded = features * functional.relu(self.embedding(cosines))  # [B, N, F]
+        embedding = functional.relu(self.embedding(cosines))  # [B, N, F]
+        embedded = features.to(embedding.dtype) * embedding  # [B, N, F]
         head = self.head.advantages if relative else self.head
         quantiles: Tensor = head(embedded, noise)
         return quantiles.squeeze(-1)

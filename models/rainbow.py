@@ -16,5 +16,5 @@ class RainbowNetwork(DuelingNetwork):
 
     def forward(self, observation: Tensor, noise: Noise) -> Tensor:
         """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
-        logits: Tensor = self.head(self.torso(observation).unsqueeze(1), noise)
+        logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
         return logits.squeeze(1)

@@ -1,0 +1,170 @@
+"""How far bfloat16 is from float32 in what is learned: the same batches, weights, taus and noise for both.
+
+    python -m benchmarks.precision [--batches 100] [--spec FILE] [--model SNAPSHOT] [--json FILE]
+
+The batches are of random play, drawn through the replay, and the same for the same seed. A learner in float32
+learns from one after the other; before each, one in bfloat16 takes over its state, and both do that update.
+Exit code 1 where a batch's loss or gradient differs by more than the bounds below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from agents.off_policy import OffPolicyAgent
+from benchmarks.play import record, setting_for
+from benchmarks.report import cpu_features
+from benchmarks.road import Road
+from benchmarks.timing import spread
+from memory.batch import Batch
+from memory.connection import Client, RedisConfig, make_client
+from reporting.atomic import write_atomically
+from reporting.provenance import commit, machine
+from runtime.redis_server import RedisServer
+from runtime.snapshot import load_snapshot
+from wiring import Setting, build_agent
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = "specs/atari/rainbow_iqn_cpu.yaml"
+LARGEST_LOSS_ERROR = 0.01
+"""By which share of the float32 loss that in bfloat16 may differ."""
+LEAST_COSINE = 0.999
+"""Between both gradients, all parameters taken together."""
+
+Learner = OffPolicyAgent[Any, Any, Any]
+
+
+class Difference(NamedTuple):
+    """Of an update in bfloat16 from the same one in float32."""
+
+    loss: float
+    """|bfloat16 - float32| / float32, of the batch's mean loss."""
+    cosine: float
+    """Between the gradients, all parameters in one vector."""
+    by_parameter: dict[str, float]
+    """The same, parameter by parameter."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether both are within their bounds."""
+        return self.loss <= LARGEST_LOSS_ERROR and self.cosine >= LEAST_COSINE
+
+
+def recorded(setting: Setting, client: Client, batches: int, environments: int, steps: int) -> list[Batch]:
+    """Batches drawn from `steps` vector steps of random play."""
+    with closing(Road(setting, client, environments)) as road:
+        road.push(record(setting, environments, steps))
+        road.replay.ingest()
+        return [road.replay.sample(setting.args.batch_size, beta=0.4) for _ in range(batches)]
+
+
+def differences(words: str, batches: Sequence[Batch], model: Path | None = None) -> Iterator[Difference]:
+    """Of one update after the other, from new weights or those of a snapshot; `words` are the run's flags."""
+    exact, quick = (_learner(f"{words} --precision {name}") for name in ("float32", "bfloat16"))
+    if model is not None:
+        exact.load_acting_weights(load_snapshot(model)["acting_weights"])
+    for number, batch in enumerate(batches):
+        quick.load_state_dict(exact.state_dict())
+        t_learner = exact.config.replay_frequency * number
+        losses = [float(learner.update(batch, t_learner).metrics["loss"]) for learner in (exact, quick)]
+        yield _difference(losses, _gradients(exact), _gradients(quick))
+
+
+def _learner(words: str) -> Learner:
+    setting = setting_for(words)
+    agent = build_agent(setting.args, setting.problem, learning=True)
+    assert isinstance(agent, OffPolicyAgent)
+    return agent
+
+
+def _gradients(learner: Learner) -> dict[str, Tensor]:
+    return {
+        name: parameter.grad.flatten()
+        for name, parameter in learner.online.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+def _difference(losses: Sequence[float], exact: dict[str, Tensor], quick: dict[str, Tensor]) -> Difference:
+    cosines = {name: _cosine(exact[name], quick[name]) for name in exact}
+    whole = _cosine(torch.cat([*exact.values()]), torch.cat([quick[name] for name in exact]))
+    return Difference(abs(losses[1] - losses[0]) / losses[0], whole, cosines)
+
+
+def _cosine(one: Tensor, other: Tensor) -> float:
+    return float(torch.cosine_similarity(one.double(), other.double(), dim=0))
+
+
+def show(found: Sequence[Difference]) -> None:
+    """Median and extremes, then the parameters from the worst on."""
+    print_line = Console(width=110).print
+    losses, cosines = spread(each.loss for each in found), spread(each.cosine for each in found)
+    print_line(f"{len(found)} batches, {sum(each.is_small for each in found)} of them within both bounds")
+    print_line(f"loss: median {losses.median:.2%}, largest {losses.high:.2%} of {LARGEST_LOSS_ERROR:.0%}")
+    print_line(f"cosine: median {cosines.median:.6f}, least {cosines.low:.6f} of {LEAST_COSINE}")
+    for name, cosine in by_parameter(found).items():
+        print_line(f"  {name:32} median {cosine:.6f}")
+
+
+def by_parameter(found: Sequence[Difference]) -> dict[str, float]:
+    """The median cosine of every parameter's gradients, from the least on."""
+    medians = {
+        name: statistics.median(each.by_parameter[name] for each in found) for name in found[0].by_parameter
+    }
+    return dict(sorted(medians.items(), key=lambda item: item[1]))
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="How far bfloat16 is from float32 in what is learned.")
+    parser.add_argument("--batches", type=int, default=100, help="updates to compare")
+    parser.add_argument("--spec", default=SPEC, help="of a replay agent on an ALE game")
+    parser.add_argument("--flags", default="", help="what else a launcher would be told, in quotes")
+    parser.add_argument("--model", type=Path, help="begin with this snapshot's weights")
+    parser.add_argument("--json", type=Path, help="write all differences to this file")
+    parser.add_argument("--seed", type=int, default=123, help="of play, draws and weights")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry point; the exit code."""
+    said = parsed(argv)
+    os.chdir(ROOT)  # specs are named from there
+    words = f"--spec {said.spec} --seed {said.seed} {said.flags}"
+    with tempfile.TemporaryDirectory(prefix="precision-", dir="/tmp") as folder:
+        redis = RedisConfig(str(Path(folder) / "socket"), 0)
+        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
+        server.ensure()
+        try:
+            batches = recorded(setting_for(words), make_client(redis), said.batches, 16, 256)
+        finally:
+            server.stop()
+    found = list(differences(words, batches, said.model))
+    show(found)
+    if said.json:
+        document = {
+            "command": ["benchmarks/precision.py", *argv],
+            "commit": commit(),
+            "machine": machine(),
+            "cpu_features": cpu_features(),
+            "batches": [each._asdict() for each in found],
+        }
+        write_atomically(said.json, json.dumps(document, indent=2).encode() + b"\n")
+    return 0 if all(each.is_small for each in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
