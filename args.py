@@ -24,6 +24,8 @@ from pydantic.fields import FieldInfo
 Plain = bool | int | float | str | None
 Dataclass = TypeVar("Dataclass")
 
+BLOCKS = ("meta", "search")
+"""Keys of a spec that are no flags: how run_lab.py repeats the run, and what it varies in a search."""
 UNSYNCHRONISED_ABOVE = 4
 """Actors above which the seed's README recommends --synchronize-actors-with-learner False."""
 
@@ -583,17 +585,26 @@ def checked_args(values: Mapping[str, Any]) -> Args:
     return _resolved(args)
 
 
+def checked_value(name: str, value: Plain) -> Plain:
+    """The value of one parameter as its own type; raises UserError. What goes with which is not looked at."""
+    try:
+        plain: Plain = getattr(Args(**cast(dict[str, Any], {name: value})), name)
+    except ValidationError as error:
+        raise UserError(_sentence(error)) from error
+    return plain
+
+
 def read_spec(path: Path) -> dict[str, Plain]:
     """Parameters in a YAML file: one mapping of flag names (dashes or underscores) to values.
 
-    Beside them `meta` may stand, which says how run_lab.py repeats the run; here it is left out.
+    Beside them `BLOCKS` may stand, which are for run_lab.py; here they are left out.
     """
     document = read_mapping(path)
     if "experiments" in document:
         raise UserError(
             f"The spec {path} holds several experiments: run one with `python run_lab.py run {path} NAME train`."
         )
-    return spec_flags({key: document[key] for key in document if key != "meta"}, f"The spec {path}")
+    return spec_flags({key: document[key] for key in document if key not in BLOCKS}, f"The spec {path}")
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

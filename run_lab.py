@@ -22,6 +22,7 @@ from lab.house import only_lab, remove, stop_lab, unfinished
 from lab.modes import sessions_of
 from lab.runner import Runner
 from lab.schedule import Task, read_schedule, task_of
+from lab.search.mode import search
 from lab.spec import Experiment, read_experiments
 from lab.sync import sync
 from runtime.stopping import Stop
@@ -83,6 +84,9 @@ def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
             return 1
         if mode == "enjoy":
             well = enjoy(experiment, options.results) == 0 and well
+        elif mode == "search":
+            where = options.results, options.ray_address
+            well = search(experiment, *where, stop, say, _copier(options)) and well
         else:
             well = runner.run(sessions_of(experiment, mode, options.results), verbose=mode == "dev") and well
     return 0 if well else 1
@@ -160,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
 
     checking = command("check", check, "say whether every experiment of the spec files could start")
     checking.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    running = command("run", run, "run one experiment: dev, train, enjoy or benchmark")
+    running = command("run", run, "run one experiment: dev, train, enjoy, benchmark or search")
     running.add_argument("file", type=Path, metavar="SPEC_FILE")
     running.add_argument("name", metavar="SPEC_NAME")
     running.add_argument("mode", metavar="MODE")
@@ -169,6 +173,9 @@ def _parser() -> argparse.ArgumentParser:
     for each in (running, scheduling):
         each.add_argument("--detach", action="store_true", help="outlive this terminal")
         each.add_argument("--sync-dir", type=Path, help="copy finished results there")
+        each.add_argument(
+            "--ray-address", help="mode search: an existing Ray cluster, as 10.0.0.1:6379 or auto"
+        )
     watching = command("watch", watch, "copy finished results as they come, until Ctrl-C")
     watching.add_argument("--sync-dir", type=Path, required=True, help="where to")
     command("attach", look, "show a detached lab; Ctrl-C leaves it running")

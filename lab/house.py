@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from args import UserError
@@ -53,8 +53,13 @@ def stop_lab(root: Path, patience_s: float = PATIENCE_S) -> int:
     """End the lab and sessions that outlived it, by their recorded numbers; how many processes that were."""
     process = lab_process(root)
     ended = end(*process, patience_s) if process else False
-    records = [read_record(folder) for folder in session_folders(root)]
-    return ended + sum(end(record.pid, record.began, patience_s) for record in records)
+    return ended + end_sessions(session_folders(root), patience_s)
+
+
+def end_sessions(folders: Iterable[Path], patience_s: float = PATIENCE_S) -> int:
+    """End those that outlived whoever started them; how many processes that were."""
+    records = [read_record(folder) for folder in folders]
+    return sum(end(record.pid, record.began, patience_s) for record in records)
 
 
 def unfinished(root: Path) -> list[Path]:

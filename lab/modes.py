@@ -11,7 +11,7 @@ from args import Plain, UserError
 from lab.session import Session
 from lab.spec import Experiment
 
-MODES = ("dev", "train", "enjoy", "benchmark")
+MODES = ("dev", "train", "enjoy", "benchmark", "search")
 DEV_STEPS = 1_000
 """Agent steps after --learn-start: enough to see an agent act, learn, publish and save."""
 DEV_EPISODE = 200

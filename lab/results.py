@@ -13,7 +13,7 @@ import numpy as np
 
 from lab.session import Record, read_record, steps_played
 from reporting.atomic import write_atomically
-from reporting.episodes import EpisodeTable, by_purpose
+from reporting.episodes import by_purpose, read_episodes
 from reporting.fitness import (
     Fitness,
     interquartile_mean,
@@ -59,7 +59,7 @@ def read_session(folder: Path) -> SessionResult:
     if not runs:
         return SessionResult(folder, read_record(folder), "", 0, "", EMPTY, EMPTY)
     run = json.loads(runs[0].read_text(encoding="utf-8"))
-    training, _ = by_purpose(EpisodeTable(folder / f"{runs[0].stem.removeprefix('run_')}.csv").records)
+    training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
     training = sorted(training, key=lambda record: record.actor_steps)
     episodes = _curve([(record.actor_steps, record.score_saber) for record in training])
     points = {point.actor_steps: point for point in reward_points(training)}  # the last at each step
@@ -88,7 +88,7 @@ def report_session(folder: Path) -> None:
     """`session.csv` and `session.png`; the learner wrote `Reward_<game>.html`."""
     result = read_session(folder)
     rows = zip(result.curve.steps, result.curve.scores, strict=True)
-    _write_csv(folder / "session.csv", ("agent_steps", "mean_score_points"), rows)
+    write_csv(folder / "session.csv", ("agent_steps", "mean_score_points"), rows)
     title = f"{result.game}, seed {result.seed}"
     write_spread_png(folder / "session.png", title, [], spread([result.curve]))
 
@@ -99,7 +99,7 @@ def report_trial(folder: Path) -> None:
     curves = [result.curve for result in results if len(result.curve.steps)]
     over_all = spread(curves)
     columns = ("agent_steps", "mean_score_points", "std_score_points")
-    _write_csv(folder / "trial.csv", columns, zip(*over_all, strict=True))
+    write_csv(folder / "trial.csv", columns, zip(*over_all, strict=True))
     title = f"{folder.parents[1].name}, {folder.name}"
     write_spread_png(folder / "trial.png", title, curves, over_all)
     figure = spread_figure(curves, over_all)
@@ -117,7 +117,7 @@ COLUMNS = (
 def report_experiment(folder: Path) -> None:
     """`experiment.csv`, `experiment.html` and `experiment.png`: a row for each trial."""
     trials = {path.name: sessions_in(path) for path in sorted(folder.iterdir()) if path.is_dir()}
-    _write_csv(folder / "experiment.csv", COLUMNS, [_row(name, rs) for name, rs in trials.items()])
+    write_csv(folder / "experiment.csv", COLUMNS, [_row(name, rs) for name, rs in trials.items()])
     bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
     title = f"{folder.parent.name}, {folder.name}"
     write_bars_png(folder / "experiment.png", title, bars)
@@ -144,12 +144,12 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     done = sum(result.record.is_done for result in results)
     failed = sum(result.record.state == "failed" for result in results)
     sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
-    fitness = _fitness(results)
+    fitness = fitness_of(results)
     vector = (*fitness, fitness.length) if fitness else ("",) * (len(Fitness._fields) + 1)
     return name, " / ".join(games), *sizes, bar.mean, bar.std, *vector
 
 
-def _fitness(results: Sequence[SessionResult]) -> Fitness | None:
+def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:
     """Of a trial; None where its game has no standard, or nothing was played."""
     played = [(result, standard_of(result.game)) for result in results if result.game]
     vectors = [session_fitness(*result.episodes, standard) for result, standard in played if standard]
@@ -168,7 +168,8 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[
     return over_all
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: object) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: object) -> None:
+    """A header and rows, whole or not at all."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)

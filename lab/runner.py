@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
@@ -39,14 +40,17 @@ class Runner:
             for session in trial:
                 if self._stop():
                     return False
-                well = self._see_to(session, verbose) and well
+                well = self.see_to(session, verbose) and well
             self._reported(partial(report_trial, folder), str(folder))
         folder = sessions[0].folder.parents[1]
         self._reported(partial(report_experiment, folder), str(folder))
         self._after_session()
         return well
 
-    def _see_to(self, session: Session, verbose: bool) -> bool:
+    def see_to(self, session: Session, verbose: bool) -> bool:
+        """Play one session unless it is done; whether it is. False after a stop."""
+        if self._stop():
+            return False
         record = read_record(session.folder)
         try:
             session.prepare()
@@ -105,7 +109,8 @@ class Runner:
         code = child.exit_code or 0
         if code == 0 and steps_played(session.folder) >= _length(session):
             return replace(record, state="finished")
-        if code == 0:
+        early = code == -signal.SIGTERM and (self._stop() or not in_time)  # before it could listen to that
+        if code == 0 or early:
             return replace(record, state="stopped" if in_time else "out of time")
         words = child.last_lines(1)
         why = words[0].removeprefix("error: ") if words else described(code)

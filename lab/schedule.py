@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from args import UserError
 from lab.modes import MODES
+from lab.search.mode import check_search
 from lab.spec import Experiment, find_experiment
 
 
@@ -19,10 +20,13 @@ class Task(NamedTuple):
 
 
 def task_of(file: Path, name: str, mode: str) -> Task:
-    """Raises UserError for an experiment or a mode that does not exist."""
+    """Raises UserError for an experiment or a mode that does not exist, or that lacks what it needs."""
     if mode not in MODES:
         raise UserError(f"There is no mode {mode}: choose one of {', '.join(MODES)}.")
-    return Task(find_experiment(file, name), mode)
+    experiment = find_experiment(file, name)
+    if mode == "search":
+        check_search(experiment)
+    return Task(experiment, mode)
 
 
 def read_schedule(path: Path) -> list[Task]:

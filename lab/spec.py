@@ -9,28 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from args import Args, Plain, UserError, checked_args, read_mapping, read_spec, spec_flags
+from args import BLOCKS, Args, Plain, UserError, checked_args, read_mapping, read_spec, spec_flags
+from lab.blocks import Block, checked, dashed
+from lab.search.block import Search, search_of
 
 OURS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
 
 
-def _dashed(name: str) -> str:
-    return name.replace("_", "-")
-
-
-class Meta(BaseModel):
-    """How an experiment is repeated; keys may have dashes."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-")
-    )
+class Meta(Block):
+    """How an experiment is repeated."""
 
     sessions: int = Field(1, ge=1, le=1000)  # runs of a trial, with seeds --seed, --seed + 1, ...
     budget_minutes: float | None = Field(None, gt=0)  # after which a session is stopped and counts as it is
@@ -45,6 +39,7 @@ class Experiment:
     name: str
     flags: Mapping[str, Plain]  # those that the spec names
     meta: Meta
+    search: Search | None = None  # what mode search varies
 
     @property
     def where(self) -> str:
@@ -89,37 +84,17 @@ def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any] | No
         raise UserError(f"{where}: a folder will be called so; use letters, digits, '_', '.' and '-' only.")
     if not isinstance(body, dict):
         raise UserError(f"{where}: it must hold `name: value` lines.")
-    meta = _meta({**_block(common, where), **_block(body, where)}, where)
-    own = {str(key): value for key, value in {**(common or {}), **body}.items() if key != "meta"}
+    meta, search = (
+        {**dashed(common, block, kind, where), **dashed(body, block, kind, where)}
+        for block, kind in (("meta", Meta), ("search", Search))
+    )
+    own = {str(key): value for key, value in {**(common or {}), **body}.items() if key not in BLOCKS}
     base = own.pop("spec", None)
     flags = {**(read_spec(path.parent / str(base)) if base else {}), **spec_flags(own, f"{where}:")}
     taken = [flag for flag in OURS if flag in flags]
     if taken:
         raise UserError(f"{where}: {taken[0].replace('_', '-')} is the lab's own to give; leave it out.")
-    experiment = Experiment(path, name, flags, meta)
-    for game in meta.games or [None]:
+    experiment = Experiment(path, name, flags, checked(Meta, meta, "meta", where))
+    for game in experiment.meta.games or [None]:
         experiment.args(**({"game": game} if game else {}))
-    return experiment
-
-
-def _block(body: Mapping[str, Any] | None, where: str) -> dict[str, Any]:
-    block = (body or {}).get("meta", {})
-    if not isinstance(block, dict):
-        raise UserError(f"{where}: meta must hold {_allowed()}.")
-    return {str(key).replace("_", "-"): value for key, value in block.items()}
-
-
-def _meta(block: Mapping[str, Any], where: str) -> Meta:
-    try:
-        return Meta(**block)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise UserError(f"{where}: meta has no {key}; it may hold {_allowed()}.") from error
-        problem = f"{first['msg'][0].lower()}{first['msg'][1:]}"
-        raise UserError(f"{where}: meta.{key} got {first['input']!r}: {problem}.") from error
-
-
-def _allowed() -> str:
-    return ", ".join(str(field.alias) for field in Meta.model_fields.values())
+    return replace(experiment, search=search_of(search, experiment.args, experiment.meta.sessions, where))

@@ -66,7 +66,7 @@ class EpisodeTable:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._records = _read(path)
+        self._records = _mended(path)
         self._known = {record[:2] for record in self._records}  # (actor, sequence)
 
     @property
@@ -85,14 +85,24 @@ class EpisodeTable:
         return new
 
 
-def _read(path: Path) -> list[EpisodeRecord]:
+def read_episodes(path: Path) -> list[EpisodeRecord]:
+    """The whole rows of a table that may be growing meanwhile; the file, if any, stays as it is.
+
+    Raises ValueError as EpisodeTable does.
+    """
     data = path.read_bytes() if path.exists() else b""
     whole = data[: data.rfind(b"\n") + 1]
     header, *rows = csv.reader(io.StringIO(whole.decode("utf-8", errors="replace"))) if whole else [HEADER]
     if len(header) < _REQUIRED or tuple(header) != HEADER[: len(header)]:
         raise ValueError(f"{path} is no table of episodes of this program; move it away to begin a new one.")
-    records = [_parse(path, line, row, len(header)) for line, row in enumerate(rows, start=2)]
-    if len(whole) < len(data) or len(header) < len(HEADER) or not whole:
+    return [_parse(path, line, row, len(header)) for line, row in enumerate(rows, start=2)]
+
+
+def _mended(path: Path) -> list[EpisodeRecord]:
+    """What the table holds, once it has its header and nothing but whole rows."""
+    records = read_episodes(path)
+    data = path.read_bytes() if path.exists() else b""
+    if not data.endswith(b"\n") or data.partition(b"\n")[0].decode(errors="replace") != ",".join(HEADER):
         write_atomically(path, _csv([HEADER, *map(_cells, records)]).encode())
     return records
 

@@ -7,7 +7,8 @@
 #
 #     EXTRAS="maze vizdoom" bash scripts/setup.sh
 #
-# maze (MiniWorld, and OpenGL without a display), vizdoom, minari (event logs as Minari datasets), test and malmo-test (the checks).
+# maze (MiniWorld, and OpenGL without a display), vizdoom, minari (event logs as Minari datasets), search (Ray and Optuna, for the
+# lab's mode search), test and malmo-test (the checks).
 #
 # An active conda or virtual environment that has the packages is used as it is. Otherwise .venv is made once: while it is being
 # filled it holds the file .unfinished, and a .venv found with that file is made anew; for each requirement file that went in
@@ -178,7 +179,7 @@ ensure_opengl() {
 want_extras() {
     local name
     for name in ${EXTRAS_WANTED[@]+"${EXTRAS_WANTED[@]}"}; do
-        [[ -f requirements-$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom and minari."
+        [[ -f requirements-$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minari and search."
         REQUIREMENTS+=("requirements-$name.txt")
     done
 }

@@ -43,6 +43,10 @@ RULES: dict[str, Rule] = {
     ),
     "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
     "lab": _rule("args reporting runtime", "numpy pydantic yaml"),
+    **{
+        f"lab.search.{name}": _rule("args runtime", "optuna ray")
+        for name in ("engine", "proposals", "schedulers", "worker")
+    },
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} wiring"),

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from reporting.episodes import HEADER, EpisodeRecord, EpisodeTable, by_purpose
+from reporting.episodes import HEADER, EpisodeRecord, EpisodeTable, by_purpose, read_episodes
 
 
 def record(actor: int, sequence: int, score: float = 10.5, evaluation: bool = False) -> EpisodeRecord:
@@ -56,6 +56,17 @@ def test_torn_last_line_is_cut_off_and_can_be_written_again(tmp_path: Path, lost
     table.add([record(0, 0), record(0, 1)])
     assert table.records == [record(0, 0), record(0, 1)]
     assert path.read_bytes() == whole
+
+
+def test_a_reader_leaves_a_growing_table_as_it_is(tmp_path: Path) -> None:
+    """Its writer may be in the middle of a row, or about to make the file."""
+    path = tmp_path / "pong.csv"
+    assert read_episodes(path) == [] and not path.exists()
+    EpisodeTable(path).add([record(0, 0), record(0, 1)])
+    torn = path.read_bytes()[:-5]
+    path.write_bytes(torn)
+    assert read_episodes(path) == [record(0, 0)]
+    assert path.read_bytes() == torn
 
 
 def test_a_table_without_the_newer_columns_gets_them(tmp_path: Path) -> None:

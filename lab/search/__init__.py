@@ -1,0 +1,1 @@
+"""Mode search: trials that differ in some flags, on Ray Tune, and what they come to."""

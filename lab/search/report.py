@@ -1,0 +1,67 @@
+"""What a search found: `experiment.csv`, `.html` and `.png` in its folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.results import write_csv
+from lab.search.block import Search, dash
+from lab.search.ledger import shown
+from lab.search.trial import TrialRecord
+from reporting.fitness import Fitness
+from reporting.page import Section, Tile, write_page
+from reporting.parameters import TrialPoint, best_of, parameters_figure
+from reporting.png import write_parameters_png
+
+MEASURES = ("score", *Fitness._fields, "fitness")
+COLUMNS = ("mean_score_points", *MEASURES[1:])
+"""How the table calls them."""
+
+
+def report_search(folder: Path, search: Search, records: Mapping[int, TrialRecord]) -> None:
+    """A row and a mark for each trial; the same after every one."""
+    flags = [dash(name) for name in search.flags]
+    header = ("trial", "state", *flags, "agent_steps", "minutes", *COLUMNS, "commit", "node", "why")
+    write_csv(folder / "experiment.csv", header, [_row(n, record, search) for n, record in records.items()])
+    points = [_point(number, record, search) for number, record in records.items()]
+    title = f"{folder.parent.name}, {folder.name}"
+    write_parameters_png(folder / "experiment.png", title, points, search.metric)
+    note = f"{search.metric} of each trial at its end, or where it was stopped, against each parameter"
+    figure = Section(parameters_figure(points, search.metric), wide=True)
+    write_page(folder / "experiment.html", title, title, note, _tiles(points, search), [figure])
+
+
+def _row(number: int, record: TrialRecord, search: Search) -> tuple[object, ...]:
+    parameters = (record.parameters[name] for name in search.flags)
+    measured = (record.measures.get(name, "") for name in MEASURES)
+    size = record.agent_steps, round(record.minutes, 2)
+    return (
+        f"trial_{number}",
+        record.state,
+        *parameters,
+        *size,
+        *measured,
+        record.commit,
+        record.node,
+        record.why,
+    )
+
+
+def _point(number: int, record: TrialRecord, search: Search) -> TrialPoint:
+    parameters = {dash(name): record.parameters[name] for name in search.flags}
+    value = record.measures.get(search.metric, float("nan"))
+    return TrialPoint(f"trial_{number}", parameters, value, record.state)
+
+
+def _tiles(points: list[TrialPoint], search: Search) -> list[Tile]:
+    states = Counter(point.state for point in points)
+    trials = Tile(
+        "Trials", str(len(points)), ", ".join(f"{count} {state}" for state, count in states.items())
+    )
+    best = best_of(points)
+    if best is None:
+        return [trials]
+    parameters = [Tile(f"Its {name}", shown(value)) for name, value in best.parameters.items()]
+    return [trials, Tile(f"Best {search.metric}", f"{best.value:.4g}", best.name), *parameters]

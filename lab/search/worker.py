@@ -1,0 +1,51 @@
+"""A trial of a search in a process of Ray's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ray
+from ray import tune
+
+from lab.search.play import Play
+from lab.search.trial import Trial, trial_folder
+from lab.spec import Experiment
+
+STEPS, VALUE = "agent_steps", "value"
+"""Of a report: the clock that ASHA goes by, and what is maximised."""
+
+
+class Job(NamedTuple):
+    """What all trials of a search have in common."""
+
+    experiment: Experiment
+    folder: Path  # of the search, seen alike from every machine
+    place: Path  # the folder that paths in the spec are seen from
+    metric: str
+    total: int  # agent steps of a trial
+    every: int  # agent steps between reports
+
+
+class TuneTrial(tune.Trainable):
+    """Tune's view of a trial. It has no checkpoints of Tune's: its sessions resume by themselves."""
+
+    def setup(self, config: dict[str, Any], job: Job) -> None:
+        """Begin, or go on."""
+        os.chdir(job.place)
+        number = config["number"]
+        trial = Trial(job.experiment, number, config["parameters"], trial_folder(job.folder, number))
+        self._metric = job.metric
+        self._node = f"{os.uname().nodename} {ray.get_runtime_context().get_node_id()[:6]}"
+        self._play = Play(trial.sessions(), job.every)
+
+    def step(self) -> dict[str, Any]:
+        """The next report. Raises TrialFailed."""
+        told = self._play.next()
+        value = told.measures.get(self._metric, float("nan"))
+        return {STEPS: told.steps, VALUE: value, **told._asdict(), "node": self._node, "done": told.over}
+
+    def cleanup(self) -> None:
+        """Whoever stops the trial, nothing of it goes on running."""
+        self._play.end()

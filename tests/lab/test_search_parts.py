@@ -1,0 +1,127 @@
+"""Parts of a search that need no Ray cluster."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from args import UserError
+from lab.results import SessionResult
+from lab.search.block import Search
+from lab.search.ledger import Ledger
+from lab.search.measure import as_of, measures
+from lab.search.mode import check_search
+from lab.search.proposals import Proposals
+from lab.search.report import report_search
+from lab.search.schedulers import Halving, scheduler_for
+from lab.search.trial import TrialRecord, read_trials
+from lab.session import Record, write_record
+from lab.spec import find_experiment
+from reporting.sessions import Curve
+
+
+def space(method: str = "optuna", trials: int = 4, **others: object) -> Search:
+    flags = {"lr": {"loguniform": [0.001, 0.1]}, "baseline": {"choice": [True, False]}}
+    document = {"flags": flags, "method": method, "trials": trials, "metric": "score", **others}
+    return Search.model_validate(document)
+
+
+def session(steps: list[float], scores: list[float]) -> SessionResult:
+    curve = Curve(np.array(steps), np.array(scores))
+    return SessionResult(Path("session_0"), Record("running"), "probe:catch", 0, "", curve, curve)
+
+
+def test_a_trial_is_measured_as_it_stood_at_a_number_of_steps() -> None:
+    results = [session([100, 900], [1, 3]), session([50, 700], [5, 7])]
+    at = {steps: measures(as_of(results, steps, 1000)) for steps in (50, 100, 950, 1000, 1050, 2000)}
+    assert "score" not in at[50]
+    assert [at[steps]["score"] for steps in (100, 950, 1000, 1050, 2000)] == [1, 3, 3, 4, 5]
+    assert at[2000]["fitness"] == 0  # fewer episodes than a window
+    assert measures([]) == {}
+
+
+def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> None:
+    lines: list[str] = []
+    ledger = Ledger("some", tmp_path, "score", lines.append, lambda: None)
+    ledger.begin(0, {"lr": 0.012345678, "baseline": True})
+    ledger.report(0, 100, {"score": 0.5}, 0.1, "abc", "here")
+    ledger.report(0, 100, {"score": 0.9}, 0.2, "abc", "here")  # a heartbeat
+    ledger.end(0, "stopped early")
+    ledger.begin(1, {"lr": 0.1, "baseline": False})
+    ledger.report(1, 50, {}, 0.1, "abc", "here")  # before the first episode's end
+    write_record(tmp_path / "trial_1" / "session_0", Record("failed", "no luck."))
+    ledger.fail(1)
+    ledger.begin(2, {"lr": 0.2, "baseline": False})
+    ledger.end_all("stopped")
+    assert lines[0] == "some trial_0: lr 0.01235, baseline True"
+    assert lines[1] == "some trial_0: stopped early, score 0.5. 1 done, best: trial_0 with 0.5."
+    assert lines[3] == "some trial_1: failed (no luck). 1 done, best: trial_0 with 0.5."
+    again = Ledger("some", tmp_path, "score", lines.append, lambda: None)
+    assert again.records == ledger.records == read_trials(tmp_path)
+    assert [record.state for record in again.records.values()] == ["stopped early", "failed", "stopped"]
+    assert again.records[0].reports == ((100, 0.5),) and list(again.done) == [0]
+    report_search(tmp_path, space(), again.records)
+    header, first, second, _ = (tmp_path / "experiment.csv").read_text().splitlines()
+    assert header.startswith("trial,state,lr,baseline,agent_steps,minutes,mean_score_points,strength,")
+    assert first.startswith("trial_0,stopped early,0.012345678,True,100,0.1,0.5,")
+    assert second.endswith(",abc,here,no luck")
+    assert (tmp_path / "experiment.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_asha_compares_with_trials_of_an_earlier_start() -> None:
+    done = {n: TrialRecord({}, "finished", reports=((10, 1.0), (20, float(n)))) for n in (3, 4, 5)}
+    asha = space(asha={"grace-steps": 10, "reduction": 2})
+    decided = {}
+    for known in (done, {}):
+        scheduler = scheduler_for(asha, 100, known)
+        assert isinstance(scheduler, Halving)
+        trial = SimpleNamespace(trial_id="new")
+        scheduler.on_trial_add(SimpleNamespace(), trial)
+        decided[len(known)] = scheduler.on_trial_result(None, trial, {"agent_steps": 20, "value": 2.0})
+    assert decided == {3: "STOP", 0: "CONTINUE"}
+
+
+def test_optuna_goes_on_where_it_stood() -> None:
+    """Unfinished trials keep numbers and parameters; new ones differ from all before."""
+    first = Proposals(space(), range(4), {})
+    begun = [first.suggest(name) for name in "abc"]
+    assert [config["number"] for config in begun] == [0, 1, 2]
+    states = ("finished", "stopped", "stopped early")
+    records = {
+        config["number"]: TrialRecord(
+            json.loads(json.dumps(config["parameters"])), state, measures={"score": 0.5}
+        )
+        for config, state in zip(begun, states, strict=True)
+    }
+    again = Proposals(space(trials=5), [1, 3, 4], records)
+    resumed, *new = (again.suggest(name) for name in "def")
+    assert resumed == begun[1]
+    assert [config["number"] for config in new] == [3, 4]
+    rates = [config["parameters"]["lr"] for config in (*begun, *new)]
+    assert len(set(rates)) == 5 and all(0.001 <= rate <= 0.1 for rate in rates)
+    again.on_trial_complete("d", {"value": 0.7})
+    again.on_trial_complete("e", {"value": math.nan})
+    again.on_trial_complete("f", error=True)
+    assert again.suggest("g") == "FINISHED"
+
+
+def test_without_its_extra_a_sentence_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text("# none\ngame: pong\n")
+    with pytest.raises(UserError, match="experiment some: mode search needs a block `search`"):
+        check_search(find_experiment(path, "some"))
+    path.write_text("# none\ngame: pong\nsearch: {trials: 2, flags: {lr: {choice: [1]}}}\n")
+    check_search(find_experiment(path, "some"))
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if "-packages" not in entry])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ray"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(UserError, match="mode search needs ray, which is not installed: `EXTRAS=search bash"):
+        check_search(find_experiment(path, "some"))
