@@ -322,6 +322,11 @@ class LearnerArgs(Group):
         "Of network passes: float32, bfloat16, or auto: bfloat16 where the processor has units for it",
         pattern="^(float32|bfloat16|auto)$",
     )
+    compile: str = flag(
+        "none",
+        "Learners on a replay: network passes by torch.compile (default), with CUDA graphs too, or none",
+        pattern="^(none|default|cuda-graphs)$",
+    )
 
 
 class PolicyArgs(Group):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from agents.learning import (
     seeded,
     uses_bfloat16,
 )
+from agents.passes import Passes
 from agents.target import Target
 from memory.batch import Batch
 
@@ -35,6 +36,7 @@ class OffPolicyConfig:
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
     precision: str  # of network passes, one of agents.learning.PRECISIONS
+    compile: str = field(default="none", kw_only=True)  # a learner's passes, one of agents.passes.COMPILE
 
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)
@@ -51,6 +53,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self.config, self.device = config, device
         self._bfloat16 = uses_bfloat16(config.precision, device)
         self._learning = learning
+        self._passes = Passes(config.compile if learning else "none", device)
         weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
         self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
         self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
@@ -80,6 +83,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     def update(self, experience: Batch, t_learner: int) -> Update:
         """One step of Adam, then the target network follows; AgentError without learning=True."""
         self._require_learning()
+        self._passes.begin_update()
         batch = batch_to_device(experience, self.device)
         losses, q = self._losses(batch)
         loss = (batch.weights * losses).mean()
@@ -129,7 +133,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         get those that were cast in one without.
         """
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
-            output: OutputT = network(*inputs)
+            output: OutputT = self._passes(network, *inputs)
         return output
 
     def _require_learning(self) -> None:
