@@ -59,7 +59,11 @@ class RunArgs(Group):
         shared=True,
     )
     rainbow_only: bool = flag(False, "The seed's name for --agent rainbow: C51 instead of IQN")
-    game: str = flag("space_invaders", "ALE game, Gymnasium id (CartPole-v1) or probe:<name>", shared=True)
+    game: str = flag(
+        "space_invaders",
+        "ALE game, Gymnasium id (CartPole-v1), minatar:<game>, maze:<n> … or probe:<name>; or several, as pong,breakout: actors are divided among them",
+        shared=True,
+    )
     run: str = flag("", "Name under which Redis keeps this run; empty = the game", pattern=r"^[^{}\s]*$")
     seed: int = flag(123, "Seed of every generator, with the process's own number mixed in", ge=0, lt=2**31)
     T_max: int = flag(
@@ -114,7 +118,7 @@ class EnvironmentArgs(Group):
     )
     max_episode_steps: int = flag(
         0,
-        "ALE and Gymnasium: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
+        "ALE, Gymnasium and MinAtar: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
         shared=True,
         ge=0,
     )
@@ -339,6 +343,9 @@ class PolicyArgs(Group):
     entropy_coeff: float = flag(0.001, "Weight of the entropy bonus, per nat (Burda et al.: 0.001)", ge=0)
     gae_lambda: float = flag(0.95, "Lambda of advantages and value targets (Burda et al.: 0.95)", ge=0, le=1)
     baseline: bool = flag(True, "reinforce: subtract a learned value from the return (Williams 1992)")
+    reward_scale: float = flag(
+        1.0, "reinforce, a2c: rewards are learned from times this, then within --reward-clip", gt=0
+    )
     standardise_advantages: bool = flag(
         False, "reinforce, a2c: advantages of an update to mean 0 and deviation 1 (as SLM-Lab does)"
     )
@@ -526,6 +533,15 @@ class Args(
         return self.run or self.game
 
     @property
+    def games(self) -> tuple[str, ...]:
+        """Those of --game."""
+        return tuple(self.game.split(","))
+
+    def playing(self, game: str) -> Args:
+        """These parameters with one of the games alone."""
+        return self if game == self.game else self.model_copy(update={"game": game})
+
+    @property
     def file_name(self) -> str:
         """The game as part of a file's name."""
         return re.sub(r"[^A-Za-z0-9_.-]", "_", self.game)
@@ -613,7 +629,7 @@ def read_spec(path: Path) -> dict[str, Plain]:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The one mapping that a YAML file holds; raises UserError."""
+    """The one mapping that a YAML file holds, less keys that begin with a dot: homes of anchors. Raises UserError."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -621,7 +637,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise UserError(f"The spec {path} cannot be read: {reason}.") from error
     if not isinstance(document, dict):
         raise UserError(f"The spec {path} must hold `name: value` lines.")
-    return {str(name): value for name, value in document.items()}
+    return {str(name): value for name, value in document.items() if not str(name).startswith(".")}
 
 
 def spec_flags(document: Mapping[str, Any], where: str) -> dict[str, Plain]:

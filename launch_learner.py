@@ -30,6 +30,7 @@ from wiring import (
     build_actor,
     build_learner,
     canonical,
+    check_divided,
     check_store,
     connect_redis,
     say_plainly,
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 
 def run_learner(args: Args, stop: Stop) -> None:
     """Learn until the run ends. When Redis was emptied meanwhile, go on from a snapshot made at once."""
+    check_divided(args)
     setting = setting_of(args)
     check_store(setting.args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from args import UserError, fail
 from lab.background import attach, detach
+from lab.benchmark import RUNS, Benchmark, chosen
 from lab.enjoy import enjoy
 from lab.house import only_lab, remove, stop_lab, unfinished
 from lab.modes import sessions_of
@@ -65,13 +66,18 @@ def schedule(options: argparse.Namespace) -> int:
 
 def _in_its_place(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
     if options.detach:
-        words = [word for word in options.argv if word != "--detach"]
-        say(f"The lab runs as process {detach(words, options.results)}; `python run_lab.py attach` shows it.")
-        return 0
+        return _detached(options, options.results)
     for task in tasks:
         fits(task.experiment)
     with only_lab(options.results):
         return _work(options, tasks)
+
+
+def _detached(options: argparse.Namespace, root: Path) -> int:
+    words = [word for word in options.argv if word != "--detach"]
+    where = "" if root == Path("results/lab") else f" --results {root}"
+    say(f"The lab runs as process {detach(words, root)}; `python run_lab.py attach{where}` shows it.")
+    return 0
 
 
 def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
@@ -95,6 +101,23 @@ def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
 def _copier(options: argparse.Namespace) -> Callable[[], object]:
     target: Path | None = options.sync_dir
     return (lambda: sync(options.results, target)) if target else (lambda: None)
+
+
+def benchmark(options: argparse.Namespace) -> int:
+    """All experiments of a file, and one table of them."""
+    experiments = [*read_experiments(options.file).values()]
+    root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)
+    whole = Benchmark(experiments, options.results, runner, say)
+    if options.table:
+        whole.write()  # also while another lab plays
+        return 0
+    if options.detach:
+        return _detached(options, root)
+    played = chosen(experiments, options.only, options.all)
+    for experiment in played:
+        fits(experiment)
+    with only_lab(root):
+        return 0 if whole.play(played, options.side_by_side) else 1
 
 
 def watch(options: argparse.Namespace) -> int:
@@ -171,11 +194,21 @@ def _parser() -> argparse.ArgumentParser:
     scheduling = command("schedule", schedule, "run what a JSON file names: {spec file: {experiment: mode}}")
     scheduling.add_argument("schedule", type=Path, metavar="FILE")
     for each in (running, scheduling):
-        each.add_argument("--detach", action="store_true", help="outlive this terminal")
         each.add_argument("--sync-dir", type=Path, help="copy finished results there")
         each.add_argument(
             "--ray-address", help="mode search: an existing Ray cluster, as 10.0.0.1:6379 or auto"
         )
+    benching = command(
+        "benchmark", benchmark, "run every experiment of a file; what is done stays; one table"
+    )
+    benching.add_argument("file", type=Path, metavar="SPEC_FILE")
+    benching.add_argument("--only", nargs="+", default=[], metavar="SPEC_NAME", help="these alone")
+    benching.add_argument("--all", action="store_true", help="also what the file marks as extra")
+    benching.add_argument("--table", action="store_true", help="run nothing: write table and graphs anew")
+    benching.add_argument("--side-by-side", type=int, default=2, metavar="N", help="sessions at a time (2)")
+    benching.set_defaults(results=Path("results/benchmark"))
+    for each in (running, scheduling, benching):
+        each.add_argument("--detach", action="store_true", help="outlive this terminal")
     watching = command("watch", watch, "copy finished results as they come, until Ctrl-C")
     watching.add_argument("--sync-dir", type=Path, required=True, help="where to")
     command("attach", look, "show a detached lab; Ctrl-C leaves it running")

@@ -8,6 +8,7 @@ for word in "$@"; do
     case $word in
         maze | maze:*) EXTRAS="${EXTRAS:-} maze" ;;
         vizdoom:*) EXTRAS="${EXTRAS:-} vizdoom" ;;
+        minatar:*) EXTRAS="${EXTRAS:-} minatar" ;;
     esac
 done
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"

@@ -19,7 +19,7 @@ from runtime.film import FilmRecorder, Window
 from runtime.film_strip import Curve
 from runtime.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from runtime.snapshot import Snapshot, check_holds
-from wiring import canonical, restore_agent, say_plainly, sentences_for_errors
+from wiring import canonical, games_to_play, restore_agent, say_plainly, sentences_for_errors
 
 CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""
@@ -80,7 +80,21 @@ def watchers(
 
 
 def run_evaluation(args: Args) -> None:
-    """Play, print the table, write evaluation_<game>.json, and the film if one was asked for."""
+    """Each game: play, print the table, write evaluation_<game>.json, and the film if one was asked for."""
+    games = games_to_play(args)
+    for game in games:
+        _evaluate(args if len(games) == 1 else _one_of_several(args, game))
+
+
+def _one_of_several(args: Args, game: str) -> Args:
+    """With a film of its own."""
+    film = args.record and str(
+        Path(args.record).with_stem(f"{Path(args.record).stem}_{args.playing(game).file_name}")
+    )
+    return args.playing(game).model_copy(update={"record": film})
+
+
+def _evaluate(args: Args) -> None:
     player = baseline_player(args) if is_baseline(args.agent) else snapshot_player(args)
     config = player.args.select(EnvConfig)
     watcher, film = watchers(args, config, player.curve)

@@ -30,5 +30,5 @@ class A2cAgent(PolicyGradientAgent[A2cConfig]):
         return self.config.episodic
 
     def _steps(self, rollout: Rollout, values: Tensor) -> Steps:
-        config, rewards = self.config, self._clipped(rollout.rewards)
+        config, rewards = self.config, self._rewards(rollout)
         return episodic_steps(rollout, rewards, values, config.discount, config.gae_lambda)

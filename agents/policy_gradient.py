@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +28,7 @@ class PolicyGradientConfig(OnPolicyConfig):
     """Hyper-parameters of both."""
 
     discount: float  # gamma, per agent step
+    reward_scale: float  # rewards are learned from times this, then clipped
     v_trace: bool  # off: rollouts count as played by the present policy
     standardise_advantages: bool  # to mean 0 and standard deviation 1 over what an update learns from
 
@@ -64,6 +66,10 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
     @abstractmethod
     def _steps(self, rollout: Rollout, values: Tensor) -> Steps:
         """The rollout with values [T + 1, B] of the present critic, as advantages are made of it."""
+
+    def _rewards(self, rollout: Rollout) -> Tensor:
+        """[T, B] as they are learned from: their size is that of the critic's share in the gradient."""
+        return self._clipped(rollout.rewards * np.float32(self.config.reward_scale))
 
     @property
     @abstractmethod

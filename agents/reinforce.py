@@ -38,5 +38,5 @@ class ReinforceAgent(PolicyGradientAgent[ReinforceConfig]):
 
     def _steps(self, rollout: Rollout, values: Tensor) -> Steps:
         baseline = values if self.config.baseline else torch.zeros_like(values)
-        rewards = self._clipped(rollout.rewards)
+        rewards = self._rewards(rollout)
         return episodic_steps(rollout, rewards, baseline, self.config.discount, gae_lambda=1.0)

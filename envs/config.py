@@ -17,13 +17,15 @@ class EnvConfig:
         EnvError: a value lies outside its range.
     """
 
-    game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, vizdoom, malmo or probe>:<name>"
+    game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, minatar … or probe>:<name>"
     action_repeat: int  # ALE and VizDoom: emulator frames per agent step; mazes: moves; Malmo: pictures
     proba_sticky_actions: float  # ALE only: chance per emulator frame that the last action is repeated
     disable_saber_mode: bool  # False: SABER's 100 h cap and stuck stop; True: a 30 min cap alone
     max_stuck_time: float  # ALE only: seconds at 60 Hz without reward after which an episode is stopped
     stuck_is_terminal: bool  # True: that stop is a termination; False: a truncation
-    max_episode_steps: int = 0  # ALE and Gymnasium: agent steps after which it is truncated; 0: as they do
+    max_episode_steps: int = (
+        0  # ALE, Gymnasium, MinAtar: agent steps after which it is truncated; 0: as they do
+    )
     frame_width: int = 160  # mazes, VizDoom and Malmo: width of the images, pixels
     frame_height: int = 120  # of the same, pixels
     malmo_ports: str = "9000"  # Malmo only, as the four below: clients, ports or host:port, "11100,11200"

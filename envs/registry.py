@@ -11,15 +11,17 @@ from envs.family import Family
 from envs.gym import GYMNASIUM
 from envs.malmo import MALMO
 from envs.maze import MAZE
+from envs.minatar import MINATAR
 from envs.probe import PROBE
 from envs.vizdoom import VIZDOOM
 
-FAMILIES: tuple[Family, ...] = (PROBE, ATARI, MAZE, VIZDOOM, MALMO, GYMNASIUM)
+FAMILIES: tuple[Family, ...] = (PROBE, ATARI, MINATAR, MAZE, VIZDOOM, MALMO, GYMNASIUM)
 """The first that knows a name has it."""
 
 _NAMES = (
     "ALE games (space_invaders), Gymnasium ids (CartPole-v1), mazes (maze:1 to maze:3, maze:4x4), "
-    "vizdoom:my_way_home, malmo:1 to malmo:3 and probes (probe:catch) are known."
+    "vizdoom:my_way_home, malmo:1 to malmo:3, MinAtar's games (minatar:breakout) and probes (probe:catch) "
+    "are known."
 )
 
 

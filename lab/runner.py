@@ -47,6 +47,11 @@ class Runner:
         self._after_session()
         return well
 
+    def report(self, trial: Path) -> None:
+        """Draw a trial and its experiment anew."""
+        self._reported(partial(report_trial, trial), str(trial))
+        self._reported(partial(report_experiment, trial.parent), str(trial.parent))
+
     def see_to(self, session: Session, verbose: bool) -> bool:
         """Play one session unless it is done; whether it is. False after a stop."""
         if self._stop():

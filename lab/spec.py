@@ -28,6 +28,7 @@ class Meta(Block):
 
     sessions: int = Field(1, ge=1, le=1000)  # runs of a trial, with seeds --seed, --seed + 1, ...
     budget_minutes: float | None = Field(None, gt=0)  # after which a session is stopped and counts as it is
+    extra: bool = False  # left out of a benchmark unless it is named or --all is given
     games: tuple[str, ...] = ()  # that mode benchmark plays, in place of --game
 
 

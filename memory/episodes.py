@@ -51,6 +51,10 @@ class Episode(NamedTuple):
     evaluation: bool = False  # played without noise by an evaluation actor
     action_counts: Sequence[Sequence[int]] = ()  # as runtime.action_counter has them; empty: not counted
     rooms: Sequence[int] = ()  # that it came to; empty where the game tells of none
+    game: str = (
+        ""  # that was played; with agent and (actor, environment) the coordinates of the body that played
+    )
+    agent: int = 0  # which learning agent of the run; there is one so far
 
 
 def recent_episodes() -> deque[Episode]:

@@ -25,6 +25,8 @@ class EpisodeRecord(NamedTuple):
     action_counts: Sequence[Sequence[int]] = ()
     """Of each action, or of equal parts of the range of each component of a continuous one; may be empty."""
     rooms: Sequence[int] = ()  # that it came to, where the game tells
+    game: str = ""  # "" in tables of earlier versions, whose runs had one
+    agent: int = 0  # which learning agent of the run; there is one so far
 
 
 HEADER = (
@@ -40,6 +42,8 @@ HEADER = (
     "evaluation",
     "action_counts",
     "rooms",
+    "game",
+    "agent",
 )
 _REQUIRED = len(HEADER) - len(EpisodeRecord._field_defaults)
 """Columns were only ever added at the end: tables of earlier versions lack the last ones."""
@@ -127,12 +131,13 @@ def _rooms(cell: str) -> list[int]:
     return [int(room) for room in cell.split()]
 
 
-_READERS: tuple[Callable[[str], Any], ...] = (*[int] * 5, *[float] * 3, int, _flag, _counts, _rooms)
+_READERS: tuple[Callable[[str], Any], ...] = (*[int] * 5, *[float] * 3, int, _flag, _counts, _rooms, str, int)
 
 
 def _cells(record: EpisodeRecord) -> list[object]:
     counts = "|".join(" ".join(map(str, part)) for part in record.action_counts)
-    return [*record[:-3], int(record.evaluation), counts, " ".join(map(str, record.rooms))]
+    rooms = " ".join(map(str, record.rooms))
+    return [*record[:_REQUIRED], int(record.evaluation), counts, rooms, record.game, record.agent]
 
 
 def _csv(rows: Iterable[Sequence[object]]) -> str:

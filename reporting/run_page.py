@@ -17,7 +17,7 @@ from reporting.window import EVALUATION_WINDOW, WINDOW
 class RunHistory(NamedTuple):
     """All that the page tells."""
 
-    game: str
+    games: Sequence[str]
     frames_per_step: int  # emulator frames per agent step
     action_bounds: Bounds | None  # None where actions are discrete
     episodes: Sequence[EpisodeRecord]
@@ -27,19 +27,45 @@ class RunHistory(NamedTuple):
 def write_run_html(path: Path, run: RunHistory) -> None:
     """Draws the run so far; says so where there is nothing to draw yet."""
     training, evaluation = by_purpose(run.episodes)
-    trained, evaluated = reward_points(training), reward_points(evaluation, EVALUATION_WINDOW)
-    rewards = reward_figure(trained, evaluated, run.frames_per_step)
     actions = action_figure(action_shares(training or evaluation), run.action_bounds)
+    games = [_GameHistory(game, run) for game in run.games]
     sections = [
-        Section(rewards, wide=True),
+        *(game.section(named=len(games) > 1) for game in games),
         Section(actions, "Actions", "share of each, by when their episodes ended"),
         *_room_sections(run.episodes),
         Section(
             learning_figure(run.learning), "Learning", "means over about 10 s, against agent steps", wide=True
         ),
     ]
-    tiles = [*_tiles(trained, evaluated, run.frames_per_step), *_room_tiles(run.episodes)]
-    write_page(path, f"{run.game}: reward", run.game, _note(evaluated), tiles, sections)
+    tiles = games[0].tiles() if len(games) == 1 else [game.tile() for game in games]
+    heading = ", ".join(run.games)
+    note = _note(any(game.evaluated for game in games))
+    write_page(path, f"{heading}: reward", heading, note, [*tiles, *_room_tiles(run.episodes)], sections)
+
+
+class _GameHistory:
+    """How the scores of one of the run's games went."""
+
+    def __init__(self, game: str, run: RunHistory) -> None:
+        played = [episode for episode in run.episodes if episode.game in ("", game)]
+        training, evaluation = by_purpose(played)
+        self.trained, self.evaluated = reward_points(training), reward_points(evaluation, EVALUATION_WINDOW)
+        self._game, self._frames_per_step = game, run.frames_per_step
+
+    def section(self, named: bool) -> Section:
+        """Its curve."""
+        figure = reward_figure(self.trained, self.evaluated, self._frames_per_step)
+        return Section(figure, self._game if named else "", wide=True)
+
+    def tiles(self) -> list[Tile]:
+        """Of the only game."""
+        return _tiles(self.trained, self.evaluated, self._frames_per_step)
+
+    def tile(self) -> Tile:
+        """Of one game among several."""
+        points = self.trained or self.evaluated
+        known = (f"{points[-1].mean:,.1f}", f"± {points[-1].std:,.1f}") if points else ("–", "no episode yet")
+        return Tile(self._game, *known)
 
 
 def _room_sections(episodes: Sequence[EpisodeRecord]) -> list[Section]:
@@ -56,7 +82,7 @@ def _room_tiles(episodes: Sequence[EpisodeRecord]) -> list[Tile]:
     return [Tile("Rooms", str(len(rooms)), f"at most {most} in one episode")]
 
 
-def _note(evaluated: Sequence[RewardPoint]) -> str:
+def _note(evaluated: bool) -> str:
     training = f"scores of the last {WINDOW} episodes while training"
     return f"{training} and of the last {EVALUATION_WINDOW} of evaluation" if evaluated else training
 

@@ -36,6 +36,7 @@ class ActorConfig:
     """An actor's own parameters, named as the flags."""
 
     id_actor: int
+    game: str  # that it plays
     t_max: int
     learn_start: int
     log_interval: int
@@ -198,6 +199,7 @@ class Actor:
             evaluation=self._config.eval,
             action_counts=episode.action_counts,
             rooms=episode.rooms,
+            game=self._config.game,
         )
 
     def _rest(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,11 @@ from memory.episodes import read_episodes
 from memory.keys import Keys
 from reporting.actions import Bounds
 from reporting.episodes import EpisodeRecord, EpisodeTable
+from reporting.game_scores import GameScores
 from reporting.learning import LearningHistory, LearningPoint
 from reporting.run_page import RunHistory, write_run_html
 from reporting.scalars import Scalars
-from reporting.window import EVALUATION_WINDOW, WINDOW, ScoreSummary, ScoreWindow
+from reporting.window import EVALUATION_WINDOW, WINDOW, ScoreSummary
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class Results:
     def __init__(
         self,
         folder: Path,
-        game: str,
+        games: Sequence[str],
         file_name: str,
         frames_per_step: int,
         action_bounds: Bounds | None,
@@ -50,8 +51,8 @@ class Results:
         self._learning = LearningHistory(_learning_path(table), first_step)
         self._scalars = Scalars(folder / "tensorboard" / file_name, purge_step=first_step)
         self._html = folder / f"Reward_{file_name}.html"
-        self._game, self._frames_per_step, self._action_bounds = game, frames_per_step, action_bounds
-        self._training, self._evaluation = ScoreWindow(), ScoreWindow(EVALUATION_WINDOW)
+        self._games, self._frames_per_step, self._action_bounds = games, frames_per_step, action_bounds
+        self._training, self._evaluation = GameScores(games), GameScores(games, EVALUATION_WINDOW)
         self._rooms: set[int] = set()  # that any episode came to
         self._last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
         self._read_to, self._left_out = "0-0", 0
@@ -60,7 +61,10 @@ class Results:
 
     @property
     def scores(self) -> ScoreSummary | None:
-        """The last 100 training episodes; those of evaluation where none was played in training; or None."""
+        """The last 100 training episodes; those of evaluation where none was played in training; or None.
+
+        Of several games the mean over them, as reporting.game_scores has it.
+        """
         return self._leading.summary()
 
     @property
@@ -97,7 +101,7 @@ class Results:
         """Write the html anew, also when no episode has ended yet."""
         self._learning.flush()
         episodes, learning = self._table.records, self._learning.points
-        history = RunHistory(self._game, self._frames_per_step, self._action_bounds, episodes, learning)
+        history = RunHistory(self._games, self._frames_per_step, self._action_bounds, episodes, learning)
         write_run_html(self._html, history)
 
     def scalars(self, t_learner: int, values: Mapping[str, float]) -> None:
@@ -111,17 +115,19 @@ class Results:
         self._scalars.close()
 
     @property
-    def _leading(self) -> ScoreWindow:
+    def _leading(self) -> GameScores:
         return self._training if self._training.count else self._evaluation
 
     def _take_in(self, record: EpisodeRecord) -> None:
         window = self._evaluation if record.evaluation else self._training
-        window.add(record.score_saber, record.length)
+        window.add(record)
         self._rooms.update(record.rooms)
         self._last_rooms.append(len(record.rooms))
 
     def _score_scalars(self) -> dict[str, float]:
         summaries = {"score/": self._training.summary(), "score/evaluation_": self._evaluation.summary()}
+        if len(self._games) > 1:
+            summaries |= {f"score/{game}/": each for game, each in self._training.by_game().items()}
         return {
             f"{prefix}{name}": getattr(summary, name)
             for prefix, summary in summaries.items()

@@ -179,7 +179,7 @@ ensure_opengl() {
 want_extras() {
     local name
     for name in ${EXTRAS_WANTED[@]+"${EXTRAS_WANTED[@]}"}; do
-        [[ -f requirements-$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minari and search."
+        [[ -f requirements-$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, minari and search."
         REQUIREMENTS+=("requirements-$name.txt")
     done
 }

@@ -22,7 +22,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 BASE = {"torch": "requirements-torch.txt", "core": "requirements.txt"}
 EXTRAS = {
-    name: f"requirements-{name}.txt" for name in ("test", "maze", "vizdoom", "minari", "search", "malmo-test")
+    name: f"requirements-{name}.txt"
+    for name in ("test", "maze", "vizdoom", "minatar", "minari", "search", "malmo-test")
 }
 """Groups that are installed on top of BASE, each of them alone or with others."""
 GROUPS = {**BASE, **EXTRAS}

@@ -19,7 +19,14 @@ def _loads(process: subprocess.Popen[str], library: str) -> bool:
 
 @pytest.mark.parametrize("script", ["launch_learner.py", "launch_actor.py", "start_learning.py"])
 def test_it_ends_with_one_sentence(script: str, tmp_path: Path) -> None:
-    words = ["--game", "probe:catch", "--host-redis", str(tmp_path / "redis"), "--path-to-results", str(tmp_path)]
+    words = [
+        "--game",
+        "probe:catch",
+        "--host-redis",
+        str(tmp_path / "redis"),
+        "--path-to-results",
+        str(tmp_path),
+    ]
     process = subprocess.Popen(
         [sys.executable, ROOT / script, *words],
         cwd=tmp_path,

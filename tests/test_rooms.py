@@ -30,7 +30,7 @@ def _rule(rooms: str = "", packages: str = "") -> Rule:
 EVERY_ROOM = "args agents envs memory models reporting runtime"
 RULES: dict[str, Rule] = {
     "args": _rule(packages="pydantic yaml"),
-    "envs": _rule(packages="ale_py cv2 gymnasium miniworld numpy pyglet vizdoom"),
+    "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
     "memory": _rule(packages="lz4 msgpack numpy redis redlock zstandard"),
     "memory.event_log": _rule("runtime.mp4"),
     "memory.event_minari": _rule(packages="gymnasium h5py minari numpy"),

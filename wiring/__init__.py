@@ -3,8 +3,8 @@
 from wiring.actor import build_actor, build_lone_actor
 from wiring.endings import say_plainly, sentences_for_errors
 from wiring.learner import Learning, build_learner
-from wiring.restored import Restored, restore_agent
-from wiring.setting import Setting, build_agent, canonical, connect_redis, setting_of
+from wiring.restored import Restored, games_to_play, restore_agent
+from wiring.setting import Setting, build_agent, canonical, check_divided, connect_redis, setting_of
 from wiring.store import Seat
 from wiring.stores import check_store
 
@@ -18,8 +18,10 @@ __all__ = [
     "build_lone_actor",
     "build_learner",
     "canonical",
+    "check_divided",
     "check_store",
     "connect_redis",
+    "games_to_play",
     "restore_agent",
     "say_plainly",
     "sentences_for_errors",

@@ -21,7 +21,7 @@ from runtime.live_window import LiveWindow
 from runtime.player import Player
 from runtime.seeding import derived_seed
 from runtime.weights_source import PublishedWeights, SnapshotWeights, WeightsSource
-from wiring.setting import ACTOR, Setting, build_agent
+from wiring.setting import ACTOR, Setting, build_agent, game_of_actor
 from wiring.store import Outlet, Seat
 from wiring.stores import store_of
 
@@ -77,17 +77,18 @@ def _actor(
 ) -> Actor:
     """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
     args = setting.args
+    game = game_of_actor(args)
     began_at = link.counters.steps
     seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
     player = Player(
         agent,
-        make_env(args.select(EnvConfig), seeds),
+        make_env(args.playing(game).select(EnvConfig), seeds),
         args.history_length,
         derived_seed(args.seed, ACTOR, args.id_actor, began_at),
         noisy=not args.eval,
     )
     return Actor(
-        args.select(ActorConfig),
+        args.playing(game).select(ActorConfig),
         link,
         agent,
         weights,
@@ -107,10 +108,11 @@ def _own_log(path: Path, args: Args) -> Path:
 
 def _watchers(setting: Setting) -> list[Watcher]:
     args = setting.args
+    game = game_of_actor(args)
     watchers: list[Watcher] = []
     if args.event_log_out:
-        header = log_header(args.game, setting.description)
+        header = log_header(game, setting.description)
         watchers.append(EventRecorder(_own_log(Path(args.event_log_out), args), header))
     if args.render:
-        watchers.append(LiveWindow(f"{args.game}, actor {args.id_actor}", setting.description))
+        watchers.append(LiveWindow(f"{game}, actor {args.id_actor}", setting.description))
     return watchers

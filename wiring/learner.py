@@ -134,7 +134,7 @@ def _results(setting: Setting, folder: Path, updates: int, resumed: bool) -> Res
     try:
         return Results(
             folder,
-            args.game,
+            args.games,
             args.file_name,
             description.frames_per_step,
             _action_bounds(description),

@@ -32,7 +32,7 @@ from runtime.resume import missing_transitions, unlearned_steps, wanted_slots
 from runtime.sampler import Sampler, SamplerConfig
 from runtime.seeding import derived_seed
 from runtime.snapshot import Snapshot, restoring
-from wiring.setting import SAMPLER, Setting
+from wiring.setting import SAMPLER, Setting, coordinates
 from wiring.store import Outlet, Seat, Store
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class ReplayStore(Store):
         """Chunks with first priorities; an actor waits when the learner is too far behind."""
         args, sizes = setting.args, sizes_of(setting.args)
         assert isinstance(agent, ReplayAgent)
-        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, "actor": args.id_actor}
+        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, **coordinates(args)}
         pusher = ChunkPusher(
             seat.client,
             seat.keys,

@@ -19,6 +19,15 @@ class Restored(NamedTuple):
     snapshot: Snapshot
 
 
+def games_to_play(args: Args) -> tuple[str, ...]:
+    """Those of --game, where it was given; else those of the snapshot of --model. Raises SnapshotError."""
+    if args.model and "game" not in args.model_fields_set:
+        snapshot = load_snapshot(Path(args.model))
+        check_holds(Path(args.model), snapshot, ("settings",))
+        return tuple(snapshot["settings"]["game"].split(","))
+    return args.games
+
+
 def restore_agent(path: Path, args: Args) -> Restored:
     """The agent of a snapshot, in the environment it was trained in as far as no flag says otherwise.
 
@@ -28,8 +37,10 @@ def restore_agent(path: Path, args: Args) -> Restored:
     snapshot = load_snapshot(path)
     check_holds(path, snapshot, ("settings", "acting_weights"))
     given = {name: getattr(args, name) for name in args.model_fields_set}
-    named = ("agent",) if args.transfer else ("game", "agent")
-    check_origin(path, snapshot, {name: given[name] for name in named if name in given})
+    if "agent" in given:
+        check_origin(path, snapshot, {"agent": given["agent"]})
+    if "game" in given and not args.transfer and given["game"] not in snapshot["settings"]["game"].split(","):
+        check_origin(path, snapshot, {"game": given["game"]})
     setting = setting_of(args.with_defaults(snapshot["settings"]))
     agent = build_agent(setting.args, setting.problem, learning=False)
     agent.load_acting_weights(snapshot["acting_weights"])

@@ -19,7 +19,7 @@ from memory.runs import OpenedRun
 from runtime.rollout_source import RolloutSource, RolloutSourceConfig
 from runtime.rollout_writer import RolloutShape, RolloutWriter
 from runtime.snapshot import Snapshot
-from wiring.setting import Setting
+from wiring.setting import Setting, coordinates
 from wiring.store import Outlet, Seat, Store
 
 
@@ -67,7 +67,7 @@ class Rollouts(Store):
             args.max_policy_lag,
             args.redis_patience,
         )
-        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, "actor": args.id_actor}
+        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, **coordinates(args)}
         assert isinstance(agent, OnPolicyAgent)
         heads = len(agent.value_heads)
         writer = RolloutWriter(args.select(RolloutShape), args.envs_per_actor, heads, pusher.sequence, meta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import NamedTuple
 
 import torch
@@ -10,8 +11,8 @@ import torch
 from agents.base import Agent, Problem
 from agents.intrinsic import RndBonusConfig, with_intrinsic
 from agents.registry import agent_type
-from args import Args
-from envs import EnvConfig, EnvDescription, canonical_game, describe_env
+from args import Args, UserError
+from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env
 from memory.connection import Client, RedisConfig, connect
 from runtime.seeding import derived_seed
 
@@ -28,9 +29,12 @@ class Setting(NamedTuple):
 
 
 def canonical(args: Args) -> Args:
-    """`args` with the one name of its game, by which runs and files are called. Raises EnvError."""
-    game = canonical_game(args.game)
-    return args if game == args.game else args.model_copy(update={"game": game})
+    """`args` with the one name of each of its games, by which runs and files are called. Raises EnvError."""
+    games = [canonical_game(game) for game in args.games]
+    twice = next((game for game in games if games.count(game) > 1), None)
+    if twice is not None:
+        raise EnvError(f"--game names {twice} twice: each game of a run is named once.")
+    return args.playing(",".join(games))
 
 
 def setting_of(args: Args) -> Setting:
@@ -38,7 +42,7 @@ def setting_of(args: Args) -> Setting:
 
     Raises EnvError, or AgentError where agent and environment do not fit.
     """
-    description = describe_env(args.select(EnvConfig))
+    description = _shared_description(args)
     history_length = args.history_length or description.history_length
     exponent = args.priority_exponent
     if exponent is None:
@@ -54,6 +58,43 @@ def setting_of(args: Args) -> Setting:
     )
     build_agent(args, problem, learning=False)  # what does not fit is refused before anything starts
     return Setting(args, description, problem)
+
+
+def _shared_description(args: Args) -> EnvDescription:
+    """What all games of a run are to its one network. Raises EnvError where two of them differ."""
+    first, *others = (describe_env(args.playing(game).select(EnvConfig)) for game in args.games)
+    for game, other in zip(args.games[1:], others, strict=True):
+        for field in fields(first):
+            one, two = getattr(first, field.name), getattr(other, field.name)
+            if one != two:
+                raise EnvError(
+                    f"{args.games[0]} and {game} cannot share a network: {field.name} is {one} of the first"
+                    f" and {two} of the second."
+                )
+    return first
+
+
+def check_divided(args: Args) -> None:
+    """Raises UserError where actors cannot be divided among the run's games."""
+    games = len(args.games)
+    if games > 1 and (args.serial or args.nb_actor < games):
+        raise UserError(
+            f"{games} games need at least as many actors: give --nb-actor {games} or more"
+            f"{', and no --serial' if args.serial else ''}."
+        )
+
+
+def game_of_actor(args: Args) -> str:
+    """The game that actor --id-actor plays: they take turns by their numbers."""
+    return args.games[args.id_actor % len(args.games)]
+
+
+def coordinates(args: Args) -> dict[str, int | str]:
+    """Agent, environment and body that an actor's experience is of, as SLM-Lab counts them.
+
+    There is one learning agent so far; the body within an actor is its environment's place.
+    """
+    return {"agent": 0, "game": game_of_actor(args), "actor": args.id_actor}
 
 
 def device_of(args: Args) -> torch.device:

@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from envs import EnvConfig, EnvError, SeededVectorEnv, describe_env, environment_seeds, make_env
 
-GAMES = ["pong", "space_invaders", "probe:catch", "CartPole-v1", "Pendulum-v1"]
-STOCHASTIC = {"pong": 60, "space_invaders": 120, "probe:catch": 10}
+GAMES = ["pong", "space_invaders", "probe:catch", "minatar:breakout", "CartPole-v1", "Pendulum-v1"]
+STOCHASTIC = {"pong": 60, "space_invaders": 120, "probe:catch": 10, "minatar:breakout": 10}
 """Steps after which two seeds of a game certainly look different; 1 for all others."""
 
 Array = npt.NDArray[Any]

@@ -22,6 +22,7 @@ MakeConfig = Callable[..., EnvConfig]
         ("Blackjack", "blackjack"),  # ALE's
         ("Blackjack-v1", "Blackjack-v1"),  # Gymnasium's
         ("probe:catch", "probe:catch"),
+        ("minatar:breakout", "minatar:breakout"),
     ],
 )
 def test_names_are_understood(name: str, game: str) -> None:
@@ -34,6 +35,7 @@ def test_names_are_understood(name: str, game: str) -> None:
         ("space_invader", "space_invaders"),
         ("CartPol-v1", "CartPole-v1"),
         ("probe:cach", "probe:catch"),
+        ("minatar:breakuot", "minatar:breakout"),
         ("ALE/Pongg-v5", "ALE/Pong-v5"),
         ("warlords", "known"),  # two players only
         ("xyzzy:Nothing-v0", "known"),
@@ -55,6 +57,8 @@ def test_descriptions(make_config: MakeConfig) -> None:
     assert describe_env(make_config("CartPole-v1")) == cart_pole
     catch = EnvDescription((10, 5), "uint8", 3, None, None, 1, None, 4)
     assert describe_env(make_config("probe:catch")) == catch
+    breakout = EnvDescription((10, 10, 4), "uint8", 6, None, None, 1, None, history_length=1)
+    assert describe_env(make_config("minatar:breakout")) == breakout
     pendulum = EnvDescription((3,), "float32", None, (-2.0,), (2.0,), 1, None, 1)
     assert describe_env(make_config("Pendulum-v1")) == pendulum
 

@@ -37,6 +37,11 @@ def test_what_stands_beside_experiments_is_for_all(tmp_path: Path) -> None:
     assert find_experiment(tmp_path / "some.yaml", "two").flags["lr"] == 0.1
 
 
+def test_keys_with_a_dot_only_hold_anchors(tmp_path: Path) -> None:
+    text = ".quick: &quick {lr: 0.25}\nexperiments: {one: {<<: *quick, agent: dqn}}\n"
+    assert find_experiment(written(tmp_path, LINE + text), "one").flags == {"lr": 0.25, "agent": "dqn"}
+
+
 def test_an_experiment_begins_from_the_spec_it_names(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     written(tmp_path, LINE + "agent: dqn\nlr: 0.5\nbatch-size: 8\n", "base.yaml")
@@ -56,10 +61,10 @@ def test_an_experiment_begins_from_the_spec_it_names(tmp_path: Path) -> None:
         (LINE + "learn-strat: 1", "experiment some: names an unknown parameter learn_strat; did you mean learn-start?"),  # noqa: E501
         (LINE + "lr: fast", "experiment some: --lr got 'fast': input should be a valid number"),
         (LINE + "lr: -1", "--lr got -1: input should be greater than 0"),
-        (LINE + "learn-start: 10", "--learn-start 10 is less than one batch of 32"),
+        (LINE + "V-min: 20", "--V-min 20.0 must be below --V-max 10.0"),
         (LINE + "run: mine", "run is the lab's own to give; leave it out"),
-        (LINE + "meta: 3", "meta must hold sessions, budget-minutes, games"),
-        (LINE + "meta: {sesions: 3}", "meta has no sesions; it may hold sessions, budget-minutes, games"),
+        (LINE + "meta: 3", "meta must hold sessions, budget-minutes, extra, games"),
+        (LINE + "meta: {sesions: 3}", "meta has no sesions; it may hold sessions, budget-minutes, extra"),
         (LINE + "meta: {sessions: 0}", "meta.sessions got 0: input should be greater than or equal to 1"),
         (LINE + "meta: {sessions: many}", "meta.sessions got 'many': input should be a valid integer"),
         (LINE + "experiments: {one: {spec: none.yaml}}", r"none.yaml cannot be read: .*No such file"),

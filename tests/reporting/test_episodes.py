@@ -10,7 +10,9 @@ def record(actor: int, sequence: int, score: float = 10.5, evaluation: bool = Fa
     scores = (score, score + 1, score + 2)
     counts = [[sequence, 0, 12], [3, 4, 5]]
     steps = (1000 * sequence, 800 * sequence)
-    return EpisodeRecord(actor, sequence, 2, *steps, *scores, 321, evaluation, counts, [1, sequence + 2])
+    return EpisodeRecord(
+        actor, sequence, 2, *steps, *scores, 321, evaluation, counts, [1, sequence + 2], "pong"
+    )
 
 
 def rows(path: Path) -> list[list[str]]:
@@ -33,9 +35,39 @@ def test_an_episode_is_written_once_even_by_a_later_process(tmp_path: Path) -> N
     assert again.records == table.records == [record(0, 0), record(0, 1), record(1, 1)]
     assert again.add([record(1, 1)]) == []
     assert rows(path)[1:] == [
-        ["0", "0", "2", "0", "0", "10.5", "11.5", "12.5", "321", "0", "0 0 12|3 4 5", "1 2"],
-        ["0", "1", "2", "1000", "800", "10.5", "11.5", "12.5", "321", "0", "1 0 12|3 4 5", "1 3"],
-        ["1", "1", "2", "1000", "800", "10.5", "11.5", "12.5", "321", "0", "1 0 12|3 4 5", "1 3"],
+        ["0", "0", "2", "0", "0", "10.5", "11.5", "12.5", "321", "0", "0 0 12|3 4 5", "1 2", "pong", "0"],
+        [
+            "0",
+            "1",
+            "2",
+            "1000",
+            "800",
+            "10.5",
+            "11.5",
+            "12.5",
+            "321",
+            "0",
+            "1 0 12|3 4 5",
+            "1 3",
+            "pong",
+            "0",
+        ],
+        [
+            "1",
+            "1",
+            "2",
+            "1000",
+            "800",
+            "10.5",
+            "11.5",
+            "12.5",
+            "321",
+            "0",
+            "1 0 12|3 4 5",
+            "1 3",
+            "pong",
+            "0",
+        ],
     ]
 
 
@@ -76,7 +108,7 @@ def test_a_table_without_the_newer_columns_gets_them(tmp_path: Path) -> None:
     path.write_text(f"{','.join(HEADER[:9])}\n{line}\n")
     old = EpisodeRecord(0, 1, 2, 3200, 20000, 280.0, 280.25, 1e-05, 407)
     assert EpisodeTable(path).add([old, record(0, 2, evaluation=True)]) == [record(0, 2, evaluation=True)]
-    assert path.read_text().splitlines()[:2] == [",".join(HEADER), f"{line},0,,"]
+    assert path.read_text().splitlines()[:2] == [",".join(HEADER), f"{line},0,,,,0"]
     assert EpisodeTable(path).records == [
         old._replace(action_counts=[], rooms=[]),
         record(0, 2, evaluation=True),

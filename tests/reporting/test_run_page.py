@@ -18,7 +18,7 @@ def run(episodes: int, evaluations: int = 0) -> RunHistory:
         for number in range(1, evaluations + 1)
     ]
     learning = [LearningPoint(500 * k, 700 * k, k, {"loss": 1 / k}) for k in range(1, episodes + 1)]
-    return RunHistory("pong", 4, None, records, learning)
+    return RunHistory(["pong"], 4, None, records, learning)
 
 
 @pytest.mark.parametrize("episodes", [0, 1, 200])
@@ -52,5 +52,5 @@ def test_tiles_tell_of_training_and_evaluation(tmp_path: Path) -> None:
 
 
 def test_games_are_escaped(tmp_path: Path) -> None:
-    write_run_html(tmp_path / "a.html", run(0)._replace(game="<b>&"))
+    write_run_html(tmp_path / "a.html", run(0)._replace(games=["<b>&"]))
     assert "<h1>&lt;b&gt;&amp;<small>" in (tmp_path / "a.html").read_text(encoding="utf-8")

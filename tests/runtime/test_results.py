@@ -17,7 +17,7 @@ from tests.memory.road import begin
 
 
 def results(folder: Path, first_step: int = 100) -> Results:
-    return Results(folder, "pong", "pong", 4, None, first_step)
+    return Results(folder, ["pong"], "pong", 4, None, first_step)
 
 
 def play(client: Client, keys: Keys, scores: list[tuple[float, bool]]) -> None:

@@ -13,7 +13,8 @@ from agents.distributions import ClippedGaussian, distribution_of
 
 CPU = torch.device("cpu")
 BOX = Problem((1, 3), "float32", None, action_low=(-2.0, 0.0), action_high=(2.0, 1.0))
-PARAMETERS = torch.tensor([[0.3, -0.9, 0.5, -1.0]])  # means, then what softplus makes variances of
+PARAMETERS = torch.tensor([[math.atanh(0.3), math.atanh(-0.9), 0.5, -1.0]])
+"""What tanh makes the means 0.3 and -0.9 of, then what softplus makes variances of."""
 STD = [math.sqrt(math.log1p(math.exp(raw))) for raw in (0.5, -1.0)]
 
 
@@ -40,26 +41,34 @@ def test_draws_have_the_moments_of_a_normal_clipped_to_both_bounds() -> None:
 
 
 @pytest.mark.parametrize("component", [0, 1])
-def test_chances_add_up_to_one(component: int) -> None:
-    """The density's integral over the inside, in half ranges, and the probabilities of both bounds."""
+def test_chances_add_up_to_one_and_to_the_entropy(component: int) -> None:
+    """The integral over the inside, in half ranges, and the sum over both bounds."""
     problem = Problem((1, 3), "float32", None, BOX.action_low[component : component + 1], BOX.action_high[component : component + 1])  # type: ignore[index]  # noqa: E501  # fmt: skip
     gaussian = distribution_of(problem, CPU)
     parameters = PARAMETERS[:, component::2]
     low, high = problem.action_low[0], problem.action_high[0]  # type: ignore[index]
     inside = torch.linspace(low, high, 20_003)[1:-1].unsqueeze(1)
-    density = gaussian.chances(parameters.expand(len(inside), -1), inside).log_prob.exp()
-    bounds = gaussian.chances(parameters.expand(2, -1), torch.tensor([[low], [high]])).log_prob.exp()
-    assert float(density.sum() * 2 / 20_002 + bounds.sum()) == pytest.approx(1.0, abs=1e-3)
+    within = gaussian.chances(parameters.expand(len(inside), -1), inside)
+    bounds = gaussian.chances(parameters.expand(2, -1), torch.tensor([[low], [high]])).log_prob
+    density = within.log_prob.exp()
+    assert float(density.sum() * 2 / 20_002 + bounds.exp().sum()) == pytest.approx(1.0, abs=1e-3)
+    entropy = -(density * within.log_prob).sum() * 2 / 20_002 - (bounds * bounds.exp()).sum()
+    assert float(within.entropy[0]) == pytest.approx(float(entropy), abs=1e-3)
 
 
-def test_log_probability_and_entropy_of_the_inside_are_the_normals() -> None:
+def test_the_log_probability_of_the_inside_is_the_normals() -> None:
     gaussian = distribution_of(BOX, CPU)
     chances = gaussian.chances(PARAMETERS, torch.tensor([[1.0, 0.25]]))  # 0.5 and -0.5 in half ranges
     z = [(0.5 - 0.3) / STD[0], (-0.5 + 0.9) / STD[1]]
     density = sum(-(x**2) / 2 - math.log(std * math.sqrt(2 * math.pi)) for x, std in zip(z, STD, strict=True))
-    entropy = sum(math.log(std * math.sqrt(2 * math.pi * math.e)) for std in STD)
     assert float(chances.log_prob) == pytest.approx(density, rel=1e-5)
-    assert float(chances.entropy) == pytest.approx(entropy, rel=1e-5)
+
+
+def test_entropy_has_an_end_where_nothing_but_the_bounds_is_left() -> None:
+    gaussian = distribution_of(BOX, CPU)
+    wide = torch.tensor([[0.0, 0.0, 1e8, 1e8]])
+    coins = gaussian.chances(wide, torch.tensor([[0.0, 0.5]])).entropy
+    assert float(coins) == pytest.approx(2 * math.log(2), abs=1e-2)
 
 
 def test_gradients_are_finite_far_beyond_the_bounds() -> None:

@@ -30,6 +30,7 @@ SHARED: dict[str, Any] = {
     "reward_clip": 1.0,
     "entropy_coeff": 0.01,
     "discount": 0.9,
+    "reward_scale": 0.75,
     "v_trace": True,
     "standardise_advantages": False,
 }
@@ -56,7 +57,7 @@ def slow_advantage(rollout: Rollout, values: Tensor, t: int, b: int, trace: floa
     advantage, weight = 0.0, 1.0
     for k in range(t, len(rollout.rewards)):
         after = 0.0 if rollout.terminated[k, b] else float(values[k + 1, b])
-        reward = min(max(float(rollout.rewards[k, b]), -1.0), 1.0)
+        reward = min(max(0.75 * float(rollout.rewards[k, b]), -1.0), 1.0)
         advantage += weight * (reward + 0.9 * after - float(values[k, b]))
         weight *= 0.9 * trace
         if rollout.terminated[k, b] or rollout.truncated[k, b]:

@@ -1,0 +1,60 @@
+"""The command benchmark: several sessions at a time, one table, what was not run says so."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from args import UserError
+from lab.benchmark import chosen
+from lab.spec import read_experiments
+from tests.processes import run
+
+SPEC = """# A2C of Mnih et al. 2016 on Catch, tiny: for this test alone
+.tiny: &tiny {agent: a2c, learn-start: 32, rollout-length: 5, envs-per-actor: 8, head-sizes: "16", T-max: 400}
+game: probe:catch
+serial: true
+sequential: true
+threads: 1
+log-interval: 100
+experiments:
+  first: {<<: *tiny}
+  second: {<<: *tiny, entropy-coeff: 0.1}
+  third: {<<: *tiny, agent: reinforce, meta: {extra: true}}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.mark.slow
+def test_a_benchmark_plays_what_is_due_and_says_what_is_not(spec: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "benchmark"
+    words = "run_lab.py", "benchmark", spec, "--results", folder
+    said = run(*words, log=tmp_path / "first.log", timeout_s=300)
+    assert "first trial_0 session 0: finished." in said and "third" not in said
+    with (folder / "benchmark.csv").open() as file:
+        rows = {row["experiment"]: row for row in csv.DictReader(file)}
+    assert [row["state"] for row in rows.values()] == ["done", "done", "not run"]
+    assert -1 <= float(rows["first"]["mean_score_points"]) <= 1 and len(rows["first"]["commit"]) >= 7
+    assert rows["third"]["mean_score_points"] == rows["third"]["commit"] == ""
+    assert "| reinforce | not run | 0.4K |" in (folder / "README.md").read_text()
+    assert (folder / "probe_catch.png").read_bytes().startswith(b"\x89PNG")
+    assert "Plotly.newPlot" in (folder / "benchmark.html").read_text()
+    again = run(*words, "--only", "first", log=tmp_path / "again.log", timeout_s=300)
+    assert "first trial_0 session 0: finished before." in again and "second" not in again
+
+
+def test_rows_are_chosen_by_name(spec: Path) -> None:
+    rows = [*read_experiments(spec).values()]
+    assert [row.name for row in chosen(rows, [], every=False)] == ["first", "second"]
+    assert [row.name for row in chosen(rows, [], every=True)] == ["first", "second", "third"]
+    assert [row.name for row in chosen(rows, ["third"], every=False)] == ["third"]
+    with pytest.raises(UserError, match="holds no experiment fourth: choose among first, second, third"):
+        chosen(rows, ["fourth"], every=False)

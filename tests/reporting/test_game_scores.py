@@ -1,0 +1,49 @@
+"""Scores of one game, and of several: what the best model is judged by."""
+
+from __future__ import annotations
+
+import pytest
+
+from reporting.episodes import EpisodeRecord
+from reporting.game_scores import GameScores
+from reporting.normalise import normalised
+
+
+def episode(number: int, score: float, game: str) -> EpisodeRecord:
+    return EpisodeRecord(0, number, 0, 10 * number, 0, score, score, score, 5, game=game)
+
+
+def test_one_game_is_its_window() -> None:
+    scores = GameScores(["pong"], size=2)
+    assert scores.summary() is None and scores.last is None
+    for number, score in enumerate((1.0, 2.0, 4.0)):
+        scores.add(
+            episode(number, score, "" if number == 1 else "pong")
+        )  # an earlier version told of no game
+    summary = scores.summary()
+    assert summary is not None
+    assert (summary.mean, summary.episodes) == (3.0, 2) and scores.last == 4.0
+
+
+def test_several_atari_games_are_joined_as_fractions_of_human_play() -> None:
+    scores = GameScores(["pong", "breakout"])
+    scores.add(episode(1, 14.0, "pong"))
+    assert scores.summary() is None  # the mean of some games is no mean of all
+    for number, score in enumerate((10.0, 20.0)):
+        scores.add(episode(number, score, "breakout"))
+    summary = scores.summary()
+    assert summary is not None and summary.episodes == 1
+    pong, breakout = normalised("pong", 14.0).human, normalised("breakout", 15.0).human
+    assert pong is not None and breakout is not None
+    assert summary.mean == pytest.approx((pong + breakout) / 2)
+    assert {game: known.mean for game, known in scores.by_game().items()} == {"pong": 14.0, "breakout": 15.0}
+
+
+def test_games_without_that_reference_are_joined_as_they_are() -> None:
+    scores = GameScores(["pong", "probe:catch"])
+    scores.add(episode(1, 3.0, "pong"))
+    scores.add(episode(2, 1.0, "probe:catch"))
+    summary = scores.summary()
+    assert summary is not None and summary.mean == 2.0
+    with pytest.raises(ValueError, match="An episode of boxing in a run of pong, probe:catch"):
+        scores.add(episode(3, 1.0, "boxing"))
