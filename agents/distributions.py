@@ -124,7 +124,8 @@ def _clipped_entropy(low: Tensor, high: Tensor, std: Tensor) -> Tensor:
     ends = -below * below.exp() - above * above.exp()
     within = 1 - below.exp() - above.exp()
     squares = within - high * _density(high) + low * _density(low)
-    return ends + within * (std.log() + math.log(2 * math.pi) / 2) + squares / 2
+    entropy: Tensor = ends + within * (std.log() + math.log(2 * math.pi) / 2) + squares / 2
+    return entropy
 
 
 def _density(z: Tensor) -> Tensor:
