@@ -107,7 +107,7 @@ def _evaluate(args: Args) -> None:
         print(_snapshot_text(player.origin))
     folder = Path(args.path_to_results)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"evaluation_{evaluated_name(args)}.json"
+    path = folder / f"evaluation_{evaluated_name(player.args)}.json"
     write_evaluation(path, result, player.origin)
     print(f"Saved {path}.")
     if film is not None:

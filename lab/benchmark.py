@@ -56,8 +56,11 @@ class Benchmark:
 
     def write(self) -> None:
         """The table and its graphs, of what there is."""
-        with self._writing:
-            write_table(self._folder, self._experiments, self._folder / RUNS, MODE)
+        try:
+            with self._writing:
+                write_table(self._folder, self._experiments, self._folder / RUNS, MODE)
+        except (ValueError, OSError) as error:
+            self._say(f"The table cannot be written: {error}")
 
     def _see_to(self, session: Session) -> bool:
         before = read_record(session.folder).is_done and evaluation_of(session.folder) is not None

@@ -25,7 +25,7 @@ from reporting.fitness import (
 from reporting.page import Section, Tile, write_page
 from reporting.png import write_bars_png, write_spread_png
 from reporting.rewards import reward_points
-from reporting.sessions import Bar, Curve, bar_figure, spread, spread_figure
+from reporting.sessions import Bar, Curve, bar_figure, fitness_figure, spread, spread_figure
 
 EMPTY = Curve(np.zeros(0), np.zeros(0))
 
@@ -122,7 +122,7 @@ def report_experiment(folder: Path) -> None:
     title = f"{folder.parent.name}, {folder.name}"
     write_bars_png(folder / "experiment.png", title, bars)
     note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"
-    sections = [Section(bar_figure(bars), wide=True)]
+    sections = [Section(bar_figure(bars), "Scores"), Section(fitness_figure(bars), "Fitness")]
     tiles = [Tile(bar.name, f"{bar.mean:,.1f}", f"± {bar.std:,.1f}") for bar in bars]
     if over_all := _over_all(folder, list(trials.values())):
         mean, low, high = over_all
@@ -132,7 +132,7 @@ def report_experiment(folder: Path) -> None:
 
 def _bar(name: str, results: Sequence[SessionResult]) -> Bar | None:
     scores = [result.score for result in results if not np.isnan(result.score)]
-    return Bar(name, float(np.mean(scores)), float(np.std(scores))) if scores else None
+    return Bar(name, float(np.mean(scores)), float(np.std(scores)), fitness_of(results)) if scores else None
 
 
 def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:

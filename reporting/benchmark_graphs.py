@@ -11,10 +11,7 @@ from reporting.atomic import write_atomically
 from reporting.benchmark import Row
 from reporting.fitness import Standard, standard_of
 from reporting.sessions import spread
-from reporting.style import AXIS, INK, MUTED, TITLE, base_layout, reward_layout
-
-COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
-"""Of agents, in the order of the rows."""
+from reporting.style import AXIS, COLOURS, INK, MUTED, TITLE, base_layout, reward_layout
 
 
 def benchmark_figures(rows: Sequence[Row]) -> list[tuple[str, go.Figure]]:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -22,9 +23,11 @@ from reporting.parameters import (
     scored,
 )
 from reporting.sessions import Bar, Curve, Spread
-from reporting.style import BLUE, GRID, INK, MUTED
+from reporting.style import BLUE, COLOURS, GRID, INK, MUTED
+from reporting.window import WINDOW
 
 INCHES, DPI = (9.0, 5.0), 110
+BAR_WIDTH = 0.7
 
 
 def write_spread_png(path: Path, title: str, curves: Sequence[Curve], over_all: Spread) -> None:
@@ -32,22 +35,50 @@ def write_spread_png(path: Path, title: str, curves: Sequence[Curve], over_all: 
     figure = Figure(figsize=INCHES, dpi=DPI, layout="constrained")
     axes = figure.subplots()
     for curve in curves:
-        axes.plot(curve.steps, curve.scores, color=MUTED, linewidth=0.8)
+        axes.plot(curve.steps, curve.scores, color=MUTED, linewidth=0.8, label="a session")
     steps, mean, std = over_all
-    axes.fill_between(steps, mean - std, mean + std, color=BLUE, alpha=0.16, linewidth=0)
-    axes.plot(steps, mean, color=BLUE, linewidth=2)
-    axes.set(xlabel="agent steps", ylabel="score")
+    axes.fill_between(steps, mean - std, mean + std, color=BLUE, alpha=0.16, linewidth=0, label="± 1 std")
+    axes.plot(steps, mean, color=BLUE, linewidth=2, label="mean")
+    axes.set(xlabel="agent steps", ylabel=f"mean score of the last {WINDOW} episodes")
+    if curves:
+        axes.legend(*_once(axes), fontsize=8)
     _write(figure, path, title)
 
 
 def write_bars_png(path: Path, title: str, bars: Sequence[Bar]) -> None:
-    """The trials side by side, with one standard deviation over their sessions."""
+    """The trials side by side: scores with one standard deviation over their sessions; the fitness of those
+    whose games have a standard.
+    """
+    known = [bar for bar in bars if bar.fitness]
     figure = Figure(figsize=INCHES, dpi=DPI, layout="constrained")
-    axes = figure.subplots()
-    names = [bar.name for bar in bars]
-    axes.bar(names, [bar.mean for bar in bars], yerr=[bar.std for bar in bars], color=BLUE)
-    axes.set(ylabel="score")
+    upper, *lower = figure.subplots(1 + bool(known), 1, squeeze=False)[:, 0]
+    places = range(len(bars))
+    upper.bar(
+        places, [bar.mean for bar in bars], BAR_WIDTH, yerr=[bar.std for bar in bars], color=BLUE, capsize=3
+    )
+    upper.set_xticks(places, [bar.name for bar in bars])
+    upper.set(ylabel=f"mean score,\nlast {WINDOW} episodes", xlim=(-0.7, max(len(bars), 3) - 0.3))
+    for axes in lower:
+        _fitness_bars(axes, known)
     _write(figure, path, title)
+
+
+def _fitness_bars(axes: Axes, bars: Sequence[Bar]) -> None:
+    names = list(bars[0].numbers)
+    width = BAR_WIDTH / len(names)
+    for number, name in enumerate(names):
+        places = [place + (number - (len(names) - 1) / 2) * width for place in range(len(bars))]
+        axes.bar(places, [bar.numbers[name] for bar in bars], 0.9 * width, color=COLOURS[number], label=name)
+    axes.set_xticks(range(len(bars)), [bar.name for bar in bars])
+    axes.set(ylabel="fitness", xlim=(-0.7, max(len(bars), 3) - 0.3))
+    axes.axhline(1, color=MUTED, linestyle=":")
+    axes.legend(fontsize=8, ncols=len(names), loc="upper right")
+
+
+def _once(axes: Axes) -> tuple[list[Artist], list[str]]:
+    """Handles and labels of a legend, each label once."""
+    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    return list(found.values()), list(found)
 
 
 def write_parameters_png(path: Path, title: str, points: Sequence[TrialPoint], quantity: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from reporting.atomic import write_atomically
 
 _REPOSITORY = Path(__file__).parents[1]
+_CHANGES = "status", "--porcelain", "--", ".", ":(exclude)results"
 
 
 def write_run_json(
@@ -38,9 +39,12 @@ def write_run_json(
 
 
 def commit() -> dict[str, object] | None:
-    """Hash of the code's commit and whether files differ from it; None where the code is no git checkout."""
+    """Hash of the code's commit and whether files differ from it, those of results/ apart: they are no code.
+
+    None where the code is no git checkout.
+    """
     head = _git("rev-parse", "HEAD")
-    return None if head is None else {"hash": head, "dirty": bool(_git("status", "--porcelain"))}
+    return None if head is None else {"hash": head, "dirty": bool(_git(*_CHANGES))}
 
 
 def _git(*words: str) -> str | None:

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from reporting.fitness import Fitness
 from reporting.style import AXIS, BAND, BLUE, MUTED, TITLE, base_layout, empty_figure, reward_layout
 
 Floats = NDArray[np.float64]
@@ -60,18 +61,37 @@ def spread_figure(curves: Sequence[Curve], over_all: Spread) -> go.Figure:
 
 
 class Bar(NamedTuple):
-    """A trial's final score: mean and standard deviation over its sessions."""
+    """A trial's final score, mean and standard deviation over its sessions, and its fitness."""
 
     name: str
     mean: float
     std: float
+    fitness: Fitness | None = None  # None where the game has no standard
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Name -> each number of the fitness, and the length of their vector; empty where there is none."""
+        return {**self.fitness._asdict(), "fitness": self.fitness.length} if self.fitness else {}
 
 
 def bar_figure(bars: Sequence[Bar]) -> go.Figure:
     """The trials side by side."""
     if not bars:
         return empty_figure("No trial has a score yet.")
-    names, means, stds = zip(*bars, strict=True)
+    names, means, stds, _ = zip(*bars, strict=True)
     trace = go.Bar(x=names, y=means, error_y={"array": stds}, marker={"color": BLUE})
     layout = {**base_layout(), "height": 450, "yaxis": {**AXIS, "title": {"text": "score", "font": TITLE}}}
     return go.Figure([trace], layout)
+
+
+def fitness_figure(bars: Sequence[Bar]) -> go.Figure:
+    """The numbers of each trial's fitness side by side."""
+    known = [bar for bar in bars if bar.fitness]
+    if not known:
+        return empty_figure("No trial has a fitness: its game has no standard.")
+    traces = [
+        go.Bar(name=name, x=[bar.name for bar in known], y=[bar.numbers[name] for bar in known])
+        for name in known[0].numbers
+    ]
+    layout = {**base_layout(), "height": 450, "yaxis": {**AXIS, "title": {"text": "fitness", "font": TITLE}}}
+    return go.Figure(traces, layout)

@@ -3,6 +3,8 @@
 import plotly.graph_objects as go
 
 BLUE, GREEN, RED, PURPLE = "#1f5fbf", "#2e9e6b", "#d1603d", "#8a3fae"
+COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
+"""Of things side by side, in their order."""
 BAND, EVALUATION_BAND = "rgba(31, 95, 191, 0.16)", "rgba(138, 63, 174, 0.14)"
 INK, MUTED, EDGE, GRID = "#1c2733", "#66758a", "#cfd8e1", "#e8edf2"
 SHARES = [[0, "#f7f9fb"], [0.15, "#d3e0f3"], [0.4, "#7ea6dc"], [0.7, BLUE], [1, "#0d2a5c"]]
