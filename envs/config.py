@@ -26,6 +26,7 @@ class EnvConfig:
     max_episode_steps: int = (
         0  # ALE, Gymnasium, MinAtar: agent steps after which it is truncated; 0: as they do
     )
+    serial: bool = False  # ALE only: played in this process, so that it can be saved
     frame_width: int = 160  # mazes, VizDoom and Malmo: width of the images, pixels
     frame_height: int = 120  # of the same, pixels
     malmo_ports: str = "9000"  # Malmo only, as the four below: clients, ports or host:port, "11100,11200"

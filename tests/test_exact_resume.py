@@ -58,13 +58,20 @@ def _differences(one: Any, other: Any, where: str = "") -> list[str]:
     return [] if np.array_equal(np.asarray(one), np.asarray(other)) else [where]
 
 
-@pytest.mark.parametrize(("game", "agent"), [("CartPole-v1", "iqn"), ("Pendulum-v1", "naf")])
+@pytest.mark.parametrize(
+    ("game", "agent"),
+    [
+        ("CartPole-v1", "iqn"),
+        ("Pendulum-v1", "naf"),
+        ("montezuma_revenge", "iqn --torso data_efficient --max-episode-steps 60"),
+    ],
+)
 def test_a_serial_run_stopped_three_times_equals_one_never_stopped(
     game: str, agent: str, client: Client, redis_socket: str, tmp_path: Path
 ) -> None:
     """In warm-up, and twice while it learns: weights, optimiser, generators, scores and priorities."""
     names = ("whole", "stopped")
-    words = [*WORDS, "--game", game, "--agent", agent, "--host-redis", redis_socket]
+    words = [*WORDS, "--game", game, "--agent", *agent.split(), "--host-redis", redis_socket]
     played = []
     for name, stops in (("whole", [Stop()]), ("stopped", [*map(StopAfter, (70, 130, 201)), Stop()])):
         place = ["--run", name, "--path-to-results", str(tmp_path / name)]

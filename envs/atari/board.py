@@ -28,6 +28,10 @@ ROW = np.dtype(
 """One environment. The first three fields are AleProcesses' to write, the others its worker's."""
 
 
+INFOS = ("lives", "frame_number", "episode_frame_number", "room")
+"""Fields that are infos as well."""
+
+
 def board_of(memory: mmap.mmap) -> Row:
     """Returns the rows [N] that lie in `memory`."""
     return np.frombuffer(memory, ROW)

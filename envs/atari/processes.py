@@ -30,12 +30,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envs.atari.board import ROW, board_of
+from envs.atari.board import INFOS, ROW, board_of
 from envs.config import EnvConfig, EnvError
 from envs.contract import Frames, Infos
 
 _ROOT = Path(__file__).parents[2]
-_INFOS = ("lives", "frame_number", "episode_frame_number", "room")
 
 
 class AleProcesses:
@@ -94,7 +93,7 @@ class AleProcesses:
         return self._board["frame"][:, None].copy()
 
     def _infos(self) -> Infos:
-        return {field: self._board[field].copy() for field in _INFOS}
+        return {field: self._board[field].copy() for field in INFOS}
 
 
 class _Worker:

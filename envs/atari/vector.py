@@ -11,7 +11,7 @@ reset, no sticky actions, the minimal action set. All of it is set here by hand.
   not captured, so that in an episode's last frame the previous one still shines through.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,15 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode
 
 from envs.atari.games import NUM_ACTIONS, SCREEN, room_byte
+from envs.atari.in_process import AleInProcess
 from envs.atari.processes import AleProcesses
 from envs.atari.protocol import episode_cap, stuck_cap, without_rollover
-from envs.config import EnvConfig
+from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps, checked_seeds
+from envs.saving import State
 
 _NOOP = 0
+_KEPT = ("steps_without_reward", "ended", "stuck")
 
 
 class AtariVector(SeededVectorEnv):
@@ -38,14 +41,29 @@ class AtariVector(SeededVectorEnv):
     """
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
-        games = ale_threads if room_byte(config.game) is None else AleProcesses
-        self._ale = games(config, len(checked_seeds(seeds, len(seeds))))
+        self._ale = _games(config)(config, len(checked_seeds(seeds, len(seeds))))
         super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(NUM_ACTIONS), seeds)
         self._stuck_cap = stuck_cap(config)
         self._stuck_is_terminal = config.stuck_is_terminal
         self._steps_without_reward = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)  # by the last step, for whatever reason
         self._stuck = np.zeros(self.num_envs, np.bool_)  # those of `_ended` that ALE would play on
+
+    def state_dict(self) -> State | None:
+        """Where the games are played in this process (`config.serial`); else None."""
+        if not isinstance(self._ale, AleInProcess):
+            return None
+        return {"ale": self._ale.state_dict(), **{name: getattr(self, f"_{name}").copy() for name in _KEPT}}
+
+    def load_state_dict(self, state: State) -> None:
+        """Goes on from it."""
+        if not isinstance(self._ale, AleInProcess):
+            raise EnvError(
+                "These games cannot go on from a saved state: they are not played in this process."
+            )
+        self._ale.load_state_dict(state["ale"])
+        for name in _KEPT:
+            setattr(self, f"_{name}", state[name].copy())
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         self._steps_without_reward[mask] = 0
@@ -71,6 +89,13 @@ class AtariVector(SeededVectorEnv):
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what plays the games."""
         self._ale.close()
+
+
+def _games(config: EnvConfig) -> Callable[[EnvConfig, int], Any]:
+    """What plays: games of a run in one process can be saved, those with rooms show their memory."""
+    if config.serial:
+        return AleInProcess
+    return ale_threads if room_byte(config.game) is None else AleProcesses
 
 
 def ale_threads(config: EnvConfig, count: int) -> AtariVectorEnv:

@@ -22,8 +22,9 @@ from envs.config import EnvConfig
 class Seat:
     """One game and its row of the board."""
 
-    def __init__(self, config: EnvConfig, row: Row) -> None:
-        self._game, self._row = AleGame(config), row
+    def __init__(self, config: EnvConfig, row: Row, game: AleGame | None = None) -> None:
+        """`game`: one that is made already."""
+        self._game, self._row = game or AleGame(config), row
         self._room_byte = room_byte(config.game)
 
     def reset(self) -> None:
@@ -49,7 +50,8 @@ class Seat:
         row["terminated"], row["truncated"] = terminated, truncated
         row["lives"], row["frame_number"] = ale.lives(), ale.getFrameNumber()
         row["episode_frame_number"] = ale.getEpisodeFrameNumber()
-        row["room"] = ale.getRAM()[self._room_byte]
+        if self._room_byte is not None:
+            row["room"] = ale.getRAM()[self._room_byte]
 
 
 def main(settings: str, descriptor: str, first: str, end: str) -> None:

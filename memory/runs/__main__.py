@@ -21,13 +21,15 @@ from memory.connection import (
     make_client,
     refusal,
 )
-from memory.counters import Counters, read_counters
+from memory.counters import Counters, CountersError, read_counters
 from memory.keys import Keys
 from memory.runs import read_living_run, read_settings
 from memory.status import read_actors, read_all
 
 MISTAKE = 2
 """Exit code of a user's mistake."""
+INTERRUPTED = 130
+"""That of Ctrl-C, as a shell has it."""
 
 
 class RunsError(ValueError):
@@ -56,7 +58,10 @@ class Summary(NamedTuple):
 def names(client: Client) -> list[str]:
     """Runs that the server holds."""
     end = Keys("").counters.removeprefix("{").encode()
-    found = (key.removesuffix(end)[1:].decode() for key in client.scan_iter(match="{*}:counters", count=1000))
+    found = (
+        key.removesuffix(end)[1:].decode(errors="replace")
+        for key in client.scan_iter(match="{*}:counters", count=1000)
+    )
     return sorted(run for run in found if client.exists(Keys(run).counters))
 
 
@@ -101,7 +106,17 @@ def delete(client: Client, run: str, agrees: Callable[[str], bool]) -> str:
 
 
 def _asks(question: str) -> bool:
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    """Where nobody can answer, the answer is no."""
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _port(word: str) -> int:
+    if not word.isdecimal() or not 0 < int(word) < 65536:
+        raise argparse.ArgumentTypeError(f"{word!r} is no port: it must lie between 1 and 65535")
+    return int(word)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -109,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("command", choices=("list", "show", "delete"))
     parser.add_argument("run", nargs="?", help="name of the run: of show and delete")
     parser.add_argument("--host-redis", default="localhost", help="host, or path of a Unix socket")
-    parser.add_argument("--port-redis", type=int, default=6379)
+    parser.add_argument("--port-redis", type=_port, default=6379)
     for name in ("user-redis", "redis-password-file", "redis-ca", "redis-cert", "redis-key"):
         parser.add_argument(f"--{name}", default="", help="as of launch_learner.py")
     parser.add_argument("--redis-tls", action="store_true", help="as of launch_learner.py")
@@ -136,6 +151,8 @@ def answer(argv: Sequence[str]) -> str:
         raise refusal(config, error) or RunsError(advice(config, error)) from error
     except redis.exceptions.NoPermissionError as error:
         raise RunsError(f"The server does not allow this user to do that: {error}.") from error
+    except (redis.exceptions.RedisError, CountersError) as error:
+        raise RunsError(f"What the server holds is not what a run leaves there: {error}") from error
     finally:
         client.close()
 
@@ -147,6 +164,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RunsError, RedisRefused) as error:
         print(f"error: {error}", file=sys.stderr)
         return MISTAKE
+    except KeyboardInterrupt:
+        print("\nInterrupted; nothing was changed.", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 

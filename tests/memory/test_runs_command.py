@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,39 @@ def test_delete_removes_one_run_after_asking(
     assert client.exists("{other}:counters", Keys("busy:2").chunks) == 2
     assert main(["delete", "quiet", *place]) == 2
     assert "holds no run 'quiet'; it holds: busy:2." in capsys.readouterr().err
+
+
+def test_delete_asks_somebody(
+    place: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody can answer, or Ctrl-C is the answer, nothing is removed."""
+    for end, code, words in ((EOFError, 0, "left as it is"), (KeyboardInterrupt, 130, "nothing was changed")):
+        monkeypatch.setattr("builtins.input", raiser(end))
+        assert main(["delete", "quiet", *place]) == code
+        told = capsys.readouterr()
+        assert words in told.out + told.err
+    assert main(["show", "quiet", *place]) == 0
+
+
+def raiser(error: type[BaseException]) -> Callable[[str], str]:
+    def answer(_: str) -> str:
+        raise error
+
+    return answer
+
+
+def test_what_no_run_leaves_is_one_sentence(
+    place: list[str], client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.hset(Keys("quiet").counters, "steps", "many")
+    assert main(["list", *place]) == 2
+    assert "not what a run leaves there: A counter in Redis holds" in capsys.readouterr().err
+    client.set("{odd:0}:counters", "no hash")
+    assert main(["show", "odd", *place]) == 2
+    assert "not what a run leaves there: WRONGTYPE" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["list", "--port-redis", "99999"])
+    assert ended.value.code == 2
 
 
 def test_a_run_in_use_is_left_alone(
