@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +26,25 @@ class TensorBatch(NamedTuple):
     weights: Tensor
 
 
+class Arriving(Protocol):
+    """Tensors on their way to a device."""
+
+    def received(self) -> TensorBatch:
+        """The tensors, ready for what the caller does with them next."""
+
+
+class StagedBatch(Batch):
+    """A batch whose tensors are on their way already. What `_replace` makes of it is none: it has others."""
+
+    arriving: Arriving | None = None
+
+
 def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
-    """The batch's own memory on the CPU; copies elsewhere, asynchronous ones from pinned memory."""
+    """Those that are on their way; else the batch's own memory on the CPU, and copies elsewhere."""
+    if isinstance(batch, StagedBatch) and batch.arriving is not None:
+        return batch.arriving.received()
     arrays = (getattr(batch, name) for name in TensorBatch._fields)
-    return TensorBatch(*(torch.from_numpy(array).to(device, non_blocking=True) for array in arrays))
+    return TensorBatch(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
 class GradientStep:

@@ -53,7 +53,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self.config, self.device = config, device
         self._bfloat16 = uses_bfloat16(config.precision, device)
         self._learning = learning
-        self._passes = Passes(config.compile if learning else "none", device)
+        self.passes = Passes(config.compile if learning else "none", device)
         weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
         self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
         self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
@@ -83,7 +83,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     def update(self, experience: Batch, t_learner: int) -> Update:
         """One step of Adam, then the target network follows; AgentError without learning=True."""
         self._require_learning()
-        self._passes.begin_update()
+        self.passes.begin_update()
         batch = batch_to_device(experience, self.device)
         losses, q = self._losses(batch)
         loss = (batch.weights * losses).mean()
@@ -133,7 +133,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         get those that were cast in one without.
         """
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
-            output: OutputT = self._passes(network, *inputs)
+            output: OutputT = self.passes(network, *inputs)
         return output
 
     def _require_learning(self) -> None:

@@ -26,10 +26,10 @@ class Passes:
     """
 
     def __init__(self, compile: str, device: torch.device) -> None:
-        """`compile`: one of COMPILE; AgentError for others."""
+        """`compile`: one of COMPILE; AgentError for others. `compiles` turns False where it does not work."""
         if compile not in COMPILE:
             raise AgentError(f"There is no way to compile '{compile}': choose one of {', '.join(COMPILE)}.")
-        self._compiles, self._graphs = compile != "none", compile == "cuda-graphs"
+        self.compiles, self._graphs = compile != "none", compile == "cuda-graphs"
         self._compiled: dict[nn.Module, Callable[..., Any]] = {}
         if self._graphs and device.type != "cuda":
             self._give_up("CUDA graphs need a CUDA device")
@@ -41,7 +41,7 @@ class Passes:
 
     def __call__(self, network: nn.Module, *inputs: Any) -> Any:
         """What `network` makes of `inputs`; compiled when it is first called with their shapes."""
-        if not self._compiles:
+        if not self.compiles:
             return network(*inputs)
         try:
             return self._compiled_of(network)(*inputs)
@@ -57,7 +57,7 @@ class Passes:
 
     def _give_up(self, reason: str) -> None:
         log.warning("Network passes are not compiled, and go on as they are written: %s.", reason.rstrip("."))
-        self._compiles = self._graphs = False
+        self.compiles = self._graphs = False
 
 
 def _innermost(error: BaseException) -> str:

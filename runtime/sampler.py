@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,14 +57,16 @@ class Sampler(Source[Batch]):
         counters: Counters,
         wanted_slots: int,
         dump: ReplayDump | None = None,
+        stage: Callable[[Batch], Batch] | None = None,
     ) -> None:
         """`updates`: those already done by the agent; beta goes on from there.
 
         `wanted_slots`: chunks to gather before learning goes on; a stop before that does not make it less;
-        `dump`: where the replay is to be saved, if it is.
+        `dump`: where the replay is to be saved, if it is; `stage`: begins to bring a batch to the learner's
+        device, in this source's thread.
         """
         super().__init__(counters, config.queue_size, config.redis_patience)
-        self._wanted_slots, self._dump = wanted_slots, dump
+        self._wanted_slots, self._dump, self._stage = wanted_slots, dump, stage
         self._config, self._replay, self._limiter = config, replay, limiter
         self._updates_before = updates
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
@@ -136,6 +139,10 @@ class Sampler(Source[Batch]):
         age = self._replay.newest_chunk - batch.chunk_id.mean()
         self._mean_age = float(age) * self._replay.shape.chunk_length
         return batch
+
+    def prepared(self, batch: Batch) -> Batch:
+        """On its way to the learner's device, where that is another one."""
+        return batch if self._stage is None else self._stage(batch)
 
     def ingest(self) -> None:
         """Take in arrivals and counters."""

@@ -62,6 +62,10 @@ class Source(ABC, Generic[BatchT]):
     def draw(self) -> BatchT:
         """One batch, now; for a caller that has seen `owes`."""
 
+    def prepared(self, batch: BatchT) -> BatchT:
+        """`batch` as the learner's thread should find it: what can be done for it beforehand, is."""
+        return batch
+
     @abstractmethod
     def take_back(self, batch: BatchT, losses: NDArray[Any]) -> None:
         """`batch` was learned from with these losses; any thread."""
@@ -124,6 +128,6 @@ class Source(ABC, Generic[BatchT]):
             self.ingest()
             self._ingested_at = now
         if self.owes and not self._batches.full():
-            self._batches.put(self.draw())
+            self._batches.put(self.prepared(self.draw()))
         else:
             time.sleep(IDLE_S)

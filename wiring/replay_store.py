@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.base import Agent, ReplayAgent
+from agents.staging import Staging
 from args import Args, UserError
 from memory.chunk import ChunkShape
 from memory.chunk_limits import ChunkLimits
@@ -32,7 +33,7 @@ from runtime.resume import missing_transitions, unlearned_steps, wanted_slots
 from runtime.sampler import Sampler, SamplerConfig
 from runtime.seeding import derived_seed
 from runtime.snapshot import Snapshot, restoring
-from wiring.setting import SAMPLER, Setting, coordinates
+from wiring.setting import SAMPLER, Setting, coordinates, device_of
 from wiring.store import Outlet, Seat, Store
 
 log = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ class ReplayStore(Store):
         owed = 0 if missing else unlearned_steps(snapshot, opened.counters.steps, sizes.limiter.slack)
         starts_at = opened.counters.steps + missing - owed
         patience(lambda: allow_learning(client, keys, starts_at or 1))  # 0 would say that nothing was said
+        device = device_of(args)
         return Sampler(
             args.select(SamplerConfig),
             replay,
@@ -121,6 +123,7 @@ class ReplayStore(Store):
             read_counters(client, keys),
             wanted_slots(snapshot, sizes.replay),
             dump if args.save_replay else None,
+            Staging(device).stage if device.type == "cuda" else None,
         )
 
     def outlet(self, setting: Setting, agent: Agent, seat: Seat, stopped: Callable[[], bool]) -> Outlet:

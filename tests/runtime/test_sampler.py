@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from memory.batch import Batch
 from memory.chunk import ChunkBuilder
 from memory.connection import Client
 from memory.counters import read_counters
@@ -22,13 +24,24 @@ CONFIG = SamplerConfig(BATCH, QUEUE, 1, 4, 10_000, 0.4, redis_patience=5.0)
 
 
 @pytest.fixture
-def sampler(client: Client, keys: Keys) -> Iterator[Sampler]:
+def staged() -> list[tuple[str, Batch]]:
+    """What was staged, and by which thread."""
+    return []
+
+
+@pytest.fixture
+def sampler(client: Client, keys: Keys, staged: list[tuple[str, Batch]]) -> Iterator[Sampler]:
     """Its replay full; it may draw whenever its queue has room."""
+
+    def stage(batch: Batch) -> Batch:
+        staged.append((threading.current_thread().name, batch))
+        return batch
+
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
-    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0, stage=stage)
     sampler.start()
     yield sampler
     sampler.stop()
@@ -56,3 +69,13 @@ def test_batches_that_were_not_learned_from_are_drawn_again(sampler: Sampler) ->
             time.sleep(0.01)
         assert sampler.drawn >= learned + QUEUE
         assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(learned)
+
+
+def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
+    sampler: Sampler, staged: list[tuple[str, Batch]]
+) -> None:
+    batches: list[Batch] = []
+    while len(batches) < 3:
+        batch = sampler.next_batch(1.0)
+        batches += [] if batch is None else [batch]
+    assert all(one[0] == "source" and one[1] is batch for one, batch in zip(staged, batches, strict=False))
