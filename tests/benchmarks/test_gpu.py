@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import gpu
+
+TINY = (
+    "--hidden-size 16 --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4"
+    " --memory-capacity 8192 --learn-start 64"
+)
+
+
+@pytest.mark.slow
+def test_it_runs_on_a_processor_too(tmp_path: Path) -> None:
+    """A learner and a loop of real processes, small and short."""
+    words = (
+        "--device cpu --quick --spec specs/atari/rainbow_iqn_cpu.yaml --batch-sizes 8 --precisions float32"
+    )
+    sizes = ["--actors", "1", "--seconds", "0.1", "--window", "0.5", "--flags", TINY]
+    assert gpu.main([*words.split(), *sizes, "--json", str(tmp_path / "gpu.json")]) == 0
+    found = json.loads((tmp_path / "gpu.json").read_text())
+    (learner,), (loop,) = found["learner"], found["loop"]
+    assert (learner["batch_size"], learner["precision"], learner["compile"]) == (8, "float32", "none")
+    assert learner["batches_per_s"] > 0
+    assert loop["actors"] == 1 and loop["window_s"] >= 0.5 and loop["updates_per_s"] > 0
+    assert loop["frames_per_s"] == pytest.approx(4 * loop["window_steps"] / loop["window_s"])
+    assert loop["hours_for_200M_frames"] == pytest.approx(2e8 / loop["frames_per_s"] / 3600)
+    assert {"commit", "machine", "versions"} <= found.keys()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main([]) == 2
+    assert "finds no CUDA device here" in capsys.readouterr().err
