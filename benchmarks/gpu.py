@@ -175,6 +175,7 @@ def main(argv: Sequence[str]) -> int:
         )
         return 2
     os.chdir(ROOT)  # specs are named from there
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
     words = f"--spec {said.spec} {said.flags}" + (" --disable-cuda" if said.device == "cpu" else "")
     with tempfile.TemporaryDirectory(prefix="gpu-", dir="/tmp") as folder:
         redis = RedisConfig(str(Path(folder) / "socket"), 0)

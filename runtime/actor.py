@@ -248,4 +248,6 @@ class Actor:
         """Close the environments and whoever looks on."""
         for watcher in self._watchers:
             watcher.close(self._player.frames)
+        if self._weights is not None:
+            self._weights.close()
         self._player.close()

@@ -52,6 +52,9 @@ class WeightsSource(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict()`."""
 
+    def close(self) -> None:
+        """Nobody will look any more."""
+
 
 class PublishedWeights:
     """Those in Redis, looked for every `every_steps` steps of the actor."""
@@ -66,8 +69,14 @@ class PublishedWeights:
 
     def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
         """The published weights if they changed."""
-        if steps < self._next_poll and not (self._each_episode and episode_begins):
-            return None
+        return self.fetch(steps) if self.is_due(steps, episode_begins) else None
+
+    def is_due(self, steps: int, episode_begins: bool) -> bool:
+        """Whether to look for them now."""
+        return steps >= self._next_poll or (self._each_episode and episode_begins)
+
+    def fetch(self, steps: int) -> ActingWeights | None:
+        """Look for them, and take them if they changed; the next look is due `every_steps` after `steps`."""
         self._next_poll = steps + self._every_steps
         weights = self._patiently(self._reader.poll)
         if weights is None:
@@ -82,6 +91,9 @@ class PublishedWeights:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict()`."""
         self._reader.seen, self._next_poll = state["seen"], state["next_poll"]
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 class SnapshotWeights:
@@ -106,6 +118,9 @@ class SnapshotWeights:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """There is none."""
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def _newest(self) -> ActingWeights | None:
         paths = last_models(self._folder, self._file_name)

@@ -14,6 +14,7 @@ from envs.seeding import environment_seeds
 from memory.connection import Patience
 from memory.weights import WeightsReader
 from runtime.actor import Actor, ActorConfig, Watcher, always
+from runtime.background_weights import BackgroundWeights
 from runtime.episode_tracker import tracker_of
 from runtime.event_recorder import EventRecorder, log_header
 from runtime.link import Link, NoLink, RunLink
@@ -47,8 +48,9 @@ def build_actor(setting: Setting, seat: Seat, stopped: Callable[[], bool]) -> Ac
     reader = WeightsReader(seat.client, seat.keys)
     patience = Patience(args.redis_patience, stopped)
     published = PublishedWeights(reader, outlet.weights_every, patience, each_episode=args.eval)
+    weights = BackgroundWeights(published) if outlet.weights_may_come_late else published
     pushes = None if args.no_push else outlet
-    return _actor(setting, agent, link, _from_disk(args) or published, pushes, stopped)
+    return _actor(setting, agent, link, _from_disk(args) or weights, pushes, stopped)
 
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:

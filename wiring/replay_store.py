@@ -141,7 +141,9 @@ class ReplayStore(Store):
             args.redis_patience,
         )
         writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, meta)
-        return Outlet(pusher, writer, sizes.limiter.actor_may_step, args.weight_synchro_frequency)
+        may_come_late = not (args.serial or args.eval)  # a serial run is repeatable, an evaluation of now
+        every = args.weight_synchro_frequency
+        return Outlet(pusher, writer, sizes.limiter.actor_may_step, every, may_come_late)
 
 
 def _dump(setting: Setting, client: Client, keys: Keys, shape: ReplayShape) -> ReplayDump:

@@ -42,6 +42,7 @@ class Outlet(NamedTuple):
     writer: Writer
     may_step: Callable[[Counters], bool]
     weights_every: int  # agent steps between two looks for new weights
+    weights_may_come_late: bool = False  # whether the actor need not wait for them
 
 
 class Store(ABC):
