@@ -72,7 +72,7 @@ def _fitness_bars(axes: Axes, bars: Sequence[Bar]) -> None:
     axes.set_xticks(range(len(bars)), [bar.name for bar in bars])
     axes.set(ylabel="fitness", xlim=(-0.7, max(len(bars), 3) - 0.3))
     axes.axhline(1, color=MUTED, linestyle=":")
-    axes.legend(fontsize=8, ncols=len(names), loc="upper right")
+    axes.legend(fontsize=8, ncols=len(names), loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _once(axes: Axes) -> tuple[list[Artist], list[str]]:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from reporting.fitness import Fitness
-from reporting.style import AXIS, BAND, BLUE, MUTED, TITLE, base_layout, empty_figure, reward_layout
+from reporting.style import AXIS, BAND, BLUE, COLOURS, MUTED, TITLE, base_layout, empty_figure, reward_layout
 
 Floats = NDArray[np.float64]
 POINTS = 200
@@ -90,8 +90,13 @@ def fitness_figure(bars: Sequence[Bar]) -> go.Figure:
     if not known:
         return empty_figure("No trial has a fitness: its game has no standard.")
     traces = [
-        go.Bar(name=name, x=[bar.name for bar in known], y=[bar.numbers[name] for bar in known])
-        for name in known[0].numbers
+        go.Bar(
+            name=name,
+            x=[bar.name for bar in known],
+            y=[bar.numbers[name] for bar in known],
+            marker={"color": colour},
+        )
+        for name, colour in zip(known[0].numbers, COLOURS, strict=False)
     ]
     layout = {**base_layout(), "height": 450, "yaxis": {**AXIS, "title": {"text": "fitness", "font": TITLE}}}
     return go.Figure(traces, layout)
