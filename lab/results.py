@@ -13,7 +13,7 @@ import numpy as np
 
 from lab.session import Record, read_record, steps_played
 from reporting.atomic import write_atomically
-from reporting.episodes import by_purpose, read_episodes
+from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
 from reporting.fitness import (
     Fitness,
     interquartile_mean,
@@ -22,6 +22,7 @@ from reporting.fitness import (
     standard_of,
     trial_fitness,
 )
+from reporting.game_scores import joined_means
 from reporting.page import Section, Tile, write_page
 from reporting.png import write_bars_png, write_spread_png
 from reporting.rewards import reward_points
@@ -62,10 +63,16 @@ def read_session(folder: Path) -> SessionResult:
     training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
     training = sorted(training, key=lambda record: record.actor_steps)
     episodes = _curve([(record.actor_steps, record.score_saber) for record in training])
-    points = {point.actor_steps: point for point in reward_points(training)}  # the last at each step
-    curve = _curve([(step, point.mean) for step, point in points.items()])
     game = str(run["arguments"]["game"])
+    curve = _curve([*_means(game.split(","), training).items()])
     return SessionResult(folder, read_record(folder), game, run["seed"], _commit(run), curve, episodes)
+
+
+def _means(games: Sequence[str], training: Sequence[EpisodeRecord]) -> dict[int, float]:
+    """T_actors -> mean score of the last episodes; of several games joined."""
+    if len(games) > 1:
+        return joined_means(games, training)
+    return {point.actor_steps: point.mean for point in reward_points(training)}  # the last at each step
 
 
 def _curve(points: Sequence[tuple[int, float]]) -> Curve:

@@ -50,6 +50,18 @@ class GameScores:
         return next(iter(known.values())) if len(known) == 1 else _joined(known)
 
 
+def joined_means(games: Sequence[str], records: Sequence[EpisodeRecord]) -> dict[int, float]:
+    """T_actors -> the joined mean there, from the first episode that makes it known; records by T_actors."""
+    scores = GameScores(games)
+    means: dict[int, float] = {}
+    for record in records:
+        scores.add(record)
+        summary = scores.summary()
+        if summary is not None:
+            means[record.actor_steps] = summary.mean
+    return means
+
+
 def _joined(known: dict[str, ScoreSummary]) -> ScoreSummary:
     references = {game: human_reference(game) for game in known}
     comparable = all(references.values())

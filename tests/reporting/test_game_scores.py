@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reporting.episodes import EpisodeRecord
-from reporting.game_scores import GameScores
+from reporting.game_scores import GameScores, joined_means
 from reporting.normalise import normalised
 
 
@@ -37,6 +37,14 @@ def test_several_atari_games_are_joined_as_fractions_of_human_play() -> None:
     assert pong is not None and breakout is not None
     assert summary.mean == pytest.approx((pong + breakout) / 2)
     assert {game: known.mean for game, known in scores.by_game().items()} == {"pong": 14.0, "breakout": 15.0}
+
+
+def test_the_joined_mean_begins_where_every_game_has_an_episode() -> None:
+    played = [episode(1, 14.0, "pong"), episode(2, 15.0, "breakout"), episode(3, 15.0, "breakout")]
+    means = joined_means(["pong", "breakout"], played)
+    pong, breakout = normalised("pong", 14.0).human, normalised("breakout", 15.0).human
+    assert pong is not None and breakout is not None
+    assert means == {20: pytest.approx((pong + breakout) / 2), 30: pytest.approx((pong + breakout) / 2)}
 
 
 def test_games_without_that_reference_are_joined_as_they_are() -> None:
