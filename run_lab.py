@@ -19,7 +19,7 @@ from args import UserError, fail
 from lab.background import attach, detach
 from lab.benchmark import RUNS, Benchmark, chosen
 from lab.enjoy import enjoy
-from lab.house import only_lab, remove, stop_lab, unfinished
+from lab.house import DEFAULT, command_for, only_lab, remove, stop_lab, unfinished
 from lab.modes import sessions_of
 from lab.runner import Runner
 from lab.schedule import Task, read_schedule, task_of
@@ -69,14 +69,15 @@ def _in_its_place(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
         return _detached(options, options.results)
     for task in tasks:
         fits(task.experiment)
+    if all(task.mode == "enjoy" for task in tasks):
+        return _work(options, tasks)  # also while a lab trains
     with only_lab(options.results):
         return _work(options, tasks)
 
 
 def _detached(options: argparse.Namespace, root: Path) -> int:
     words = [word for word in options.argv if word != "--detach"]
-    where = "" if root == Path("results/lab") else f" --results {root}"
-    say(f"The lab runs as process {detach(words, root)}; `python run_lab.py attach{where}` shows it.")
+    say(f"The lab runs as process {detach(words, root)}; `{command_for('attach', root)}` shows it.")
     return 0
 
 
@@ -162,6 +163,7 @@ def _remove(folders: list[Path], options: argparse.Namespace) -> int:
         say("Nothing was removed.")
         return 1
     remove(folders, options.results)
+    say("Removed.")
     return 0
 
 
@@ -182,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=sentence, description=sentence)
         added.set_defaults(work=work)
         if name != "check":
-            added.add_argument("--results", type=Path, default=Path("results/lab"), help="folder of the lab")
+            added.add_argument("--results", type=Path, default=DEFAULT, help="folder of the lab")
         return added
 
     checking = command("check", check, "say whether every experiment of the spec files could start")

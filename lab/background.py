@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from args import UserError
-from lab.house import lab_process
+from lab.house import command_for, lab_process
 from lab.process import POLL_EVERY_S, lives
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "run_lab.py"
@@ -28,7 +28,7 @@ def detach(argv: Sequence[str], root: Path) -> int:
     Raises UserError, with its last words, where it ends before it has taken the folder.
     """
     if lab_process(root):
-        raise UserError(f"Another lab runs in {root}: see it with `python run_lab.py attach`.")
+        raise UserError(f"Another lab runs in {root}: see it with `{command_for('attach', root)}`.")
     root.mkdir(parents=True, exist_ok=True)
     with log_path(root).open("wb") as log:
         process = subprocess.Popen(

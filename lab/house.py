@@ -15,8 +15,14 @@ from lab.process import end, lives, started_at
 from lab.session import read_record
 from reporting.atomic import write_atomically
 
+DEFAULT = Path("results/lab")
 PATIENCE_S = 90.0
 """From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
+
+
+def command_for(name: str, root: Path) -> str:
+    """What a user types to act on the lab in that folder."""
+    return f"python run_lab.py {name}" if root == DEFAULT else f"python run_lab.py {name} --results {root}"
 
 
 @contextlib.contextmanager
@@ -28,8 +34,8 @@ def only_lab(root: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(
-                f"Another lab runs in {root}: see it with `python run_lab.py attach`, end it with"
-                " `python run_lab.py stop`, or name another --results."
+                f"Another lab runs in {root}: see it with `{command_for('attach', root)}`, end it with"
+                f" `{command_for('stop', root)}`, or name another --results."
             ) from error
         pid = os.getpid()
         write_atomically(root / "lab.json", json.dumps({"pid": pid, "began": started_at(pid)}).encode())
@@ -70,6 +76,6 @@ def unfinished(root: Path) -> list[Path]:
 def remove(folders: list[Path], root: Path) -> None:
     """Remove folders of the lab. Raises UserError while a lab runs there."""
     if lab_process(root):
-        raise UserError(f"A lab runs in {root}: stop it first with `python run_lab.py stop`.")
+        raise UserError(f"A lab runs in {root}: stop it first with `{command_for('stop', root)}`.")
     for folder in folders:
         shutil.rmtree(folder)

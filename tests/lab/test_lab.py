@@ -105,7 +105,7 @@ def _until_learning(folder: Path, running: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("good tarin", "There is no mode tarin: choose one of dev, train, enjoy, benchmark."),
+        ("good tarin", "There is no mode tarin: choose one of dev, train, enjoy, benchmark, search."),
         ("god train", "holds no experiment god: choose one of bad, good, long."),
     ],
 )
