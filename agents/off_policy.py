@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -36,7 +36,7 @@ class OffPolicyConfig:
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
     precision: str  # of network passes, one of agents.learning.PRECISIONS
-    compile: str = field(default="none", kw_only=True)  # a learner's passes, one of agents.passes.COMPILE
+    compile: str  # a learner's passes, one of agents.passes.COMPILE
 
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)

@@ -17,16 +17,13 @@ from memory.keys import Keys
 from memory.push import StaleEpoch
 from memory.replay import ReplayLost
 from memory.weights import Weights, publish_weights
+from runtime.divergence import Diverged
 from runtime.source import Source
 
 PUBLISH_AT_MOST_EVERY_S = 1.0
 """Weights are a few megabytes: more often would only load Redis and the actors."""
 BATCH_TIMEOUT_S = 0.1
 """How long the learner waits for a batch before it looks at what else is due."""
-
-
-class Diverged(ValueError):
-    """Losses are no longer finite: nothing can be learned any more."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from agents.base import RolloutActing
 from memory.codec import Meta
 from memory.rollout import Rollout
 from memory.rollouts import RolloutPacket, rollout_to_bytes
+from runtime.divergence import Diverged
 from runtime.player import VectorStep
 from runtime.weights_source import ActingWeights
 from runtime.writer import Writer
@@ -48,7 +49,7 @@ class RolloutWriter(Writer):
         self._updates, self._weights_epoch = weights.updates, weights.epoch
 
     def add(self, step: VectorStep) -> list[RolloutPacket]:
-        """Take in a vector step; returns the rollout that it completed."""
+        """Take in a vector step; returns the rollout that it completed. Raises Diverged."""
         self._steps.append(step)
         self._ages.append(np.where(step.active, self._ages[-1] + 1, 0))
         return [self._pack()] if len(self._steps) == self._shape.rollout_length else []
@@ -99,6 +100,8 @@ class RolloutWriter(Writer):
         assert all(isinstance(acting, RolloutActing) for acting in actings)
         log_prob = np.stack([acting.log_prob for acting in actings if isinstance(acting, RolloutActing)])
         values = np.stack([acting.values for acting in actings if isinstance(acting, RolloutActing)])
+        if not (np.isfinite(log_prob).all() and np.isfinite(values).all()):
+            raise Diverged("The policy's probabilities or values are not finite; try a lower --lr.")
         return log_prob.astype(np.float32), values.astype(np.float32)
 
     def _no_behaviour(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

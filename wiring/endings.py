@@ -22,7 +22,7 @@ from memory.event_records import EventLogError
 from memory.lease import LeaseTaken
 from memory.push import LostLease
 from memory.weights import WeightsError
-from runtime.learner import Diverged
+from runtime.divergence import Diverged
 from runtime.mp4 import FilmError
 from runtime.policies import PolicyError
 from runtime.scenes import SceneError

@@ -23,6 +23,7 @@ SETTINGS = {
     "adam_eps": 1e-8,
     "max_grad_norm": 0.0,
     "precision": "float32",
+    "compile": "none",
 }
 DQN_SETTINGS = {
     "target_update": 100,

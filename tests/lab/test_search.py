@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import os
 import subprocess
 import sys
 import tempfile
@@ -154,8 +155,13 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv(name, value)
         monkeypatch.setitem(ONE_THREAD, name, value)
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as place:
+        (Path(place) / "ray").mkdir()  # where it notes its address, and does not make room for it itself
         cluster = subprocess.Popen(
-            [sys.executable, "-c", CLUSTER, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", CLUSTER, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RAY_TMPDIR": place},
         )
         assert cluster.stdin and cluster.stdout
         lines = iter(cluster.stdout.readline, "")

@@ -119,8 +119,8 @@ def test_what_stands_beside_experiments_is_for_all(tmp_path: Path) -> None:
             "--batch-size got 29.392: input should be a valid integer",
         ),
         (
-            "{flags: {learn-start: {grid: [100, 9999]}}, method: grid}",
-            "--learn-start 9999 exceeds --memory-capacity",
+            "{flags: {V-min: {grid: [0, 99]}}, method: grid}",
+            "--V-min 99.0 must be below --V-max",
         ),
         (f"{{flags: {{{LR}}}, trials: 1, asha: {{}}}}", "search.asha needs grace-steps; it may hold"),
         (
