@@ -28,7 +28,7 @@ def enjoy(experiment: Experiment, root: Path) -> int:
 
 
 def _best(experiment: Experiment, root: Path) -> SessionResult:
-    trials = [root / experiment.name / mode for mode in ("train", "benchmark")]
+    trials = [root / experiment.name / mode for mode in ("train", "benchmark", "search")]
     results = [result for mode in trials for trial in sorted(mode.glob("*")) for result in sessions_in(trial)]
     scored = [result for result in results if result.score == result.score and _models(result.folder)]
     if not scored:

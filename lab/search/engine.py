@@ -6,8 +6,10 @@ What Tune would keep for a restart is thrown away: `trial.json` and the sessions
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ import ray
 from ray import tune
 
 from args import UserError
+from lab.house import PATIENCE_S
 from lab.search.block import Search
 from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals
@@ -75,13 +78,14 @@ def run_trials(job: Job, search: Search, numbers: Sequence[int], ledger: Ledger,
             run_config=tune.RunConfig(
                 name="search",
                 storage_path=place,
-                stop=UntilAsked(stop),
+                stop=UntilAsked(stop, job, ledger),
                 callbacks=[Notes(ledger, job, search)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 verbose=0,
             ),
         ).fit()
     ledger.end_all("stopped")
+    job.stopping.unlink(missing_ok=True)
 
 
 class NotSaved:
@@ -92,18 +96,25 @@ class NotSaved:
 
 
 class UntilAsked(NotSaved, tune.Stopper):
-    """Ends the search when the user does."""
+    """Ends the search when the user does: trials see a file and save, then Tune ends."""
 
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
+    def __init__(self, stop: Stop, job: Job, ledger: Ledger) -> None:
+        self._stop, self._job, self._ledger = stop, job, ledger
+        self._deadline = math.inf
+        job.stopping.unlink(missing_ok=True)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Of one trial: never."""
         return False
 
     def stop_all(self) -> bool:
-        """Whether a stop was asked for."""
-        return self._stop()
+        """Whether a stop was asked for, and no trial runs any more or PATIENCE_S are over."""
+        if not self._stop():
+            return False
+        if self._deadline == math.inf:
+            self._deadline = time.monotonic() + PATIENCE_S
+            self._job.stopping.touch()
+        return not self._ledger.running or time.monotonic() > self._deadline
 
 
 class Notes(NotSaved, tune.Callback):
@@ -121,14 +132,17 @@ class Notes(NotSaved, tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """A report."""
+        if result.get("stopped"):
+            return
         told = (result[name] for name in (STEPS, "measures", "minutes", "commit", "node"))
         self._ledger.report(trial.config["number"], *told)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """At its end, or stopped by ASHA."""
+        """At its end, stopped by ASHA, or with the search."""
         last = trial.last_result
         finished = last.get("over") or last.get(STEPS, 0) >= self._most
-        self._ledger.end(trial.config["number"], "finished" if finished else "stopped early")
+        early = "stopped" if last.get("stopped") else "stopped early"
+        self._ledger.end(trial.config["number"], "finished" if finished else early)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A session failed, or the process was lost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -37,6 +36,11 @@ class Ledger:
     def done(self) -> dict[int, TrialRecord]:
         """Those that need not run again."""
         return {number: record for number, record in self.records.items() if record.is_done}
+
+    @property
+    def running(self) -> list[int]:
+        """Numbers of those that run."""
+        return [number for number, record in self.records.items() if record.state == "running"]
 
     def begin(self, number: int, parameters: Mapping[str, Plain]) -> None:
         """A trial starts, or goes on."""
@@ -76,7 +80,7 @@ class Ledger:
 
     def end_all(self, state: str) -> None:
         """Those that still run, as the search ends."""
-        for number in [number for number, record in self.records.items() if record.state == "running"]:
+        for number in self.running:
             self.end(number, state)
 
     def _write(self, number: int, record: TrialRecord) -> None:
@@ -84,7 +88,8 @@ class Ledger:
         write_trial(trial_folder(self._folder, number), record)
 
     def _result(self, number: int) -> str:
-        return f"{self._metric} {self.records[number].measures.get(self._metric, math.nan):.4g}"
+        value = self.records[number].measures.get(self._metric)
+        return f"no {self._metric} yet" if value is None else f"{self._metric} {value:.4g}"
 
     def _best(self) -> str:
         values = {n: r.measures[self._metric] for n, r in self.done.items() if self._metric in r.measures}

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
 
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler
 
-from lab.house import PATIENCE_S
 from lab.search.block import Search
 from lab.search.trial import TrialRecord
 from lab.search.worker import STEPS, VALUE
 
 
-class _Patient:
-    """At the end of a search Tune kills trials after 10 s; a session may need longer to save.
-
-    There is no public setting for it (Ray 2.60).
-    """
-
-    def on_trial_add(self, controller: Any, trial: Any) -> None:
-        """Called with Tune's controller, before the trial begins."""
-        controller._actor_force_cleanup_timeout = PATIENCE_S
-        super().on_trial_add(controller, trial)  # type: ignore[misc]
-
-
-class Everyone(_Patient, FIFOScheduler):
-    """All trials go on to their ends."""
-
-
-class Halving(_Patient, ASHAScheduler):
+class Halving(ASHAScheduler):
     """ASHA that knows of trials before this start: what they reported still counts on its rungs."""
 
     def remember(self, name: str, record: TrialRecord) -> None:
         """Take in the reports of a trial that is done."""
         trial = SimpleNamespace(trial_id=name)  # all of a trial that ASHA looks at
-        ASHAScheduler.on_trial_add(self, None, trial)
+        self.on_trial_add(None, trial)
         for steps, value in record.reports:
             self.on_trial_result(None, trial, {STEPS: steps, VALUE: value})
 
@@ -45,7 +27,7 @@ def scheduler_for(search: Search, total: int, done: Mapping[int, TrialRecord]) -
     """Of a search whose trials have `total` agent steps."""
     asha = search.asha
     if asha is None:
-        return Everyone()
+        return FIFOScheduler()
     halving = Halving(
         time_attr=STEPS,
         metric=VALUE,

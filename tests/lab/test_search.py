@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lab.process import lives, started_at
+from lab.search.mode import OWN, QUIET
 from lab.search.trial import read_trials
 from lab.session import read_record
 from tests.processes import ONE_THREAD, start
@@ -93,6 +93,15 @@ def listening(pids: list[int]) -> set[str]:
     return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
 
 
+def exit_code(words: tuple[object, ...], log: Path) -> int:
+    """Of a command of the lab that is run to its end."""
+    process = start("run_lab.py", *words, log=log)
+    try:
+        return process.wait(PATIENCE_S)
+    finally:
+        process.kill()
+
+
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
@@ -107,20 +116,22 @@ def until(true: Callable[[], bool], running: subprocess.Popen[bytes], log: Path)
 def test_a_search_that_is_stopped_goes_on_and_leaves_nothing_running(spec: Path, tmp_path: Path) -> None:
     """ASHA compares with what was reported before the stop; a trial that fails stops no other."""
     folder, log = tmp_path / "lab" / "halved" / "search", tmp_path / "search.log"
-    command = ("run_lab.py", "run", spec, "halved", "search", "--results", tmp_path / "lab")
-    running = start(*command, log=log)
+    command = ("run", spec, "halved", "search", "--results", tmp_path / "lab")
+    running = start("run_lab.py", *command, log=log)
     session = folder / "trial_1" / "session_0"
-    until(lambda: read_record(session).pid > 0, running, log)
-    members = family(running.pid)
-    assert len(members) > 5
-    assert listening([pid for pid, _ in members]) <= LOOPBACK
-    running.terminate()
-    assert running.wait(PATIENCE_S) == 1, log.read_text()
+    try:
+        until(lambda: read_record(session).pid > 0, running, log)
+        members = family(running.pid)
+        assert len(members) > 5
+        assert listening([pid for pid, _ in members]) <= LOOPBACK
+    finally:
+        running.terminate()
+        assert running.wait(PATIENCE_S) == 1, log.read_text()
     assert not [member for member in members if lives(*member)]
     assert {n: record.state for n, record in read_trials(folder).items()} == {0: "finished", 1: "stopped"}
     assert read_record(session).state == "stopped"
 
-    assert start(*command, log=log).wait(PATIENCE_S) == 1, log.read_text()  # since a trial fails
+    assert exit_code(command, log) == 1, log.read_text()  # since a trial fails
     assert "halved: 1 of 3 trials were done before." in log.read_text()
     finished, stopped, failed = rows(folder)
     assert [row["state"] for row in (finished, stopped, failed)] == ["finished", "stopped early", "failed"]
@@ -138,30 +149,27 @@ def test_a_search_that_is_stopped_goes_on_and_leaves_nothing_running(spec: Path,
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "temp_dir": sys.argv[1]})
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
 cluster.add_node(num_cpus=1)
 print(cluster.address, flush=True)
 sys.stdin.read()
 cluster.shutdown()
 """
-QUIET = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-"""The first: 127.0.0.1 stays what it is (lab/search/mode.py)."""
 
 
 @pytest.fixture
 def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Address of a Ray cluster of two machines with a processor each, both of them this one."""
-    for name, value in QUIET.items():
-        monkeypatch.setenv(name, value)
-        monkeypatch.setitem(ONE_THREAD, name, value)
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as place:
-        (Path(place) / "ray").mkdir()  # where it notes its address, and does not make room for it itself
+        for name, value in {**QUIET, **OWN, "RAY_TMPDIR": place}.items():
+            monkeypatch.setitem(ONE_THREAD, name, value)
         cluster = subprocess.Popen(
-            [sys.executable, "-c", CLUSTER, place],
+            [sys.executable, "-c", CLUSTER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "RAY_TMPDIR": place},
+            env=ONE_THREAD,
+            cwd=place,  # a folder that knows nothing of this program
         )
         assert cluster.stdin and cluster.stdout
         lines = iter(cluster.stdout.readline, "")
@@ -173,12 +181,11 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.mark.slow
 def test_optuna_on_a_cluster_of_two_machines(spec: Path, tmp_path: Path, two_machines: str) -> None:
     log = tmp_path / "search.log"
-    command = ("run_lab.py", "run", spec, "proposed", "search", "--results", tmp_path / "lab")
-    ended = start(*command, "--ray-address", two_machines, log=log).wait(PATIENCE_S)
-    assert ended == 0, log.read_text()
+    command = ("run", spec, "proposed", "search", "--results", tmp_path / "lab")
+    assert exit_code((*command, "--ray-address", two_machines), log) == 0, log.read_text()
     trials = rows(tmp_path / "lab" / "proposed" / "search")
     assert [row["state"] for row in trials] == ["finished", "finished"]
     assert len({row["node"] for row in trials}) == 2 and len({row["lr"] for row in trials}) == 2
     assert all(int(row["agent_steps"]) >= 400 for row in trials)
-    assert start(*command, log=log).wait(PATIENCE_S) == 0  # nothing to do: no Ray is needed
+    assert exit_code(command, log) == 0, log.read_text()  # nothing to do: no Ray is needed
     assert "proposed: 2 of 2 trials were done before." in log.read_text()
