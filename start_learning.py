@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from args import Args, fail, parse_args
+from args import Args, UserError, fail, parse_args
 from memory.connection import UNREACHABLE, RedisConfig, make_client
 from memory.counters import read_counters
 from memory.keys import Keys
@@ -152,6 +152,9 @@ def main(argv: Sequence[str]) -> int:
             return Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, voice, limits).run()
     except RedisServerError as error:
         fail(error)
+    except OSError as error:
+        folder = plan.args.path_to_results
+        fail(UserError(f"Nothing can be written to {folder} ({error.strerror}): check --path-to-results."))
 
 
 if __name__ == "__main__":

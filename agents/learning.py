@@ -96,7 +96,8 @@ class GradientStep:
 def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
     """A network whose initial weights depend on `seed` alone; the global generator is left as it was.
 
-    What `build` raises as ValueError, the user's mistake in the network's parameters, becomes an AgentError.
+    What `build` raises as ValueError, the user's mistake in the network's parameters, becomes an AgentError,
+    as does a size for which there is no memory.
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -104,6 +105,9 @@ def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
             return build()
         except ValueError as error:
             raise AgentError(str(error)) from error
+        except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # more than torch can get
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise AgentError(f"This network cannot be built: {reason}.") from error
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -107,9 +107,14 @@ def run(minutes: float, seed: int, stages: list[tuple[str, str]], kinds: list[st
             except Violation as violation:
                 print(f"VIOLATION in mode {mode}, {agent}, seed {seed}: {violation}", flush=True)
                 code = 1
+            except KeyboardInterrupt:
+                print("Interrupted.", flush=True)
+                code = 130
             finally:
                 stage.leave()
                 stage.close()
+            if code == 130:
+                break
     print(table)
     return code
 
@@ -131,4 +136,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # in the background the first is ignored by default
+        signal.signal(signal_number, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -101,6 +101,7 @@ def test_sigterm_saves_and_stops(tmp_path: Path) -> None:
     [
         (("--nb-actor", "2", "--gpu-numbers", "0,1"), "--gpu-numbers must name 3 GPUs"),
         (("--redis-conf", "none.conf"), "There is no Redis configuration"),
+        (("--path-to-results", "/proc/nothing"), "Nothing can be written to /proc/nothing (No such file"),
         (("--game", "no_such_game"), "no_such_game"),
     ],
 )

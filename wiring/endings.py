@@ -78,6 +78,9 @@ def sentences_for_errors() -> Iterator[None]:
     except USER_ERRORS as error:
         log.error("error: %s", error)
         raise SystemExit(2) from error
+    except MemoryError as error:
+        log.error("error: There is not enough memory on this machine (%s): use smaller sizes.", error)
+        raise SystemExit(2) from error
     except UNREACHABLE as error:
         log.error("error: Redis went away and did not come back within --redis-patience (%s).", error)
         raise SystemExit(1) from error
