@@ -187,5 +187,3 @@ def test_optuna_on_a_cluster_of_two_machines(spec: Path, tmp_path: Path, two_mac
     assert [row["state"] for row in trials] == ["finished", "finished"]
     assert len({row["node"] for row in trials}) == 2 and len({row["lr"] for row in trials}) == 2
     assert all(int(row["agent_steps"]) >= 400 for row in trials)
-    assert exit_code(command, log) == 0, log.read_text()  # nothing to do: no Ray is needed
-    assert "proposed: 2 of 2 trials were done before." in log.read_text()
