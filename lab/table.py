@@ -58,6 +58,7 @@ def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
         sessions=experiment.meta.sessions,
         done=len(done),
         failed=sum(result.record.state == "failed" for result in results),
+        open=sum(result.record.state in ("running", "stopped") for result in results),
         extra=experiment.meta.extra,
         planned_steps=args.T_max,
         agent_steps=sum(steps_played(result.folder) for result in done),

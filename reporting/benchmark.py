@@ -20,6 +20,7 @@ class Row:
     sessions: int  # planned
     done: int
     failed: int
+    open: int  # begun, and neither done nor failed
     extra: bool  # left out unless asked for
     planned_steps: int  # of each session
     agent_steps: int  # of all sessions that are done
@@ -36,8 +37,8 @@ class Row:
         """In a word or two."""
         if self.done == self.sessions:
             return "done"
-        failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.done} of {self.sessions}{failed}" if self.done or self.failed else "not run"
+        others = f", {self.failed} failed" * bool(self.failed) + f", {self.open} begun" * bool(self.open)
+        return f"{self.done} of {self.sessions}{others}" if self.done or others else "not run"
 
     @property
     def mean(self) -> float:

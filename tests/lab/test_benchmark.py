@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from args import UserError
 from lab.benchmark import chosen
 from lab.spec import read_experiments
+from reporting.benchmark import Row
 from tests.processes import run
 
 SPEC = """# A2C of Mnih et al. 2016 on Catch, tiny: for this test alone
@@ -58,3 +60,10 @@ def test_rows_are_chosen_by_name(spec: Path) -> None:
     assert [row.name for row in chosen(rows, ["third"], every=False)] == ["third"]
     with pytest.raises(UserError, match="holds no experiment fourth: choose among first, second, third"):
         chosen(rows, ["fourth"], every=False)
+
+
+def test_a_row_says_what_became_of_its_sessions() -> None:
+    row = Row("some", "pong", "a2c", 3, 1, 1, 1, False, 10, 10, 1.0, "", (), (), (), None, ())
+    assert row.state == "1 of 3, 1 failed, 1 begun"
+    assert replace(row, done=3, failed=0, open=0).state == "done"
+    assert replace(row, done=0, failed=0, open=0).state == "not run"
