@@ -13,19 +13,17 @@ from tests.processes import run
 SMALL = (
     "--serial --memory-capacity 500 --learn-start 200 --replay-frequency 2 --batch-size 8 --hidden-size 32"
     " --num-tau-samples 8 --num-tau-prime-samples 8 --num-quantile-samples 8 --atoms 11 --target-update 200"
-    " --weight-synchro-frequency 40 --envs-per-actor 2 --T-max 600 --threads 1"
+    " --weight-synchro-frequency 40 --envs-per-actor 2 --T-max 400 --threads 1"
 ).split()
 CATCH = [*SMALL, "--game", "probe:catch"]
 PONG = [*SMALL, "--game", "pong", "--torso", "data_efficient"]
 
 
-@pytest.mark.parametrize(
-    "agent, words, seeds", [("iqn", CATCH, (7, 7, 8)), ("rainbow", CATCH, (7, 7)), ("iqn", PONG, (7, 7))]
-)
+@pytest.mark.parametrize("agent, words, seeds", [("rainbow", CATCH, (7, 7, 8)), ("iqn", PONG, (7, 7))])
 def test_two_fresh_processes_end_with_identical_weights(
     agent: str, words: list[str], seeds: tuple[int, ...], redis_socket: str, tmp_path: Path
 ) -> None:
-    """After 200 updates, each process under its own run name on one server; another seed gives others."""
+    """After 100 updates, each process under its own run name on one server; another seed gives others."""
     weights = []
     for number, seed in enumerate(seeds):
         folder = tmp_path / str(number)
@@ -44,7 +42,7 @@ def test_two_fresh_processes_end_with_identical_weights(
             log=log,
         )
         snapshot = load_snapshot(last_models(folder, "probe_catch" if words is CATCH else "pong")[0])
-        assert snapshot["updates"] >= 200
+        assert snapshot["updates"] >= 100
         weights.append(snapshot["acting_weights"])
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     for others in weights[2:]:
