@@ -7,13 +7,13 @@ from benchmarks.timing import Spread
 
 
 def test_the_guard_speaks_below_half_of_what_must_be_reached() -> None:
-    must = TARGETS["replay.append_ratio"].must
+    must = TARGETS["acting.ratio"].must
     assert must is not None
 
     def reached(share: float) -> list[Figure]:
-        return [Figure("replay.append_ratio", Spread(must * share, 0, must), {})]
+        return [Figure("acting.ratio", Spread(must * share, 0, must), {})]
 
-    assert too_slow(reached(0.49)) == ["replay.append_ratio"]
+    assert too_slow(reached(0.49)) == ["acting.ratio"]
     assert too_slow(reached(0.51)) == []
     assert too_slow([Figure("of no target", Spread(0, 0, 0), {})]) == []
     assert set(GUARDED) <= SECTIONS.keys()
