@@ -35,16 +35,21 @@ class DumpError(ValueError):
 
 
 def dump_records(
-    client: Client, keys: Keys, slots: int, layout: Mapping[str, object], progress: Progress
+    client: Client,
+    keys: Keys,
+    slots: int,
+    layout: Mapping[str, object],
+    chunk_length: int,
+    progress: Progress,
 ) -> Iterator[bytes]:
-    """What a dump consists of; chunks that are overwritten meanwhile are left out."""
+    """What a dump consists of; chunks that are damaged, or overwritten meanwhile, are left out."""
     yield _record(pack({"layout": json.dumps(dict(layout), sort_keys=True)}, {}, "none"))
     newest = read_counters(client, keys).last_chunk
     first = max(newest - slots, 0) + 1
     count = 0
     for start in range(first, newest + 1, CHUNKS_PER_READ):
         ids = range(start, min(start + CHUNKS_PER_READ, newest + 1))
-        for record in _stored(client, keys, ids, slots):
+        for record in _stored(client, keys, ids, slots, chunk_length):
             yield record
             count += 1
         progress((ids[-1] - first + 1) / (newest - first + 1))
@@ -55,7 +60,7 @@ def _record(data: bytes) -> bytes:
     return SIZE.pack(len(data)) + data
 
 
-def _stored(client: Client, keys: Keys, ids: range, slots: int) -> Iterator[bytes]:
+def _stored(client: Client, keys: Keys, ids: range, slots: int, chunk_length: int) -> Iterator[bytes]:
     places = [(chunk - 1) % slots for chunk in ids]
     with client.pipeline(transaction=True) as pipeline:
         pipeline.hmget(keys.chunks, places)
@@ -66,10 +71,13 @@ def _stored(client: Client, keys: Keys, ids: range, slots: int) -> Iterator[byte
         if value is None or row is None or value[: CHUNK_ID.size] != name or row[: CHUNK_ID.size] != name:
             continue
         try:
+            chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
             meta, columns = unpack(memoryview(value)[CHUNK_ID.size :])
-        except CodecError:
+            leaves = np.frombuffer(row, np.float32, offset=CHUNK_ID.size)
+        except ValueError:  # CodecError too
             continue  # the replay itself warns of it when it is drawn
-        leaves = np.frombuffer(row, np.float32, offset=CHUNK_ID.size)
+        if not _are_leaves(leaves, chunk_length):
+            continue
         yield _record(pack(meta, {**columns, LEAVES: leaves}, "zstd"))
 
 
@@ -79,7 +87,12 @@ def read_dump(file: BinaryIO, size: int, layout: Mapping[str, object], chunk_len
     Raises DumpError before the first when it was made with another layout, and as soon as a record is damaged
     or missing: what came before is good.
     """
-    found = json.loads(str(_next(file, size).meta.get("layout", "{}")))
+    try:
+        found = dict(json.loads(str(_next(file, size).meta.get("layout", "{}"))))
+    except DumpError:
+        raise
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DumpError("It is damaged: its layout cannot be read") from error
     wanted = json.loads(json.dumps(dict(layout)))
     for name in wanted:
         if found.get(name) != wanted[name]:

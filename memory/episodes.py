@@ -156,12 +156,22 @@ def parsed_episode(data: bytes) -> Episode | None:
 
 def _is_sound(episode: Episode) -> bool:
     """Whether everything is what it says it is: counts whole and not negative, scores finite."""
-    counts = (*episode[:5], episode.length, *_flat(episode.action_counts), *_flat([episode.rooms]))
+    counts = (
+        *episode[:5],
+        episode.length,
+        episode.agent,
+        *_flat(episode.action_counts),
+        *_flat([episode.rooms]),
+    )
     scores = (episode.score_5min, episode.score_30min, episode.score_saber)
     return (
         all(type(count) is int and 0 <= count < 2**63 for count in counts)
         and all(type(score) in (int, float) and abs(score) < LARGEST_SCORE for score in scores)
         and type(episode.evaluation) is bool
+        and all(isinstance(rows, list | tuple) for rows in (episode.action_counts, episode.rooms))
+        and isinstance(episode.game, str)
+        and episode.game.isascii()
+        and episode.game.isprintable()
     )
 
 

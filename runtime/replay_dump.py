@@ -42,7 +42,8 @@ class ReplayDump:
         path = self._folder / f"replay_{self._file_name}_{t_actors}.dump"
         older = [old for old in self._found() if old != path]
         lines = PreseedLines(path, "Saving the replay")
-        records = dump_records(self._client, self._keys, self._shape.slots, self._layout, lines)
+        shape = self._shape
+        records = dump_records(self._client, self._keys, shape.slots, self._layout, shape.chunk_length, lines)
         with atomic_file(path) as file:
             file.writelines(records)
         for old in older:

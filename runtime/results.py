@@ -89,7 +89,11 @@ class Results:
             self._left_out += left_out
             if read_to == self._read_to:
                 return
-            for record in self._table.add(EpisodeRecord(*episode) for episode in episodes):
+            own = [episode for episode in episodes if episode.game in ("", *self._games)]
+            if len(own) < len(episodes):
+                self._left_out += len(episodes) - len(own)
+                log.warning("%d episodes are of no game of this run: left out.", len(episodes) - len(own))
+            for record in self._table.add(EpisodeRecord(*episode) for episode in own):
                 self._take_in(record)
             self._read_to = read_to
 

@@ -27,6 +27,8 @@ _KINDS: dict[str, type] = {
     **dict.fromkeys(("steps_learned", "best_episodes"), int),
 }
 """What the parts of a snapshot are, those that it has; counts are not negative."""
+LARGEST_COUNT = 1 << 53
+"""Whole numbers below it are exact in every place that they come to."""
 _WEIGHTS = ("acting_weights", "agent_state")
 """Parts whose numbers must be finite."""
 
@@ -78,18 +80,44 @@ def load_snapshot(path: Path) -> Snapshot:
     try:
         data = path.read_bytes()
         _check_whole(data)
-        snapshot = _with_arrays(torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
+        loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        _check_tensors(loaded)
+        snapshot = _with_arrays(loaded)
     except Exception as error:  # torch.load raises many kinds for damaged files
         raise SnapshotError(f"The snapshot {path} is damaged: {_reason(error)}.") from error
     if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
         raise SnapshotError(f"{path} is no snapshot of this program (format {FORMAT}).")
     for name, kind in _KINDS.items():
         _check_part(path, name, snapshot.get(name, kind()), kind)
+    best_mean = snapshot.get("best_mean")
+    if not (best_mean is None or type(best_mean) in (int, float)) or best_mean != best_mean:
+        raise SnapshotError(f"The snapshot {path} is damaged: its best_mean is not what it should be.")
     return snapshot
 
 
+def _check_tensors(value: Any) -> None:
+    """Raises ValueError for tensors that hold less than they claim, or are not plain numbers in memory."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif isinstance(value, torch.Tensor):
+        is_plain = value.layout == torch.strided and value.device.type == "cpu"
+        if not is_plain or value.is_quantized or value.is_nested:
+            raise ValueError("a tensor is not a plain one")
+        if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+            raise ValueError("a tensor claims more than it holds")
+        return
+    elif not isinstance(value, list | tuple):
+        return
+    for item in value:
+        _check_tensors(item)
+
+
 def _check_part(path: Path, name: str, part: object, kind: type) -> None:
-    whole = isinstance(part, kind) and not isinstance(part, bool) and not (isinstance(part, int) and part < 0)
+    whole = (
+        isinstance(part, kind)
+        and not isinstance(part, bool)
+        and not (isinstance(part, int) and not 0 <= part < LARGEST_COUNT)
+    )
     if name == "acting_weights" and whole and isinstance(part, dict):
         whole = all(isinstance(weight, torch.Tensor) for weight in part.values())
     if not whole or (name in _WEIGHTS and not _is_finite(part)):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agents.base import Agent
 from args import Args
-from runtime.snapshot import Snapshot, check_holds, check_origin, load_snapshot
+from runtime.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from wiring.setting import Setting, build_agent, setting_of
 
 
@@ -24,7 +24,7 @@ def games_to_play(args: Args) -> tuple[str, ...]:
     if args.model and "game" not in args.model_fields_set:
         snapshot = load_snapshot(Path(args.model))
         check_holds(Path(args.model), snapshot, ("settings",))
-        return tuple(snapshot["settings"]["game"].split(","))
+        return _games_of(Path(args.model), snapshot)
     return args.games
 
 
@@ -39,9 +39,16 @@ def restore_agent(path: Path, args: Args) -> Restored:
     given = {name: getattr(args, name) for name in args.model_fields_set}
     if "agent" in given:
         check_origin(path, snapshot, {"agent": given["agent"]})
-    if "game" in given and not args.transfer and given["game"] not in snapshot["settings"]["game"].split(","):
+    if "game" in given and not args.transfer and given["game"] not in _games_of(path, snapshot):
         check_origin(path, snapshot, {"game": given["game"]})
     setting = setting_of(args.with_defaults(snapshot["settings"]))
     agent = build_agent(setting.args, setting.problem, learning=False)
     agent.load_acting_weights(snapshot["acting_weights"])
     return Restored(agent, setting, snapshot)
+
+
+def _games_of(path: Path, snapshot: Snapshot) -> tuple[str, ...]:
+    game = snapshot["settings"].get("game")
+    if not isinstance(game, str):
+        raise SnapshotError(f"The snapshot {path} is damaged: its settings name no game.")
+    return tuple(game.split(","))

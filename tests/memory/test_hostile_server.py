@@ -99,12 +99,16 @@ def test_episodes(client: Client, keys: Keys) -> None:
         good.replace(b"3.5", b"NaN"),
         good.replace(b"1.5", b"1e999"),
         good.replace(b"9", b"-9"),
+        good.replace(b"]", b', false, 5, [], "pong", 0]'),
+        good.replace(b"]", b', false, [], [], ["pong"], 0]'),
+        good.replace(b"]", b', false, [], [], "\\ud800", 0]'),
+        good.replace(b"]", b', false, [], [], "pong", "x"]'),
     )
     for entry in (*bad, good, good.replace(b"[0", b'["0"')):
         client.xadd(keys.episodes, {"episode": entry})
     client.xadd(keys.episodes, {"something": "else"})
     _, episodes, left_out = read_episodes(client, keys, "0-0")
-    assert [episode.length for episode in episodes] == [9] and left_out == 7
+    assert [episode.length for episode in episodes] == [9] and left_out == 11
 
 
 def test_rollouts(client: Client, keys: Keys) -> None:

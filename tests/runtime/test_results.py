@@ -47,6 +47,19 @@ def test_evaluation_and_training_have_means_of_their_own(client: Client, keys: K
     assert "Evaluation mean" in (tmp_path / "Reward_pong.html").read_text(encoding="utf-8")
 
 
+def test_an_episode_of_another_game_is_left_out(client: Client, keys: Keys, tmp_path: Path) -> None:
+    """Nobody of this run pushes one: it must not stop the run, now or at the next start."""
+    with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
+        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, 64).epoch)
+        for number, game in enumerate(("elsewhere", "pong"), start=1):
+            reporter.report(Episode(0, number, 0, 10, 0, 1.0, 1.0, 1.0, 10, game=game))
+    for _ in range(2):
+        run = results(tmp_path)
+        run.collect(client, keys)
+        assert run.scores is not None and run.scores.episodes == 1
+        run.close()
+
+
 def test_evaluation_leads_where_nothing_was_played_in_training(
     client: Client, keys: Keys, tmp_path: Path
 ) -> None:
