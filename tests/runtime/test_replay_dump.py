@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import torch
 from args import read_args
 from launch_learner import run_learner
 from memory.chunk import ChunkBuilder, chunk_from_bytes
+from memory.codec import pack
 from memory.connection import Client, Patience
 from memory.counters import read_counters
+from memory.dump import SIZE, DumpError, read_dump
 from memory.keys import Keys
 from memory.push import CHUNK_ID
 from memory.replay import Replay
@@ -96,6 +99,29 @@ def test_damage_is_named_and_what_is_whole_is_used(
         restored = _held(client, keys)
         assert restored == before[: len(restored)]
         assert (len(restored) > len(before) // 3) == bool(damaged)
+
+
+@pytest.mark.parametrize("row", [b"odd", np.full(SHAPE.chunk_length, -1, np.float32).tobytes()])
+def test_damaged_priorities_cost_their_own_chunk_alone(
+    row: bytes, client: Client, keys: Keys, replay: Replay, tmp_path: Path
+) -> None:
+    """Whoever wrote them to Redis: what comes after them in the dump is restored."""
+    dump, slot = _dump(tmp_path, client, keys, replay), replay.shape.slots // 2
+    stored = client.hget(keys.priorities, slot)
+    assert stored is not None
+    before = [held for held in _held(client, keys) if held[-1] != stored[CHUNK_ID.size :]]
+    client.hset(keys.priorities, slot, stored[: CHUNK_ID.size] + row)
+    dump.save(1)
+    dump.restore(_lose(client, keys), PATIENCE)
+    assert _held(client, keys) == before and len(before) == replay.shape.slots - 1
+
+
+@pytest.mark.parametrize("layout", ["[]", "5", "null", "x", "[" * 100_000])
+def test_a_layout_of_anything_is_damage(layout: str) -> None:
+    record = pack({"layout": layout}, {}, "none")
+    data = SIZE.pack(len(record)) + record
+    with pytest.raises(DumpError):
+        list(read_dump(io.BytesIO(data), len(data), LAYOUT, SHAPE.chunk_length))
 
 
 def test_a_dump_of_other_settings_is_left_alone(
