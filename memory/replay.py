@@ -262,9 +262,9 @@ class Replay:
         for start in range(0, len(dirty), SLOTS_PER_WRITE_BACK):
             arguments: list[Any] = [self._epoch]
             part = dirty[start : start + SLOTS_PER_WRITE_BACK]
-            for slot in part:
-                values = self._tree.get(self._leaves_of(slot))
-                arguments += [slot, CHUNK_ID.pack(int(self._ids[slot])) + values.astype(np.float32).tobytes()]
+            rows = self._tree.get(self._leaves_of(part)).astype(np.float32)  # [slots, L]
+            for slot, chunk_id, row in zip(part, self._ids[part].tolist(), rows, strict=True):
+                arguments += [slot, CHUNK_ID.pack(chunk_id) + row.tobytes()]
             if self._write_back([self._keys.counters, self._keys.priorities], arguments) == -1:
                 raise ReplayLost("Redis no longer holds this learner's epoch.")
             self._dirty.difference_update(part)
