@@ -9,6 +9,7 @@ from itertools import cycle
 import torch
 
 from agents.iqn import IqnConfig
+from benchmarks.bounds import products_alone
 from benchmarks.contestant import Contestant, Works
 from benchmarks.figures import Figure
 from benchmarks.naive.learner import NaiveLearner
@@ -28,17 +29,19 @@ BATCHES = 8
 
 
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
-    """Both specs, in the best precision of this machine and in float32."""
+    """Both specs, in the best precision of this machine and in float32, and what no update could pass."""
     for key, spec in SPECS.items():
         with (
             Contestant(ours, redis, spec, "auto", seed) as auto,
             Contestant(ours, redis, spec, "float32", seed) as float32,
             Contestant(naive, redis, spec, seed) as baseline,
+            Contestant(products_alone, spec, seed) as products,
         ):
-            sides = {"auto": auto, "float32": float32, "naive": baseline}
+            sides = {"auto": auto, "float32": float32, "naive": baseline, "products": products}
             result = race(sides, "update", effort)
         yield Figure(key, result.ratio("auto", "naive"), result.rates())
         yield Figure(f"{key}_float32", result.ratio("float32", "naive"), {})
+        yield Figure(f"{key}_bound", result.ratio("products", "naive"), {})
 
 
 def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:
