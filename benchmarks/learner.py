@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import cycle
 
 import torch
@@ -29,19 +29,20 @@ BATCHES = 8
 
 
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
-    """Both specs, in the best precision of this machine and in float32, and what no update could pass."""
+    """Both specs in the best precision of this machine; in float32 too, and what no update could pass."""
     for key, spec in SPECS.items():
-        with (
-            Contestant(ours, redis, spec, "auto", seed) as auto,
-            Contestant(ours, redis, spec, "float32", seed) as float32,
-            Contestant(naive, redis, spec, seed) as baseline,
-            Contestant(products_alone, spec, seed) as products,
-        ):
-            sides = {"auto": auto, "float32": float32, "naive": baseline, "products": products}
+        with ExitStack() as stack:
+            sides = {
+                "auto": stack.enter_context(Contestant(ours, redis, spec, "auto", seed)),
+                "naive": stack.enter_context(Contestant(naive, redis, spec, seed)),
+            }
+            if effort.informs:
+                sides["float32"] = stack.enter_context(Contestant(ours, redis, spec, "float32", seed))
+                sides["bound"] = stack.enter_context(Contestant(products_alone, spec, seed))
             result = race(sides, "update", effort)
         yield Figure(key, result.ratio("auto", "naive"), result.rates())
-        yield Figure(f"{key}_float32", result.ratio("float32", "naive"), {})
-        yield Figure(f"{key}_bound", result.ratio("products", "naive"), {})
+        for name in [*sides][2:]:
+            yield Figure(f"{key}_{name}", result.ratio(name, "naive"), {})
 
 
 def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:

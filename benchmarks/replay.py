@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import cycle, islice
 
@@ -45,7 +45,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
         for work, key in WORKS.items():
             result = race(sides, work, effort)
             yield Figure(key, result.ratio("ours", "naive"), result.rates())
-    yield _bytes(redis, seed)
+    yield _bytes(redis, MEASURED_GAMES + (REPORTED_GAMES if effort.informs else ()), seed)
     yield from _million(redis, effort.rounds, seed)
 
 
@@ -149,10 +149,10 @@ def _setting(game: str, seed: int) -> Setting:
     return setting_for(f"--game {game} --memory-capacity {CAPACITY} --learn-start 32 --seed {seed}")
 
 
-def _bytes(redis: RedisConfig, seed: int) -> Figure:
+def _bytes(redis: RedisConfig, games: Sequence[str], seed: int) -> Figure:
     client = make_client(redis)
     found = {}
-    for game in MEASURED_GAMES + REPORTED_GAMES:
+    for game in games:
         setting = _setting(game, seed)
         play = record(setting, ENVIRONMENTS, STEPS // 2)
         with closing(Road(setting, client, ENVIRONMENTS)) as road:

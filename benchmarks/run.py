@@ -23,7 +23,7 @@ from benchmarks.timing import Effort  # noqa: E402
 from memory.connection import RedisConfig  # noqa: E402
 from runtime.redis_server import RedisServer  # noqa: E402
 
-FULL, QUICK, GUARD = Effort(7, 3.0), Effort(3, 1.5), Effort(2, 0.8)
+FULL, QUICK, GUARD = Effort(7, 3.0), Effort(3, 1.5), Effort(2, 0.8, informs=False)
 GUARDED = ("replay", "learner", "acting", "scale")
 """Sections that say much in little time: the others are made of the same parts."""
 
