@@ -12,14 +12,16 @@ from lab.results import SessionResult, fitness_of, sessions_in, write_csv
 from lab.session import steps_played
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
-from reporting.benchmark import Row, file_of, markdown
-from reporting.benchmark_graphs import benchmark_figures, write_benchmark_png
+from reporting.benchmark import OverAll, Row, file_of, markdown
+from reporting.benchmark_graphs import agent_colours, benchmark_figures, table_figure, write_benchmark_png
 from reporting.fitness import interquartile_mean, iqm_interval, standard_of
 from reporting.page import Section, Tile, write_page
 from reporting.published import published
 
 CSV = "benchmark.csv"
 SESSIONS = "sessions.csv"
+LEAST_FOR_INTERVAL = 3
+"""Sessions of a game: resamples of two runs say nothing but the two."""
 
 
 def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mode: str) -> None:
@@ -30,20 +32,29 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     write_csv(folder / CSV, Row.columns(), [row.cells() for row in rows])
     sessions = [(name, *_session(result)) for name, results in played.items() for result in results]
     write_csv(folder / SESSIONS, SESSION_COLUMNS, sessions)
-    over_all = _over_all(rows, played)
-    write_atomically(folder / "benchmark.json", json.dumps(over_all, indent=2).encode() + b"\n")
+    over_all = _over_all(rows)
+    told = {agent: known._asdict() for agent, known in over_all.items()}
+    write_atomically(folder / "benchmark.json", json.dumps(told, indent=2).encode() + b"\n")
     write_atomically(folder / "README.md", markdown(rows, over_all).encode())
     for game in dict.fromkeys(row.game for row in rows if row.done):
         mine = [row for row in rows if row.game == game and row.done]
-        write_benchmark_png(folder / f"{file_of(game)}.png", game, mine, standard_of(game))
-    sections = [Section(figure, heading) for heading, figure in benchmark_figures(rows)]
-    done = sum(row.done for row in rows)
-    tiles = [Tile("sessions", f"{done} of {sum(row.sessions for row in rows)}", "done")]
-    tiles += [
-        Tile(agent, f"{iqm:.2f}", f"{low:.2f} to {high:.2f}") for agent, (iqm, low, high) in over_all.items()
-    ]
+        write_benchmark_png(folder / f"{file_of(game)}.png", game, mine, agent_colours(rows))
+    shown = [row for row in rows if row.done or not row.extra]
+    sections = [Section(table_figure(shown), "Every row", wide=True)]
+    sections += [Section(figure, heading) for heading, figure in benchmark_figures(rows)]
+    tiles = [Tile(agent, f"{known.iqm:.2f}", known.told_interval) for agent, known in over_all.items()]
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
-    write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, tiles, sections)
+    write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(rows), *tiles], sections)
+
+
+def _progress(rows: Sequence[Row]) -> Tile:
+    """Sessions done of those that are not extra; extra ones beside."""
+    planned, extra = [row for row in rows if not row.extra], [row for row in rows if row.extra]
+    beside = sum(row.done for row in extra)
+    note = f"done, and {beside} of the extra rows" if beside else "done"
+    return Tile(
+        "sessions", f"{sum(row.done for row in planned)} of {sum(row.sessions for row in planned)}", note
+    )
 
 
 def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
@@ -91,16 +102,19 @@ def _session(result: SessionResult) -> Sequence[object]:
     return *told, result.score, "" if score is None else score, result.commit
 
 
-def _over_all(
-    rows: Sequence[Row], played: dict[str, list[SessionResult]]
-) -> dict[str, tuple[float, float, float]]:
-    """Agent -> interquartile mean of its sessions' strengths over its games, and its interval."""
+def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
+    """By agent."""
     groups: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
     for row in rows:
         standard = standard_of(row.game)
         if standard and row.scores:
             groups.setdefault(row.agent, []).append((np.array(row.scores) - standard.random) / standard.range)
-    return {
-        agent: (float(interquartile_mean(np.concatenate(each))), *iqm_interval(each, seed=0))
-        for agent, each in groups.items()
-    }
+    return {agent: _known(each) for agent, each in groups.items()}
+
+
+def _known(groups: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> OverAll:
+    """Of the strengths of the sessions of each game."""
+    strengths = np.concatenate(groups)
+    enough = min(map(len, groups)) >= LEAST_FOR_INTERVAL
+    interval = iqm_interval(groups, seed=0) if enough else None
+    return OverAll(len(groups), len(strengths), float(interquartile_mean(strengths)), interval)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,7 +66,10 @@ class Row:
         known = (self.mean, self.std) if self.scores else ("", "")
         training = float(np.mean(self.training)) if self.training else ""
         counts = self.done, self.failed, self.planned_steps, self.agent_steps, round(self.minutes, 2)
-        told = " | ".join(f"{p.score} after {p.agent_steps:,} steps ({p.source})" for p in self.published)
+        told = " | ".join(
+            f"{p.score} after {p.agent_steps:,} steps ({f'{p.algorithm}: ' * bool(p.algorithm)}{p.source})"
+            for p in self.published
+        )
         return (
             self.name,
             self.game,
@@ -89,26 +93,40 @@ Scores: mean ± standard deviation over seeds, of 100 episodes that the last sna
 OVER_ALL = """## Over the games
 
 Interquartile mean of the strengths without noise of all sessions (0 random play, 1 the game's standard), and
-its 95 % interval. Agents are compared only where they played the same games.
+its 95 % interval, where every game has at least three sessions. Agents are compared only where they played
+the same games.
 
-| Agent | Games | Mean | Interval |
-|---|---|---|---|
-"""
-HEAD = """
-| Agent | Sessions | Steps each | Minutes each | Score | In training | Fitness | Published | Commit |
-|---|---|---|---|---|---|---|---|---|
+| Agent | Games | Sessions | Mean | Interval |
+|---|---|---|---|---|
 """
 
 
-def markdown(rows: Sequence[Row], over_all: Mapping[str, tuple[float, float, float]]) -> str:
+class OverAll(NamedTuple):
+    """An agent over its games."""
+
+    games: int
+    sessions: int
+    iqm: float  # interquartile mean of the sessions' strengths
+    interval: tuple[float, float] | None  # None where a game has too few sessions
+
+    @property
+    def told_interval(self) -> str:
+        """In words; "" where there is none."""
+        return f"{self.interval[0]:.2f} to {self.interval[1]:.2f}" if self.interval else ""
+
+
+HEADINGS = (
+    "Agent", "Sessions", "Steps each", "Minutes each", "Score", "In training", "Fitness", "Published",
+    "Commit",
+)  # fmt: skip
+
+
+def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll]) -> str:
     """The whole table for readers."""
     games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
-    played = {
-        agent: len({row.game for row in rows if row.agent == agent and row.scores}) for agent in over_all
-    }
     lines = [
-        f"| {agent} | {played[agent]} | {iqm:.2f} | {low:.2f} to {high:.2f} |\n"
-        for agent, (iqm, low, high) in over_all.items()
+        f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.told_interval} |\n"
+        for agent, known in over_all.items()
     ]
     return "\n".join([TITLE, *games, OVER_ALL + "".join(lines)])
 
@@ -122,21 +140,33 @@ def _game(game: str, rows: Sequence[Row]) -> str:
     standard = standard_of(game)
     told = f"Random play: {standard.random:,.2f}; standard: {standard.score:,.0f}.\n" if standard else ""
     picture = f"\n![{game}]({file_of(game)}.png)\n" if any(row.done for row in rows) else ""
-    return f"## {game}\n\n{told}{picture}{HEAD}" + "".join(map(_line, rows))
+    lines = [
+        _table_line(HEADINGS),
+        _table_line(["---"] * len(HEADINGS)),
+        *map(_table_line, map(told_cells, rows)),
+    ]
+    return f"## {game}\n\n{told}{picture}\n" + "".join(lines)
 
 
-def _line(row: Row) -> str:
+def _table_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def told_cells(row: Row) -> tuple[str, ...]:
+    """A line of the table, under `HEADINGS`."""
     each = f"{row.minutes / row.done:.1f}" if row.done else ""
     score = f"{row.mean:,.1f} ± {row.std:,.1f}" if row.scores else ""
     training = f"{np.mean(row.training):,.1f}" if row.training else ""
     fitness = f"{row.fitness.length:.2f}" if row.fitness else ""
-    told = "; ".join(f"{p.score:,.1f} ({_project(p)}, {_short(p.agent_steps)})" for p in row.published)
-    cells = row.agent, row.state, _short(row.planned_steps), each, score, training, fitness, told, row.commit
-    return "| " + " | ".join(cells) + " |\n"
+    told = "; ".join(map(_told, row.published))
+    return row.agent, row.state, _short(row.planned_steps), each, score, training, fitness, told, row.commit
 
 
-def _project(figure: Published) -> str:
-    return figure.source.split(",")[0]
+def _told(figure: Published) -> str:
+    """A published score: of another algorithm than the row's where it names one."""
+    project = figure.source.split(",")[0]
+    algorithm = f"{figure.algorithm} of " if figure.algorithm else ""
+    return f"{figure.score:,.1f} ({algorithm}{project}, {_short(figure.agent_steps)})"
 
 
 def _short(steps: int) -> str:

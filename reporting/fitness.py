@@ -17,8 +17,10 @@ Floats = NDArray[np.float64]
 _TABLE = Path(__file__).parent / "data" / "standards.csv"
 ALE_STEPS = 50_000_000
 """Agent steps in which an ALE game is to be mastered: 200M frames (Machado et al. 2018, arXiv 1709.06009)."""
-DROP = 0.05
-"""How far strength may fall from an episode to the next and still count as stable (SLM-Lab)."""
+NOISE = 0.05
+"""SLM-Lab's NOISE_WINDOW: how far strength may lie below a level, fall from an episode to the next, or two
+sessions may lie apart, and still count as there, stable, consistent.
+"""
 MAD_TO_STD, OUTLIER = 0.6745, 3.5
 """Of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*)."""
 RESAMPLES, CONFIDENCE = 2_000, 0.95
@@ -48,8 +50,8 @@ class Fitness(NamedTuple):
 
     @property
     def length(self) -> float:
-        """Of the vector, 1 where all four are 1."""
-        return float(np.linalg.norm(self) / np.sqrt(len(self)))
+        """L1 norm of the vector over that of ones, so the mean of the four."""
+        return float(np.mean(self))
 
 
 def standard_of(game: str) -> Standard | None:
@@ -89,12 +91,25 @@ def session_fitness(steps: Floats, scores: Floats, standard: Standard) -> tuple[
         return 0.0, 0.0, 0.0
     strength = strengths(scores, standard)
     means = np.convolve(strength, np.full(WINDOW, 1 / WINDOW), mode="valid")  # [E - WINDOW + 1]
-    reached = np.flatnonzero(means >= 1)
-    if not len(reached):
-        return float(means.max()), 0.0, 0.0
-    first = int(reached[0])  # the window begins with this episode
-    kept = np.diff(strength[first:]) >= -DROP
-    return float(means.max()), standard.steps / float(steps[first + WINDOW - 1]), float(kept.mean())
+    best = float(means.max())
+    return best, _speed(steps, means, standard), _stability(strength, means, best)
+
+
+def _speed(steps: Floats, means: Floats, standard: Standard) -> float:
+    first = _first_window(means, 1 - NOISE)
+    return 0.0 if first is None else standard.steps / float(steps[first + WINDOW - 1])
+
+
+def _stability(strength: Floats, means: Floats, best: float) -> float:
+    """Share of the episodes after the first of the window at its level that do not fall."""
+    first = _first_window(means, max(min(best, 1.0) - NOISE, NOISE))
+    return 0.0 if first is None else float((np.diff(strength[first:]) >= -NOISE).mean())
+
+
+def _first_window(means: Floats, level: float) -> int | None:
+    """The first episode of the first window whose mean reaches `level`."""
+    reached = np.flatnonzero(means >= level)
+    return int(reached[0]) if len(reached) else None
 
 
 def trial_fitness(sessions: Sequence[tuple[float, float, float]]) -> Fitness:
@@ -105,9 +120,13 @@ def trial_fitness(sessions: Sequence[tuple[float, float, float]]) -> Fitness:
 
 
 def _consistency(vectors: Floats) -> float:
-    """Share of sessions that are no outliers; 0 where no session is fit for anything."""
-    if not vectors.any():
+    """Share of sessions that are no outliers; 0 where all play at random, and of a single session: nothing is
+    known of it. Two are consistent, or not at all.
+    """
+    if not vectors[:, 0].any() or len(vectors) == 1:
         return 0.0
+    if len(vectors) == 2:
+        return float(np.abs(np.diff(vectors, axis=0)).mean() <= NOISE)
     distance = np.linalg.norm(vectors - np.median(vectors, axis=0), axis=1)  # [S]
     spread = float(np.median(distance))
     z = MAD_TO_STD * distance / spread if spread else np.where(distance > 0, np.inf, 0.0)

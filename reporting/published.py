@@ -11,6 +11,7 @@ _TABLE = Path(__file__).parent / "data" / "published.csv"
 class Published(NamedTuple):
     """One figure."""
 
+    algorithm: str  # "" where it is the agent's own; else the nearest relative that was published
     score: float
     agent_steps: int
     source: str
@@ -27,6 +28,6 @@ def _figures() -> dict[tuple[str, str], tuple[Published, ...]]:
         found: dict[tuple[str, str], tuple[Published, ...]] = {}
         for row in csv.DictReader(file):
             key = row["game"], row["agent"]
-            figure = Published(float(row["score"]), int(row["agent_steps"]), row["source"])
+            figure = Published(row["algorithm"], float(row["score"]), int(row["agent_steps"]), row["source"])
             found[key] = (*found.get(key, ()), figure)
     return found
