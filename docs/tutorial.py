@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from lab.results import sessions_in  # noqa: E402
+from lab.session_result import sessions_in  # noqa: E402
 from lab.spec import find_experiment  # noqa: E402
 from reporting.fitness import session_fitness, standard_of  # noqa: E402
 
@@ -66,8 +66,9 @@ sessions = sessions_in(trial)
 standard = standard_of("probe:catch")
 assert standard is not None
 for session in sessions:
-    strength, speed, stability = session_fitness(*session.episodes, standard)
-    print(f"seed {session.seed}: {len(session.episodes.scores)} episodes, strength {strength:.2f}")
+    episodes = session.episodes["probe:catch"]
+    strength, speed, stability = session_fitness(*episodes, standard)
+    print(f"seed {session.seed}: {len(episodes.scores)} episodes, strength {strength:.2f}")
 
 # %% A plot of one's own: how many of the last 50 balls were caught
 import numpy as np  # noqa: E402
@@ -76,8 +77,9 @@ from matplotlib.figure import Figure  # noqa: E402
 figure = Figure(layout="constrained")
 axes = figure.subplots()
 for session in sessions:
-    caught = np.convolve(session.episodes.scores > 0, np.full(50, 1 / 50), mode="valid")
-    axes.plot(session.episodes.steps[49:], caught, label=f"seed {session.seed}")
+    steps, scores = session.episodes["probe:catch"]
+    caught = np.convolve(scores > 0, np.full(50, 1 / 50), mode="valid")
+    axes.plot(steps[49:], caught, label=f"seed {session.seed}")
 axes.axhline((standard.random + 1) / 2, color="grey", linestyle=":", label="random play")
 axes.set(xlabel="agent steps", ylabel="share of balls caught")
 axes.legend()

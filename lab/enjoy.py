@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from args import UserError
-from lab.results import SessionResult, sessions_in
+from lab.session_result import SessionResult, sessions_in
 from lab.spec import Experiment
 
 EVALUATE = Path(__file__).resolve().parents[1] / "test_multiple_seed.py"

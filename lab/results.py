@@ -7,88 +7,22 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+import yaml
 
-from lab.session import Record, read_record, steps_played
+from args import read_spec
+from lab.session import steps_played
+from lab.session_result import SessionResult, fitness_of, read_session, sessions_in
 from reporting.atomic import write_atomically
-from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
 from reporting.fitness import (
     Fitness,
     interquartile_mean,
     iqm_interval,
-    session_fitness,
-    standard_of,
-    trial_fitness,
 )
-from reporting.game_scores import joined_means
 from reporting.page import Section, Tile, write_page
 from reporting.png import write_bars_png, write_spread_png
-from reporting.rewards import reward_points
-from reporting.sessions import Bar, Curve, bar_figure, fitness_figure, spread, spread_figure
-
-EMPTY = Curve(np.zeros(0), np.zeros(0))
-
-
-class SessionResult(NamedTuple):
-    """A session as its folder tells of it."""
-
-    folder: Path
-    record: Record
-    game: str
-    seed: int
-    commit: str  # "" where none is known
-    curve: Curve  # means of the last episodes
-    episodes: Curve  # every training episode's score
-
-    @property
-    def score(self) -> float:
-        """Mean of the last 100 training episodes; NaN where none has ended."""
-        return float(self.curve.scores[-1]) if len(self.curve.scores) else float("nan")
-
-    @property
-    def strength(self) -> float:
-        """Of that score; NaN where none has ended, or where the game has no standard."""
-        standard = standard_of(self.game)
-        return float("nan") if standard is None else (self.score - standard.random) / standard.range
-
-
-def read_session(folder: Path) -> SessionResult:
-    """Raises ValueError for a table that cannot be read."""
-    runs = sorted(folder.glob("run_*.json"))
-    if not runs:
-        return SessionResult(folder, read_record(folder), "", 0, "", EMPTY, EMPTY)
-    run = json.loads(runs[0].read_text(encoding="utf-8"))
-    training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
-    training = sorted(training, key=lambda record: record.actor_steps)
-    episodes = _curve([(record.actor_steps, record.score_saber) for record in training])
-    game = str(run["arguments"]["game"])
-    curve = _curve([*_means(game.split(","), training).items()])
-    return SessionResult(folder, read_record(folder), game, run["seed"], _commit(run), curve, episodes)
-
-
-def _means(games: Sequence[str], training: Sequence[EpisodeRecord]) -> dict[int, float]:
-    """T_actors -> mean score of the last episodes; of several games joined."""
-    if len(games) > 1:
-        return joined_means(games, training)
-    return {point.actor_steps: point.mean for point in reward_points(training)}  # the last at each step
-
-
-def _curve(points: Sequence[tuple[int, float]]) -> Curve:
-    steps, scores = np.array(points, dtype=np.float64).reshape(-1, 2).T
-    return Curve(steps, scores)
-
-
-def _commit(run: dict[str, dict[str, object]]) -> str:
-    commit = run["commit"]
-    return f"{str(commit['hash'])[:7]}{' and changes' if commit['dirty'] else ''}" if commit else ""
-
-
-def sessions_in(trial: Path) -> list[SessionResult]:
-    """Those of a trial, by number."""
-    folders = sorted(trial.glob("session_*"), key=lambda path: int(path.name.rpartition("_")[2]))
-    return [read_session(folder) for folder in folders]
+from reporting.sessions import Bar, bar_figure, fitness_figure, spread, spread_figure
 
 
 def report_session(folder: Path) -> None:
@@ -108,6 +42,7 @@ def report_trial(folder: Path) -> None:
     columns = ("agent_steps", "mean_score_points", "std_score_points")
     write_csv(folder / "trial.csv", columns, zip(*over_all, strict=True))
     title = f"{folder.parents[1].name}, {folder.name}"
+    write_spec(folder / "trial.yaml", title, results)
     write_spread_png(folder / "trial.png", title, curves, over_all)
     figure = spread_figure(curves, over_all)
     tiles = [Tile(r.folder.name, f"{r.score:,.1f}", r.record.state) for r in results]
@@ -117,7 +52,7 @@ def report_trial(folder: Path) -> None:
 
 COLUMNS = (
     "trial", "game", "sessions", "done", "failed", "commit", "agent_steps", "minutes",
-    "mean_score_points", "std_score_points", *Fitness._fields, "fitness",
+    "mean_score_points", "std_score_points", "score_by_game_points", *Fitness._fields, "fitness",
 )  # fmt: skip
 
 
@@ -127,6 +62,9 @@ def report_experiment(folder: Path) -> None:
     write_csv(folder / "experiment.csv", COLUMNS, [_row(name, rs) for name, rs in trials.items()])
     bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
     title = f"{folder.parent.name}, {folder.name}"
+    write_spec(
+        folder / "experiment.yaml", title, [result for results in trials.values() for result in results]
+    )
     write_bars_png(folder / "experiment.png", title, bars)
     note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"
     sections = [Section(bar_figure(bars), "Scores"), Section(fitness_figure(bars), "Fitness")]
@@ -153,14 +91,16 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
     fitness = fitness_of(results)
     vector = (*fitness, fitness.length) if fitness else ("",) * (len(Fitness._fields) + 1)
-    return name, " / ".join(games), *sizes, bar.mean, bar.std, *vector
+    return name, " / ".join(games), *sizes, bar.mean, bar.std, _told_by_game(results), *vector
 
 
-def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:
-    """Of a trial; None where its game has no standard, or nothing was played."""
-    played = [(result, standard_of(result.game)) for result in results if result.game]
-    vectors = [session_fitness(*result.episodes, standard) for result, standard in played if standard]
-    return trial_fitness(vectors) if vectors else None
+def _told_by_game(results: Sequence[SessionResult]) -> str:
+    """Means over sessions as `pong: -20.3; breakout: 1.2`; "" where a trial plays one game."""
+    games = dict.fromkeys(game for result in results for game in result.episodes)
+    if len(games) < 2:
+        return ""
+    known = {g: [r.game_scores[g] for r in results if g in r.game_scores] for g in games}
+    return "; ".join(f"{game}: {np.mean(scores):.6g}" for game, scores in known.items() if scores)
 
 
 def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[float, float, float] | None:
@@ -173,6 +113,19 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[
     told = dict(zip(("iqm", "low", "high"), over_all, strict=True))
     write_atomically(folder / "experiment.json", json.dumps(told, indent=2).encode() + b"\n")
     return over_all
+
+
+def write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> None:
+    """What the specs of all sessions have in common, as a spec; the commits that they were played at."""
+    paths = [result.folder / "spec.yaml" for result in results]
+    specs = [read_spec(path) for path in paths if path.exists()]
+    common = set.intersection(*({*spec.items()} for spec in specs)) if specs else set()
+    flags = {
+        name.replace("_", "-"): value for name, value in (specs or [{}])[0].items() if (name, value) in common
+    }
+    commits = " / ".join(sorted({result.commit for result in results if result.commit})) or "none known"
+    text = f"# {title}: what its {len(specs)} sessions have in common; commit: {commits}\n"
+    write_atomically(path, (text + yaml.safe_dump(flags, sort_keys=False)).encode())
 
 
 def write_csv(path: Path, header: Sequence[str], rows: object) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.results import SessionResult, fitness_of, sessions_in, write_csv
+from lab.results import write_csv
 from lab.session import steps_played
+from lab.session_result import SessionResult, fitness_of, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
 from reporting.benchmark import OverAll, Row, file_of, markdown

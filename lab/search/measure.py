@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lab.results import SessionResult, fitness_of
+from lab.session_result import SessionResult, fitness_of
 from reporting.sessions import Curve
 
 
@@ -20,7 +20,10 @@ def as_of(results: Sequence[SessionResult], steps: int, length: int) -> list[Ses
     """
     own = [steps - number * length for number in range(len(results))]
     return [
-        result._replace(curve=_until(result.curve, last), episodes=_until(result.episodes, last))
+        result._replace(
+            curve=_until(result.curve, last),
+            episodes={game: _until(curve, last) for game, curve in result.episodes.items()},
+        )
         for result, last in zip(results, own, strict=True)
         if last > 0
     ]

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.results import SessionResult, report_trial, sessions_in
+from lab.results import report_trial
 from lab.runner import Runner
 from lab.search.measure import as_of, measures
 from lab.session import Session, read_record, steps_played
+from lab.session_result import SessionResult, sessions_in
 from runtime.stopping import Stop
 
 HEARTBEAT_S = 1.0
@@ -93,8 +94,7 @@ class Play:
         done = 0
         for result in self._results:
             if not result.record.is_done:
-                last = int(result.episodes.steps[-1]) if len(result.episodes.steps) else 0
-                return done + min(last, self._length - 1)
+                return done + min(result.last_step, self._length - 1)
             done += self._length
         return done
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.results import SessionResult
 from lab.search.block import Search
 from lab.search.ledger import Ledger
 from lab.search.measure import as_of, measures
@@ -22,6 +21,7 @@ from lab.search.report import report_search
 from lab.search.schedulers import Halving, scheduler_for
 from lab.search.trial import TrialRecord, read_trials
 from lab.session import Record, write_record
+from lab.session_result import SessionResult
 from lab.spec import find_experiment
 from reporting.sessions import Curve
 
@@ -34,7 +34,8 @@ def space(method: str = "optuna", trials: int = 4, **others: object) -> Search:
 
 def session(steps: list[float], scores: list[float]) -> SessionResult:
     curve = Curve(np.array(steps), np.array(scores))
-    return SessionResult(Path("session_0"), Record("running"), "probe:catch", 0, "", curve, curve)
+    game, record = "probe:catch", Record("running")
+    return SessionResult(Path("session_0"), record, game, 0, "", curve, {game: curve})
 
 
 def test_a_trial_is_measured_as_it_stood_at_a_number_of_steps() -> None:

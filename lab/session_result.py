@@ -1,0 +1,122 @@
+"""What the folder of a session tells of it: its curve, its episodes, its fitness."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.session import Record, read_record
+from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
+from reporting.fitness import Fitness, session_fitness, standard_of, trial_fitness
+from reporting.game_scores import joined_means
+from reporting.rewards import reward_points
+from reporting.sessions import Curve
+from reporting.window import WINDOW
+
+EMPTY = Curve(np.zeros(0), np.zeros(0))
+
+
+class SessionResult(NamedTuple):
+    """A session as its folder tells of it."""
+
+    folder: Path
+    record: Record
+    game: str
+    seed: int
+    commit: str  # "" where none is known
+    curve: Curve  # means of the last episodes
+    episodes: Mapping[str, Curve]  # every training episode's score, by game
+
+    @property
+    def score(self) -> float:
+        """Mean of the last 100 training episodes; NaN where none has ended."""
+        return float(self.curve.scores[-1]) if len(self.curve.scores) else float("nan")
+
+    @property
+    def strength(self) -> float:
+        """Of the last 100 training episodes, mean over games; NaN where one has none, or no standard."""
+        strengths = [_last_strength(game, curve) for game, curve in self.episodes.items()]
+        return float(np.mean(strengths)) if strengths else float("nan")
+
+    @property
+    def last_step(self) -> int:
+        """Agent steps of all actors at the end of the last training episode; 0 before the first."""
+        return max((int(c.steps[-1]) for c in self.episodes.values() if len(c.steps)), default=0)
+
+    @property
+    def game_scores(self) -> dict[str, float]:
+        """Mean of the last 100 training episodes of each game that has any."""
+        return {game: _last_mean(curve) for game, curve in self.episodes.items() if len(curve.scores)}
+
+
+def read_session(folder: Path) -> SessionResult:
+    """Raises ValueError for a table that cannot be read."""
+    runs = sorted(folder.glob("run_*.json"))
+    if not runs:
+        return SessionResult(folder, read_record(folder), "", 0, "", EMPTY, {})
+    run = json.loads(runs[0].read_text(encoding="utf-8"))
+    training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
+    training = sorted(training, key=lambda record: record.actor_steps)
+    game = str(run["arguments"]["game"])
+    games = game.split(",")
+    episodes = {each: _scores([r for r in training if each == (r.game or games[0])]) for each in games}
+    curve = _curve([*_means(games, training).items()])
+    return SessionResult(folder, read_record(folder), game, run["seed"], _commit(run), curve, episodes)
+
+
+def _scores(training: Sequence[EpisodeRecord]) -> Curve:
+    return _curve([(record.actor_steps, record.score_saber) for record in training])
+
+
+def _last_mean(episodes: Curve) -> float:
+    return float(episodes.scores[-WINDOW:].mean()) if len(episodes.scores) else float("nan")
+
+
+def _last_strength(game: str, episodes: Curve) -> float:
+    standard = standard_of(game)
+    return float("nan") if standard is None else (_last_mean(episodes) - standard.random) / standard.range
+
+
+def _means(games: Sequence[str], training: Sequence[EpisodeRecord]) -> dict[int, float]:
+    """T_actors -> mean score of the last episodes; of several games joined."""
+    if len(games) > 1:
+        return joined_means(games, training)
+    return {point.actor_steps: point.mean for point in reward_points(training)}  # the last at each step
+
+
+def _curve(points: Sequence[tuple[int, float]]) -> Curve:
+    steps, scores = np.array(points, dtype=np.float64).reshape(-1, 2).T
+    return Curve(steps, scores)
+
+
+def _commit(run: dict[str, dict[str, object]]) -> str:
+    commit = run["commit"]
+    return f"{str(commit['hash'])[:7]}{' and changes' if commit['dirty'] else ''}" if commit else ""
+
+
+def sessions_in(trial: Path) -> list[SessionResult]:
+    """Those of a trial, by number."""
+    folders = sorted(trial.glob("session_*"), key=lambda path: int(path.name.rpartition("_")[2]))
+    return [read_session(folder) for folder in folders]
+
+
+def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:
+    """Of a trial; None where a game of its has no standard, or nothing was played."""
+    vectors = [vector for result in results if (vector := _session_fitness(result))]
+    return trial_fitness(vectors) if vectors else None
+
+
+def _session_fitness(result: SessionResult) -> tuple[float, float, float] | None:
+    """The mean over its games, each on the clock of all actors; None where one has no standard."""
+    standards = {game: standard_of(game) for game in result.episodes}
+    vectors = [
+        session_fitness(*result.episodes[game], standard) for game, standard in standards.items() if standard
+    ]
+    if not vectors or len(vectors) < len(standards):
+        return None
+    strength, speed, stability = np.mean(vectors, axis=0).tolist()
+    return strength, speed, stability

@@ -1,0 +1,72 @@
+"""What a session comes to that plays several games."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from lab.results import report_experiment
+from lab.session import Record, write_record
+from lab.session_result import SessionResult, fitness_of, read_session
+from reporting.episodes import EpisodeRecord, EpisodeTable
+from reporting.fitness import standard_of
+from reporting.sessions import Curve
+
+
+def episodes_of(game: str, strength: float, count: int = 150) -> Curve:
+    standard = standard_of(game)
+    assert standard is not None
+    scores = np.full(count, standard.random + strength * standard.range)
+    return Curve(np.linspace(10, 10 * count, count), scores)
+
+
+def playing(**strengths: float) -> SessionResult:
+    episodes = {game: episodes_of(game, strength) for game, strength in strengths.items()}
+    return SessionResult(
+        Path("s"), Record("finished"), ",".join(strengths), 0, "", Curve(*np.zeros((2, 0))), episodes
+    )
+
+
+def test_fitness_over_games_is_the_mean_of_theirs() -> None:
+    result = playing(pong=1.0, breakout=0.5)
+    assert result.strength == pytest.approx(0.75)
+    both, pong, breakout = (
+        fitness_of([each] * 3) for each in (result, playing(pong=1.0), playing(breakout=0.5))
+    )
+    assert both is not None and pong is not None and breakout is not None
+    assert both[:3] == pytest.approx((np.array(pong[:3]) + np.array(breakout[:3])) / 2)
+    assert result.last_step == 1500
+
+
+def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
+    """Of the files that a run leaves: two sessions of pong and breakout."""
+    experiment = tmp_path / "some" / "train"
+    for number in range(2):
+        folder = experiment / "trial_0" / f"session_{number}"
+        folder.mkdir(parents=True)
+        write_record(folder, Record("finished"))
+        (folder / "spec.yaml").write_text(f"# test\ngame: pong,breakout\nlr: 0.1\nseed: {number}\n")
+        run = {
+            "arguments": {"game": "pong,breakout"},
+            "seed": number,
+            "commit": {"hash": "abcdefgh", "dirty": False},
+        }
+        (folder / "run_pong,breakout.json").write_text(json.dumps(run))
+        scores = [("pong", -20.0 + number), ("breakout", 3.0)]
+        EpisodeTable(folder / "pong,breakout.csv").add(
+            EpisodeRecord(actor, 0, 0, 10, 0, score, score, score, 5, game=game)
+            for actor, (game, score) in enumerate(scores)
+        )
+    assert read_session(experiment / "trial_0" / "session_1").game_scores == {"pong": -19.0, "breakout": 3.0}
+    report_experiment(experiment)
+    with (experiment / "experiment.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["score_by_game_points"] == "pong: -19.5; breakout: 3" and row["strength"] == "0.0"
+    text = (experiment / "experiment.yaml").read_text()
+    assert "2 sessions have in common; commit: abcdefg" in text
+    assert yaml.safe_load(text) == {"game": "pong,breakout", "lr": 0.1}
