@@ -70,6 +70,8 @@ def _find(game: str) -> tuple[Family, str]:
         if name is not None:
             return family, name
     known = {name.lower(): name for family in FAMILIES for name in family.known_names()}
-    close = [known[name] for name in get_close_matches(game.lower(), known)]
+    kind = [name for name in known if name.startswith(f"{game.lower().partition(':')[0]}:")]
+    near = get_close_matches(game.lower(), kind, cutoff=0) if kind else get_close_matches(game.lower(), known)
+    close = [known[name] for name in near]
     advice = f"did you mean {' or '.join(close)}?" if close else _NAMES
     raise EnvError(f"No environment is called {game!r}: {advice}")

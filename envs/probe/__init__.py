@@ -20,11 +20,11 @@ PROBES: dict[str, Callable[[Sequence[int]], SeededVectorEnv]] = {
 
 
 def _known_names() -> Sequence[str]:
-    return [_PREFIX + name for name in PROBES]
+    return [_PREFIX + name for name in ("catch", f"lock:{LENGTHS[0]}", f"lock:{LENGTHS[-1]}")]
 
 
 def _canonical_name(game: str) -> str | None:
-    return game if game in _known_names() else None
+    return game if game.startswith(_PREFIX) and game.removeprefix(_PREFIX) in PROBES else None
 
 
 def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:

@@ -35,6 +35,9 @@ def test_names_are_understood(name: str, game: str) -> None:
         ("space_invader", "space_invaders"),
         ("CartPol-v1", "CartPole-v1"),
         ("probe:cach", "probe:catch"),
+        ("probe:nope", "probe:catch"),
+        ("probe:lock:3", "probe:lock:4"),
+        ("vizdoom:x", "vizdoom:my_way_home"),
         ("minatar:breakuot", "minatar:breakout"),
         ("ALE/Pongg-v5", "ALE/Pong-v5"),
         ("warlords", "known"),  # two players only
