@@ -1,7 +1,7 @@
 """Every parameter: its flag, type, default, one sentence with unit and source, and the checks across them.
 
 No room knows this module: launchers hand each room the frozen dataclass it declares, filled by `Args.select`.
-Reads at most the one file named by --spec; no other input or output, no seeding, no torch.
+Reads at most the one file named by --spec (spec_file.py); no other input or output, no seeding, no torch.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import math
 import re
 import sys
 import typing
@@ -17,15 +18,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from spec_file import SpecFileError, read_document
 
 Plain = bool | int | float | str | None
 Dataclass = TypeVar("Dataclass")
 
 BLOCKS = ("meta", "search")
 """Keys of a spec that are no flags: how run_lab.py repeats the run, and what it varies in a search."""
+ELSEWHERE = {
+    "learning_rate": "lr",
+    "gamma": "discount",
+    "buffer_size": "memory_capacity",
+    "replay_size": "memory_capacity",
+    "env": "game",
+    "n_steps": "multi_step",
+}
+"""What other libraries call some parameters -> their names here."""
 UNSYNCHRONISED_ABOVE = 4
 """Actors above which the seed's README recommends --synchronize-actors-with-learner False."""
 
@@ -45,6 +57,12 @@ class Group(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, coerce_numbers_to_str=True
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        number = _kind(cls.model_fields[info.field_name or ""].annotation) in (int, float)
+        return no_truth(value) if number else value
 
 
 class RunArgs(Group):
@@ -587,35 +605,54 @@ def parse_args(argv: Sequence[str] | None = None, description: str = "Rainbow-IQ
 
 def fail(error: Exception) -> typing.NoReturn:
     """End the process as a user's mistake does: one sentence, exit code 2."""
-    print(f"error: {error}", file=sys.stderr)
+    complain(error)
     raise SystemExit(2)
+
+
+def complain(error: Exception) -> None:
+    """Say what is wrong, and go on."""
+    print(f"error: {error}", file=sys.stderr)
 
 
 def read_args(argv: Sequence[str], description: str = "") -> Args:
     """As `parse_args`, raising UserError."""
     given = vars(_parser(description).parse_args(argv))
-    return checked_args({**(read_spec(Path(given["spec"])) if given.get("spec") else {}), **given})
+    if not given.get("spec"):
+        return checked_args(given)
+    flags, written = read_spec(Path(given["spec"]))
+    return checked_args({**flags, **given}, {name: written[name] for name in flags.keys() - given.keys()})
 
 
-def checked_args(values: Mapping[str, Any]) -> Args:
-    """Parameters by name, checked one by one and against each other; raises UserError."""
+def checked_args(values: Mapping[str, Any], written: Mapping[str, str] | None = None) -> Args:
+    """Parameters by name, checked one by one and against each other; raises UserError.
+
+    Args:
+      written: what a sentence calls those that stand in a file; the others are called by their flags.
+    """
     try:
         args = Args(**values)
     except ValidationError as error:
-        raise UserError(_sentence(error)) from error
+        raise UserError(_sentence(error, written)) from error
     return _resolved(args)
 
 
-def checked_value(name: str, value: Plain) -> Plain:
+def checked_value(name: str, value: Plain, written: str) -> Plain:
     """The value of one parameter as its own type; raises UserError. What goes with which is not looked at."""
     try:
         plain: Plain = getattr(Args(**cast(dict[str, Any], {name: value})), name)
     except ValidationError as error:
-        raise UserError(_sentence(error)) from error
+        raise UserError(_sentence(error, {name: written})) from error
     return plain
 
 
-def read_spec(path: Path) -> dict[str, Plain]:
+class SpecFlags(typing.NamedTuple):
+    """What a file says about parameters."""
+
+    flags: dict[str, Plain]  # by the names of parameters
+    written: dict[str, str]  # what a sentence calls each
+
+
+def read_spec(path: Path) -> SpecFlags:
     """Parameters in a YAML file: one mapping of flag names (dashes or underscores) to values.
 
     Beside them `BLOCKS` may stand, which are for run_lab.py; here they are left out.
@@ -625,35 +662,40 @@ def read_spec(path: Path) -> dict[str, Plain]:
         raise UserError(
             f"The spec {path} holds several experiments: run one with `python run_lab.py run {path} NAME train`."
         )
-    return spec_flags({key: document[key] for key in document if key not in BLOCKS}, f"The spec {path}")
+    if "spec" in document:
+        raise UserError(
+            f"The spec {path} names another file of flags (spec), which only experiments of run_lab.py may."
+        )
+    own = {key: document[key] for key in document if key not in BLOCKS}
+    flags, written = spec_flags(own, f"The spec {path}")
+    return SpecFlags(flags, {name: f"{key} in {path}" for name, key in written.items()})
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
     """The one mapping that a YAML file holds, less keys that begin with a dot: homes of anchors. Raises UserError."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"The spec {path} cannot be read: {reason}.") from error
+        document = read_document(path)
+    except SpecFileError as error:
+        raise UserError(str(error)) from error
     if not isinstance(document, dict):
         raise UserError(f"The spec {path} must hold `name: value` lines.")
-    return {str(name): value for name, value in document.items() if not str(name).startswith(".")}
+    return {name: value for name, value in document.items() if not name.startswith(".")}
 
 
-def spec_flags(document: Mapping[str, Any], where: str) -> dict[str, Plain]:
+def spec_flags(document: Mapping[str, Any], where: str) -> SpecFlags:
     """The values of a mapping by the names of parameters; UserError, beginning with `where`, for an unknown one."""
-    spec = {name.replace("-", "_"): value for name, value in document.items()}
-    unknown = [name for name in spec if name not in Args.model_fields or name == "spec"]
+    written = {key.replace("-", "_"): key for key in document}
+    unknown = [key for name, key in written.items() if name not in Args.model_fields]
     if unknown:
         raise UserError(f"{where} names an unknown parameter {unknown[0]}{_nearest(unknown[0])}")
-    return spec
+    return SpecFlags({name: document[key] for name, key in written.items()}, written)
 
 
 def _nearest(unknown: str, dashes: str = "") -> str:
     """The end of a sentence about a name that does not exist: the nearest that does, if any is near."""
-    flags = [name.replace("_", "-") for name in Args.model_fields]
-    near = difflib.get_close_matches(unknown.replace("_", "-"), flags, 1)
-    return f"; did you mean {dashes}{near[0]}?" if near else "."
+    name = unknown.replace("-", "_")
+    near = [ELSEWHERE[name]] if name in ELSEWHERE else difflib.get_close_matches(name, Args.model_fields, 1)
+    return f"; did you mean {dashes}{near[0].replace('_', '-')}?" if near else "."
 
 
 def _resolved(args: Args) -> Args:
@@ -765,7 +807,45 @@ def _boolean(word: str) -> bool:
     return words[word.lower()]
 
 
-def _sentence(error: ValidationError) -> str:
+def no_truth(value: Any) -> Any:
+    """Refuse true and false where a number belongs: Python would take them for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("input should be a number")
+    return value
+
+
+def _sentence(error: ValidationError, written: Mapping[str, str] | None = None) -> str:
     first = error.errors()[0]
-    name = str(first["loc"][0]) if first["loc"] else "a parameter"
-    return f"{_flag_of(name)} got {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}."
+    name = str(first["loc"][0])
+    return f"{(written or {}).get(name, _flag_of(name))} {problem(first)}"
+
+
+def problem(details: ErrorDetails) -> str:
+    """What a value is, what it should be, and how to write it where that is plain: the end of a sentence."""
+    value, message = details["input"], details["msg"].removeprefix("Value error, ")
+    limits = details.get("ctx", {})
+    match details["type"]:
+        case "int_type" | "int_parsing" if (number := _integer(value)) is not None:
+            message = f"input should be a valid integer: write {number}"
+        case "string_type" if isinstance(value, list):
+            message = f"input should be text: write {','.join(map(str, value))}"
+        case "tuple_type":
+            message = "input should be a list" + (
+                f", as [{value}]" if isinstance(value, str | int | float) else ""
+            )
+        case "missing":
+            message = "it should hold one more"
+        case "too_short":
+            message = f"it should hold at least {limits['min_length']} of them"
+        case "too_long":
+            message = f"it should hold at most {limits['max_length']} of them"
+    return f"got {value!r}: {message[0].lower()}{message[1:]}."
+
+
+def _integer(value: object) -> int | None:
+    """The one that `value` means, as '1e5' does, in which YAML sees no number; None where it means none."""
+    try:
+        number = float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None

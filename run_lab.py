@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from args import UserError, fail
+from args import UserError, complain, fail
 from lab.background import attach, detach
 from lab.benchmark import RUNS, Benchmark, chosen
 from lab.enjoy import enjoy
@@ -24,7 +24,7 @@ from lab.modes import sessions_of
 from lab.runner import Runner
 from lab.schedule import Task, read_schedule, task_of
 from lab.search.mode import search
-from lab.spec import Experiment, read_experiments
+from lab.spec import Experiment, read_experiments, tried_experiments
 from lab.sync import sync
 from runtime.stopping import Stop
 
@@ -33,12 +33,28 @@ WATCH_EVERY_S = 10.0
 
 
 def check(options: argparse.Namespace) -> int:
-    """Say of every experiment that it could start; UserError at the first that could not."""
-    for path in options.files:
-        for experiment in read_experiments(path).values():
-            fits(experiment)
-            say(f"{experiment.where}: ready.")
-    return 0
+    """Say of every experiment that it could start, or why it could not: exit code 2."""
+    well = [_could_start(found) for path in options.files for found in _found(path)]
+    return 0 if all(well) else 2
+
+
+def _found(path: Path) -> Iterable[Experiment | UserError]:
+    try:
+        return tried_experiments(path).values()
+    except UserError as error:
+        return [error]
+
+
+def _could_start(found: Experiment | UserError) -> bool:
+    try:
+        if isinstance(found, UserError):
+            raise found
+        fits(found)
+    except UserError as error:
+        complain(error)
+        return False
+    say(f"{found.where}: ready.")
+    return True
 
 
 def fits(experiment: Experiment) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from args import UserError
+from args import UserError, no_truth, problem
+
+Number = Annotated[float, BeforeValidator(no_truth)]
 
 
 class Block(BaseModel):
@@ -24,12 +26,12 @@ class Block(BaseModel):
 BlockT = TypeVar("BlockT", bound=Block)
 
 
-def dashed(body: Any, name: str, kind: type[Block], where: str) -> dict[str, Any]:
+def dashed(body: Mapping[str, Any], name: str, kind: type[Block], where: str) -> dict[str, Any]:
     """What `body` holds below `name`, keys with dashes; nothing where it has none. Raises UserError."""
-    block = (body or {}).get(name, {})
+    block = body.get(name, {})
     if not isinstance(block, dict):
         raise UserError(f"{where}: {name} must hold {allowed(kind)}.")
-    return {str(key).replace("_", "-"): value for key, value in block.items()}
+    return {key.replace("_", "-"): value for key, value in block.items()}
 
 
 def checked(kind: type[BlockT], block: Mapping[str, Any], name: str, where: str) -> BlockT:
@@ -43,11 +45,8 @@ def checked(kind: type[BlockT], block: Mapping[str, Any], name: str, where: str)
             raise UserError(f"{where}: {name} has no {key}; it may hold {allowed(kind)}.") from error
         if first["type"] == "missing" and len(first["loc"]) == 1:
             raise UserError(f"{where}: {name} needs {key}; it may hold {allowed(kind)}.") from error
-        problem = first["msg"].removeprefix("Value error, ")
         at = ".".join(filter(None, (name, key)))
-        raise UserError(
-            f"{where}: {at} got {first['input']!r}: {problem[0].lower()}{problem[1:]}."
-        ) from error
+        raise UserError(f"{where}: {at} {problem(first)}") from error
 
 
 def allowed(kind: type[Block]) -> str:

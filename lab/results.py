@@ -118,7 +118,7 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[
 def write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> None:
     """What the specs of all sessions have in common, as a spec; the commits that they were played at."""
     paths = [result.folder / "spec.yaml" for result in results]
-    specs = [read_spec(path) for path in paths if path.exists()]
+    specs = [read_spec(path).flags for path in paths if path.exists()]
     common = set.intersection(*({*spec.items()} for spec in specs)) if specs else set()
     flags = {
         name.replace("_", "-"): value for name, value in (specs or [{}])[0].items() if (name, value) in common

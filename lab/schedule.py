@@ -32,7 +32,7 @@ def task_of(file: Path, name: str, mode: str) -> Task:
 def read_schedule(path: Path) -> list[Task]:
     """Spec files are named as seen from the present folder. Raises UserError."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise UserError(f"The schedule {path} cannot be read: {error}.") from error
     shape = isinstance(document, dict) and all(isinstance(part, dict) for part in document.values())

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, StrictBool, StrictInt
 
-from args import BLOCKS, Args, Plain, UserError, checked_args, read_mapping, read_spec, spec_flags
-from lab.blocks import Block, checked, dashed
+from args import BLOCKS, Args, Plain, SpecFlags, UserError, checked_args, read_mapping, read_spec, spec_flags
+from lab.blocks import Block, Number, checked, dashed
 from lab.search.block import Search, search_of
+from spec_file import read_text
 
 OURS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
@@ -26,9 +27,9 @@ OURS = ("run", "path_to_results", "id_actor", "model")
 class Meta(Block):
     """How an experiment is repeated."""
 
-    sessions: int = Field(1, ge=1, le=1000)  # runs of a trial, with seeds --seed, --seed + 1, ...
-    budget_minutes: float | None = Field(None, gt=0)  # after which a session is stopped and counts as it is
-    extra: bool = False  # left out of a benchmark unless it is named or --all is given
+    sessions: StrictInt = Field(1, ge=1, le=1000)  # runs of a trial, with seeds --seed, --seed + 1, ...
+    budget_minutes: Number | None = Field(None, gt=0)  # after which a session is stopped and counts as it is
+    extra: StrictBool = False  # left out of a benchmark unless it is named or --all is given
     games: tuple[str, ...] = ()  # that mode benchmark plays, in place of --game
 
 
@@ -41,6 +42,7 @@ class Experiment:
     flags: Mapping[str, Plain]  # those that the spec names
     meta: Meta
     search: Search | None = None  # what mode search varies
+    written: Mapping[str, str] = field(default_factory=dict)  # what a sentence calls its flags
 
     @property
     def where(self) -> str:
@@ -50,7 +52,7 @@ class Experiment:
     def args(self, **changes: Plain) -> Args:
         """Its parameters with `changes`. Raises UserError."""
         try:
-            return checked_args({**self.flags, **changes})
+            return checked_args({**self.flags, **changes}, self.written)
         except UserError as error:
             raise UserError(f"{self.where}: {error}") from error
 
@@ -60,15 +62,35 @@ def read_experiments(path: Path) -> dict[str, Experiment]:
 
     Raises UserError: file, experiment, key and what is allowed, in one sentence.
     """
+    experiments = {}
+    for name, found in tried_experiments(path).items():
+        if isinstance(found, UserError):
+            raise found
+        experiments[name] = found
+    return experiments
+
+
+def tried_experiments(path: Path) -> dict[str, Experiment | UserError]:
+    """All experiments of a spec file by name, or what is wrong with each.
+
+    Raises UserError where the file as a whole cannot be read.
+    """
     document = read_mapping(path)
-    if not path.read_text(encoding="utf-8").startswith("# "):
+    if not read_text(path).startswith("# "):
         raise UserError(f"{path}: the first line must be a comment that names the paper and the deviations.")
     if "experiments" not in document:
-        return {path.stem: _experiment(path, path.stem, document)}
+        return {path.stem: _tried(path, path.stem, document, {})}
     named = document.pop("experiments")
     if not isinstance(named, dict) or not named:
         raise UserError(f"{path}: experiments must be a mapping of names to flags.")
-    return {str(name): _experiment(path, str(name), body, document) for name, body in named.items()}
+    return {name: _tried(path, name, body, document) for name, body in named.items()}
+
+
+def _tried(path: Path, name: str, body: Any, common: Mapping[str, Any]) -> Experiment | UserError:
+    try:
+        return _experiment(path, name, body, common)
+    except UserError as error:
+        return error
 
 
 def find_experiment(path: Path, name: str) -> Experiment:
@@ -79,7 +101,7 @@ def find_experiment(path: Path, name: str) -> Experiment:
     return experiments[name]
 
 
-def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any] | None = None) -> Experiment:
+def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any]) -> Experiment:
     where = f"{path}, experiment {name}"
     if not re.fullmatch(r"[\w.-]+", name):
         raise UserError(f"{where}: a folder will be called so; use letters, digits, '_', '.' and '-' only.")
@@ -89,13 +111,28 @@ def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any] | No
         {**dashed(common, block, kind, where), **dashed(body, block, kind, where)}
         for block, kind in (("meta", Meta), ("search", Search))
     )
-    own = {str(key): value for key, value in {**(common or {}), **body}.items() if key not in BLOCKS}
-    base = own.pop("spec", None)
-    flags = {**(read_spec(path.parent / str(base)) if base else {}), **spec_flags(own, f"{where}:")}
-    taken = [flag for flag in OURS if flag in flags]
-    if taken:
-        raise UserError(f"{where}: {taken[0].replace('_', '-')} is the lab's own to give; leave it out.")
-    experiment = Experiment(path, name, flags, checked(Meta, meta, "meta", where))
+    flags, written = _flags(path, {**common, **body}, where)
+    experiment = Experiment(path, name, flags, checked(Meta, meta, "meta", where), written=written)
     for game in experiment.meta.games or [None]:
         experiment.args(**({"game": game} if game else {}))
+    if "search" not in {**common, **body}:
+        return experiment
     return replace(experiment, search=search_of(search, experiment.args, experiment.meta.sessions, where))
+
+
+def _flags(path: Path, lines: Mapping[str, Any], where: str) -> SpecFlags:
+    """Those of an experiment's lines, over those of the file that it begins from. Raises UserError."""
+    own = {key: value for key, value in lines.items() if key not in BLOCKS}
+    base = own.pop("spec", None)
+    if not isinstance(base, str | None):
+        raise UserError(f"{where}: spec got {base!r}: it should be the path of one file of flags.")
+    try:
+        begun = read_spec(path.parent / base) if base is not None else SpecFlags({}, {})
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    added = spec_flags(own, f"{where}:")
+    flags, written = {**begun.flags, **added.flags}, {**begun.written, **added.written}
+    taken = [flag for flag in OURS if flag in flags]
+    if taken:
+        raise UserError(f"{where}: {written[taken[0]]} is the lab's own to give; leave it out.")
+    return SpecFlags(flags, written)

@@ -131,6 +131,15 @@ def test_every_shipped_spec_is_read_and_names_its_source(path: Path) -> None:
     assert re.match(r"# .*(arXiv \d{4}\.\d{5}|et al\. \d{4}|https://)", first), first
 
 
+def test_a_flag_is_called_as_where_it_stands(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("lr: fast\nbatch-size: 8\n")
+    with pytest.raises(UserError, match=re.escape(f"lr in {spec} got 'fast'")):
+        read_args(["--spec", str(spec)])
+    with pytest.raises(UserError, match=r"^--batch-size got '0'"):
+        read_args(["--spec", str(spec), "--lr", "1", "--batch-size", "0"])
+
+
 def test_a_number_in_a_spec_may_stand_for_text(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text("head-sizes: 64")
@@ -140,10 +149,17 @@ def test_a_number_in_a_spec_may_stand_for_text(tmp_path: Path) -> None:
 def test_a_mistake_in_a_spec_names_file_and_key(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     for text, sentence in [
-        ("learn-strat: 100", "names an unknown parameter learn_strat; did you mean learn-start?"),
-        ("spec: other.yaml", "names an unknown parameter spec"),
+        ("learn-strat: 100", "names an unknown parameter learn-strat; did you mean learn-start?"),
+        ("learning_rate: 1", "names an unknown parameter learning_rate; did you mean lr?"),
+        ("spec: other.yaml", "names another file of flags (spec), which only experiments of run_lab.py may."),
+        ("T_max: 1e5", f"T_max in {spec} got '1e5': input should be a valid integer: write 100000."),
+        ("T-max: true", f"T-max in {spec} got True: input should be a number."),
+        (
+            "game: [pong, breakout]",
+            f"game in {spec} got ['pong', 'breakout']: input should be text: write pong,breakout.",
+        ),
         ("[1, 2]", "must hold `name: value` lines."),
-        ("a: [", "cannot be read: while parsing"),
+        ("a: [", "cannot be read at line 1, column 5: while parsing"),
     ]:
         spec.write_text(text)
         with pytest.raises(UserError, match=re.escape(sentence)) as caught:
@@ -179,6 +195,9 @@ def test_values_that_do_not_fit_together(words: str, sentence: str) -> None:
         ("--seed", "argument --seed: expected one argument."),
         ("--learn-strat 5", "There is no flag --learn-strat; did you mean --learn-start?"),
         ("--learn 5", "There is no flag --learn"),
+        ("--learning-rate 5", "There is no flag --learning-rate; did you mean --lr?"),
+        ("--T-max 1e5", "--T-max got '1e5': input should be a valid integer: write 100000."),
+        ("--T-max many", "--T-max got 'many': input should be a valid integer, unable to parse"),
         ("pong", "unrecognized arguments: pong."),
     ],
 )

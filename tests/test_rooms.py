@@ -29,7 +29,8 @@ def _rule(rooms: str = "", packages: str = "") -> Rule:
 
 EVERY_ROOM = "args agents envs memory models reporting runtime"
 RULES: dict[str, Rule] = {
-    "args": _rule(packages="pydantic yaml"),
+    "args": _rule("spec_file", "pydantic pydantic_core"),
+    "spec_file": _rule(packages="yaml"),
     "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
     "memory": _rule(packages="lz4 msgpack numpy redis redlock zstandard"),
     "memory.event_log": _rule("runtime.mp4"),
@@ -42,7 +43,7 @@ RULES: dict[str, Rule] = {
         "agents memory envs reporting", "ale_py cv2 gymnasium numpy rich safetensors torch tqdm"
     ),
     "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
-    "lab": _rule("args reporting runtime", "numpy pydantic yaml"),
+    "lab": _rule("args reporting runtime spec_file", "numpy pydantic yaml"),
     **{
         f"lab.search.{name}": _rule("args runtime", "optuna ray")
         for name in ("engine", "proposals", "schedulers", "worker")

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictInt, model_validator
 
 from args import Args, Plain, UserError, checked_value, spec_flags
-from lab.blocks import Block, allowed, checked, dashed
+from lab.blocks import Block, Number, allowed, checked, dashed
 from reporting.fitness import standard_of
 
 NOT_VARIED = ("run", "path_to_results", "id_actor", "model", "spec", "seed")
@@ -25,9 +25,9 @@ class Values(Block):
     """What one flag may be: exactly one of these."""
 
     choice: tuple[Plain, ...] = Field((), min_length=1)
-    uniform: tuple[float, float] | None = None  # lowest and highest
-    loguniform: tuple[float, float] | None = None  # the same, alike in every power of ten
-    randint: tuple[int, int] | None = None  # the same, both included
+    uniform: tuple[Number, Number] | None = None  # lowest and highest
+    loguniform: tuple[Number, Number] | None = None  # the same, alike in every power of ten
+    randint: tuple[StrictInt, StrictInt] | None = None  # the same, both included
     grid: tuple[Plain, ...] = Field((), min_length=1)  # each of them, for method grid
 
     @model_validator(mode="after")
@@ -57,9 +57,9 @@ class Asha(Block):
     Steps are agent steps of a trial's sessions, one after the other.
     """
 
-    grace_steps: int = Field(ge=1)  # before which no trial is stopped
-    reduction: int = Field(4, ge=2)  # of so many trials one goes on, until so many times as many steps (eta)
-    max_steps: int | None = Field(None, ge=1)  # after which a trial is finished; default: all of its steps
+    grace_steps: StrictInt = Field(ge=1)  # before which no trial is stopped
+    reduction: StrictInt = Field(4, ge=2)  # of so many one goes on, until so many times as many steps (eta)
+    max_steps: StrictInt | None = Field(None, ge=1)  # after which it is finished; default: all of its steps
 
 
 class Search(Block):
@@ -67,13 +67,13 @@ class Search(Block):
 
     flags: Mapping[str, Values]
     method: Literal["grid", "random", "optuna"] = "random"
-    trials: int | None = Field(None, ge=1, le=MOST_TRIALS)
+    trials: StrictInt | None = Field(None, ge=1, le=MOST_TRIALS)
     metric: Literal["fitness", "strength", "score"] = "fitness"  # what is maximised (docs/fitness.md)
     asha: Asha | None = None
-    cpus: int = Field(1, ge=1)  # of each trial
-    gpus: float = Field(0.0, ge=0)
-    concurrent: int | None = Field(None, ge=1)  # trials at a time; default: what the machines have room for
-    seed: int = Field(0, ge=0, lt=2**31)  # of the values drawn
+    cpus: StrictInt = Field(1, ge=1)  # of each trial
+    gpus: Number = Field(0.0, ge=0)
+    concurrent: StrictInt | None = Field(None, ge=1)  # trials at a time; default: as there is room
+    seed: StrictInt = Field(0, ge=0, lt=2**31)  # of the values drawn
 
     @property
     def count(self) -> int:
@@ -81,10 +81,8 @@ class Search(Block):
         return self.trials or math.prod(len(values.grid) for values in self.flags.values())
 
 
-def search_of(
-    block: Mapping[str, Any], args_of: Callable[..., Args], sessions: int, where: str
-) -> Search | None:
-    """The search of an experiment, its values of the flags' own types; None where the block is empty.
+def search_of(block: Mapping[str, Any], args_of: Callable[..., Args], sessions: int, where: str) -> Search:
+    """The search of an experiment, its values of the flags' own types.
 
     Args:
       args_of: the experiment's parameters with changes.
@@ -92,8 +90,6 @@ def search_of(
 
     Raises UserError.
     """
-    if not block:
-        return None
     inside: dict[str, object] = {}
     if "flags" in block:
         inside["flags"] = _flags(block["flags"], where)
@@ -124,8 +120,8 @@ def dash(name: str) -> str:
 def _flags(block: object, where: str) -> dict[str, Values]:
     if not isinstance(block, dict) or not block:
         raise UserError(f"{where}: search.flags must name flags, each with one of {allowed(Values)}.")
-    flags = spec_flags({str(name): body for name, body in block.items()}, f"{where}: search.flags")
-    return {name: _values(name, body, f"search.flags.{dash(name)}", where) for name, body in flags.items()}
+    flags, written = spec_flags(block, f"{where}: search.flags")
+    return {name: _values(name, body, f"search.flags.{written[name]}", where) for name, body in flags.items()}
 
 
 def _values(name: str, body: object, key: str, where: str) -> Values:
@@ -140,9 +136,9 @@ def _values(name: str, body: object, key: str, where: str) -> Values:
         low, high = values.bounds
         tried = (low, high) if values.randint else (low, high, low + INNER * (high - low))
     try:
-        as_flags = tuple(checked_value(name, value) for value in tried)
+        as_flags = tuple(checked_value(name, value, key) for value in tried)
     except UserError as error:
-        raise UserError(f"{where}: {key}: {error}") from error
+        raise UserError(f"{where}: {error}") from error
     return values if values.bounds else Values.model_validate({"grid" if values.grid else "choice": as_flags})
 
 

@@ -71,6 +71,7 @@ def test_what_stands_beside_experiments_is_for_all(tmp_path: Path) -> None:
     ("block", "sentence"),
     [
         ("3", "search must hold flags, method, trials, metric, asha, cpus, gpus, concurrent, seed"),
+        ("{}", "search needs flags; it may hold flags, method, trials"),
         ("{trials: 3}", "search needs flags; it may hold"),
         (f"{{flags: {{{LR}}}, trails: 3}}", "search has no trails; it may hold flags, method, trials"),
         (
@@ -103,20 +104,31 @@ def test_what_stands_beside_experiments_is_for_all(tmp_path: Path) -> None:
             "{flags: {lr: {choice: [1], grid: [2]}}}",
             "search.flags.lr got .*: name exactly one of choice, uniform",
         ),
-        ("{flags: {lr: {choice: []}}}", "search.flags.lr.choice got "),
+        (
+            "{flags: {lr: {choice: []}}}",
+            r"search.flags.lr.choice got \[\]: it should hold at least 1 of them",
+        ),
+        ("{flags: {lr: {grid: []}}, method: grid}", r"lr.grid got \[\]: it should hold at least 1 of them"),
+        ("{flags: {lr: {uniform: [1, 2, 3]}}}", "lr.uniform got .*: it should hold at most 2 of them"),
+        ("{flags: {lr: {uniform: [1]}}}", r"lr.uniform.1 got \[1\]: it should hold one more"),
+        ("{flags: {lr: {uniform: 1}}}", r"lr.uniform got 1: input should be a list, as \[1\]"),
+        ("{flags: {lr: {uniform: [false, true]}}}", "lr.uniform.0 got False: input should be a number"),
+        ("{flags: {lr: {choice: [true]}}}", "search.flags.lr got True: input should be a number"),
+        ("{flags: {spec: {choice: [a]}}}", "search.flags.spec is the lab's own to give; leave it out"),
+        (f"{{flags: {{{LR}}}, trials: true}}", "search.trials got True: input should be a valid integer"),
         (
             "{flags: {lr: {choice: [fast]}}}",
-            "search.flags.lr: --lr got 'fast': input should be a valid number",
+            "search.flags.lr got 'fast': input should be a valid number",
         ),
         ("{flags: {lr: {uniform: [1, 0.1]}}}", "the first bound must be below the second"),
         ("{flags: {lr: {loguniform: [0, 1]}}}", "both bounds must be above 0"),
         (
             "{flags: {lr: {uniform: [-1, 1]}}}",
-            "search.flags.lr: --lr got -1.0: input should be greater than 0",
+            "search.flags.lr got -1.0: input should be greater than 0",
         ),
         (
             "{flags: {batch-size: {uniform: [8, 64]}}}",
-            "--batch-size got 29.392: input should be a valid integer",
+            "search.flags.batch-size got 29.392: input should be a valid integer",
         ),
         (
             "{flags: {V-min: {grid: [0, 99]}}, method: grid}",

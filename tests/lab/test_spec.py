@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from args import UserError, read_args
+from lab.schedule import read_schedule
 from lab.spec import find_experiment, read_experiments
+from run_lab import main
 from tests.processes import run, start
 
 ROOT = Path(__file__).parents[2]
@@ -54,26 +57,55 @@ def test_an_experiment_begins_from_the_spec_it_names(tmp_path: Path) -> None:
     [
         ("agent: dqn\n", "the first line must be a comment that names the paper and the deviations"),
         (LINE + "[1, 2]", "must hold `name: value` lines"),
-        (LINE + "a: [", "cannot be read: while parsing"),
+        (LINE + "a: [", "cannot be read at line 2, column 5: while parsing"),
+        (LINE + "lr: 1\nlr: 2", "lr stands here and in line 2: keep one of them"),
         (LINE + "experiments: []", "experiments must be a mapping of names to flags"),
         (LINE + "experiments: {one: 3}", "experiment one: it must hold `name: value` lines"),
         (LINE + "experiments: {'a b': {lr: 1}}", "experiment a b: a folder will be called so"),
-        (LINE + "learn-strat: 1", "experiment some: names an unknown parameter learn_strat; did you mean learn-start?"),  # noqa: E501
-        (LINE + "lr: fast", "experiment some: --lr got 'fast': input should be a valid number"),
-        (LINE + "lr: -1", "--lr got -1: input should be greater than 0"),
+        (LINE + "learn-strat: 1", "experiment some: names an unknown parameter learn-strat; did you mean learn-start?"),  # noqa: E501
+        (LINE + "lr: fast", "experiment some: lr got 'fast': input should be a valid number"),
+        (LINE + "lr: -1", "experiment some: lr got -1: input should be greater than 0"),
         (LINE + "V-min: 20", "--V-min 20.0 must be below --V-max 10.0"),
         (LINE + "run: mine", "run is the lab's own to give; leave it out"),
         (LINE + "meta: 3", "meta must hold sessions, budget-minutes, extra, games"),
         (LINE + "meta: {sesions: 3}", "meta has no sesions; it may hold sessions, budget-minutes, extra"),
         (LINE + "meta: {sessions: 0}", "meta.sessions got 0: input should be greater than or equal to 1"),
         (LINE + "meta: {sessions: many}", "meta.sessions got 'many': input should be a valid integer"),
-        (LINE + "experiments: {one: {spec: none.yaml}}", r"none.yaml cannot be read: .*No such file"),
+        (LINE + "meta: {sessions: true}", "meta.sessions got True: input should be a valid integer"),
+        (LINE + "meta: {sessions: 1e1}", "meta.sessions got '1e1': input should be .* integer: write 10"),
+        (LINE + "meta: {budget-minutes: true}", "meta.budget-minutes got True: input should be a number"),
+        (LINE + "meta: {extra: 1}", "meta.extra got 1: input should be a valid boolean"),
+        (LINE + "meta: {games: pong}", r"meta.games got 'pong': input should be a list, as \[pong\]"),
+        (LINE + "experiments: {one: {spec: none.yaml}}", "some.yaml, experiment one: .*none.yaml cannot be"),
+        (LINE + "spec: [a]", r"some: spec got \['a'\]: it should be the path of one file of flags"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence(text: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=sentence) as caught:
         read_experiments(written(tmp_path, text))
     assert "some.yaml" in str(caught.value) or "none.yaml" in str(caught.value)
+
+
+def test_a_mistake_in_the_file_begun_from_names_both_files(tmp_path: Path) -> None:
+    base = written(tmp_path, LINE + "lr: fast\n", "base.yaml")
+    other = written(tmp_path, LINE + "run: mine\n", "other.yaml")
+    for own, sentence in (
+        ("{spec: base.yaml}", f"experiment one: lr in {base} got 'fast'"),
+        ("{spec: other.yaml}", f"experiment one: run in {other} is the lab's own to give"),
+        ("{spec: lab.yaml}", f"experiment one: The spec {tmp_path / 'lab.yaml'} holds several experiments"),
+    ):
+        path = written(tmp_path, f"{LINE}experiments: {{one: {own}}}", "lab.yaml")
+        with pytest.raises(UserError, match=f"{path}, {sentence}"):
+            read_experiments(path)
+
+
+def test_an_editors_mark_may_stand_before_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text(LINE + "lr: 0.5\n", encoding="utf-8-sig")
+    assert find_experiment(path, "some").flags == {"lr": 0.5}
+    schedule = tmp_path / "schedule.json"
+    schedule.write_text(json.dumps({str(path): {"some": "train"}}), encoding="utf-8-sig")
+    assert [task.experiment.name for task in read_schedule(schedule)] == ["some"]
 
 
 def test_an_unknown_experiment_lists_the_known(tmp_path: Path) -> None:
@@ -90,6 +122,23 @@ def test_one_run_cannot_be_several(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "specs" / "lab").glob("*.yaml")), ids=lambda path: path.name)
 def test_every_shipped_file_is_read(path: Path) -> None:
     assert read_experiments(path)
+
+
+def test_check_goes_on_after_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence for each experiment, or for a file that cannot be read."""
+    game = "game: probe:catch"
+    experiments = f"{{bad: {{lr: fast}}, other: {{game: probe:nope}}, good: {{agent: dqn, {game}}}}}"
+    mixed = written(tmp_path, f"{LINE}experiments: {experiments}", "mixed.yaml")
+    broken = written(tmp_path, LINE + "lr: [", "broken.yaml")
+    good = written(tmp_path, f"{LINE}agent: dqn\n{game}\n", "good.yaml")
+    assert main(["check", *map(str, (mixed, broken, good))]) == 2
+    said = capsys.readouterr()
+    assert said.out == f"{mixed}, experiment good: ready.\n{good}, experiment good: ready.\n"
+    first, second, third = said.err.splitlines()
+    assert first.startswith(f"error: {mixed}, experiment bad: lr got 'fast'")
+    assert second.startswith(f"error: {mixed}, experiment other: No environment is called 'probe:nope'")
+    assert third.startswith(f"error: The spec {broken} cannot be read at line 2, column 6: ")
+    assert main(["check", str(good)]) == 0
 
 
 def test_check_as_a_command(tmp_path: Path) -> None:
