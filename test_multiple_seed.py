@@ -19,7 +19,14 @@ from runtime.film import FilmRecorder, Window
 from runtime.film_strip import Curve
 from runtime.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from runtime.snapshot import Snapshot, check_holds
-from wiring import canonical, games_to_play, restore_agent, say_plainly, sentences_for_errors
+from wiring import (
+    canonical,
+    games_to_play,
+    restore_agent,
+    results_folder,
+    say_plainly,
+    sentences_for_errors,
+)
 
 CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""
@@ -81,9 +88,10 @@ def watchers(
 
 def run_evaluation(args: Args) -> None:
     """Each game: play, print the table, write evaluation_<game>.json, and the film if one was asked for."""
+    folder = results_folder(args)
     games = games_to_play(args)
     for game in games:
-        _evaluate(args if len(games) == 1 else _one_of_several(args, game))
+        _evaluate(args if len(games) == 1 else _one_of_several(args, game), folder)
 
 
 def _one_of_several(args: Args, game: str) -> Args:
@@ -94,7 +102,7 @@ def _one_of_several(args: Args, game: str) -> Args:
     return args.playing(game).model_copy(update={"record": film})
 
 
-def _evaluate(args: Args) -> None:
+def _evaluate(args: Args, folder: Path) -> None:
     player = baseline_player(args) if is_baseline(args.agent) else snapshot_player(args)
     config = player.args.select(EnvConfig)
     watcher, film = watchers(args, config, player.curve)
@@ -105,8 +113,6 @@ def _evaluate(args: Args) -> None:
     print(evaluation_text(result))
     if args.model:
         print(_snapshot_text(player.origin))
-    folder = Path(args.path_to_results)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"evaluation_{evaluated_name(player.args)}.json"
     write_evaluation(path, result, player.origin)
     print(f"Saved {path}.")

@@ -28,7 +28,7 @@ from reporting.atomic import write_atomically  # noqa: E402
 from runtime.evaluator import evaluate, progress_bar  # noqa: E402
 from runtime.policies import Policy, baseline_policy  # noqa: E402
 from test_multiple_seed import snapshot_player  # noqa: E402
-from wiring import canonical, say_plainly, sentences_for_errors  # noqa: E402
+from wiring import canonical, results_folder, say_plainly, sentences_for_errors  # noqa: E402
 
 GRID = 5
 """-1, -1/2, 0, 1/2 and 1 of a component's range: stand still, half and full in both directions."""
@@ -96,9 +96,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         args = canonical(args)
         if args.evaluation_episodes < 2:
             raise UserError("--evaluation-episodes must be 2 or more: one episode has no standard error.")
+        folder = results_folder(args)
         comparison = compare(args)
-    folder = Path(args.path_to_results)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"baselines_{args.file_name}.json"
     write_atomically(path, json.dumps(comparison, indent=2).encode() + b"\n")
     print(json.dumps({name: value for name, value in comparison.items() if name != "baselines"}, indent=2))

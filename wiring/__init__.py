@@ -2,6 +2,7 @@
 
 from wiring.actor import build_actor, build_lone_actor
 from wiring.endings import say_plainly, sentences_for_errors
+from wiring.folder import results_folder
 from wiring.learner import Learning, build_learner
 from wiring.restored import Restored, games_to_play, restore_agent
 from wiring.setting import Setting, build_agent, canonical, check_divided, connect_redis, setting_of
@@ -23,6 +24,7 @@ __all__ = [
     "connect_redis",
     "games_to_play",
     "restore_agent",
+    "results_folder",
     "say_plainly",
     "sentences_for_errors",
     "setting_of",

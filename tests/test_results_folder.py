@@ -1,0 +1,40 @@
+"""A folder of results that cannot be written is refused before anything is played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import test_multiple_seed
+from scripts import compare_baselines
+
+BASELINE = ("--game", "probe:catch", "--agent", "random", "--evaluation-episodes", "2")
+
+
+@pytest.mark.parametrize("program", [test_multiple_seed, compare_baselines], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(("place", "reason"), [("file", "File exists"), ("file/below", "Not a directory")])
+def test_it_ends_before_playing(
+    program: ModuleType,
+    place: str,
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / place
+    monkeypatch.setattr(program, "evaluate", lambda *_: pytest.fail("it played"))
+    with pytest.raises(SystemExit) as ended:
+        program.main([*BASELINE, "--path-to-results", str(folder)])
+    assert ended.value.code == 2 and capsys.readouterr().out == ""
+    assert caplog.messages == [
+        f"error: Nothing can be written to {folder} ({reason}): check --path-to-results."
+    ]
+
+
+def test_one_that_is_missing_is_made(tmp_path: Path) -> None:
+    test_multiple_seed.main([*BASELINE, "--path-to-results", str(tmp_path / "a" / "b")])
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["evaluation_probe_catch_random.json"]
