@@ -17,19 +17,22 @@ from pathlib import Path
 
 from args import UserError, complain, fail
 from lab.background import attach, detach
-from lab.benchmark import RUNS, Benchmark, chosen
+from lab.benchmark import Benchmark, chosen
 from lab.enjoy import enjoy
-from lab.house import DEFAULT, command_for, only_lab, remove, stop_lab, unfinished
+from lab.house import DEFAULT, only_lab, stop_lab
 from lab.modes import sessions_of
+from lab.names import RUNS
+from lab.removal import all_results, remove, results_of, unfinished
 from lab.runner import Runner
 from lab.schedule import Task, read_schedule, task_of
-from lab.search.mode import search
+from lab.search.mode import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
-from lab.sync import sync
+from lab.sync import check_target, sync
 from runtime.stopping import Stop
 
 Work = Callable[[argparse.Namespace], int]
 WATCH_EVERY_S = 10.0
+INTERRUPTED = 130
 
 
 def check(options: argparse.Namespace) -> int:
@@ -54,6 +57,8 @@ def _could_start(found: Experiment | UserError) -> bool:
         complain(error)
         return False
     say(f"{found.where}: ready.")
+    if warning := seed_warning(found):
+        say(warning)
     return True
 
 
@@ -81,6 +86,7 @@ def schedule(options: argparse.Namespace) -> int:
 
 
 def _in_its_place(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
+    _check_copies(options)
     if options.detach:
         return _detached(options, options.results)
     for task in tasks:
@@ -93,7 +99,7 @@ def _in_its_place(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
 
 def _detached(options: argparse.Namespace, root: Path) -> int:
     words = [word for word in options.argv if word != "--detach"]
-    say(f"The lab runs as process {detach(words, root)}; `{command_for('attach', root)}` shows it.")
+    say(detach(words, root))
     return 0
 
 
@@ -116,15 +122,28 @@ def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
 
 
 def _copier(options: argparse.Namespace) -> Callable[[], object]:
-    target: Path | None = options.sync_dir
-    return (lambda: sync(options.results, target)) if target else (lambda: None)
+    """What runs go on without, should the disk refuse it."""
+
+    def copy() -> None:
+        try:
+            sync(options.results, options.sync_dir)
+        except UserError as error:
+            say(str(error))
+
+    return copy if options.sync_dir else lambda: None
+
+
+def _check_copies(options: argparse.Namespace) -> None:
+    if options.sync_dir:
+        check_target(options.results, options.sync_dir)
 
 
 def benchmark(options: argparse.Namespace) -> int:
     """All experiments of a file, and one table of them."""
+    _check_copies(options)
     experiments = [*read_experiments(options.file).values()]
     root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)
-    whole = Benchmark(experiments, options.results, runner, say)
+    whole = Benchmark(experiments, options.results, runner, say, _copier(options))
     if options.table:
         whole.write()  # also while another lab plays
         return 0
@@ -139,6 +158,7 @@ def benchmark(options: argparse.Namespace) -> int:
 
 def watch(options: argparse.Namespace) -> int:
     """Copy finished results until Ctrl-C."""
+    _check_copies(options)
     stop = Stop().on_signals()
     while True:
         if copied := sync(options.results, options.sync_dir):
@@ -161,8 +181,9 @@ def stop_all(options: argparse.Namespace) -> int:
 
 def reset(options: argparse.Namespace) -> int:
     """Remove all results, or one experiment's."""
-    folder = options.results / options.name if options.name else options.results
-    return _remove([folder] if folder.is_dir() else [], options)
+    root = options.results.resolve()
+    paths = results_of(root, options.name) if options.name else all_results(root)
+    return _remove(paths, options)
 
 
 def clear(options: argparse.Namespace) -> int:
@@ -170,17 +191,26 @@ def clear(options: argparse.Namespace) -> int:
     return _remove(unfinished(options.results), options)
 
 
-def _remove(folders: list[Path], options: argparse.Namespace) -> int:
-    if not folders:
+def _remove(paths: list[Path], options: argparse.Namespace) -> int:
+    if not paths:
         say("There is nothing to remove.")
         return 0
-    say("\n".join(["This removes:", *map(str, folders)]))
-    if not options.yes and input("Go on? [y/N] ").strip().lower() not in {"y", "yes"}:
+    say("\n".join(["This removes:", *map(str, paths)]))
+    if not options.yes and not _agreed():
         say("Nothing was removed.")
         return 1
-    remove(folders, options.results)
+    remove(paths, options.results)
     say("Removed.")
     return 0
+
+
+def _agreed() -> bool:
+    """Whether the user says so; where nobody can answer, no."""
+    try:
+        return input("Go on? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        say("")
+        return False
 
 
 def say(line: str) -> None:
@@ -212,7 +242,6 @@ def _parser() -> argparse.ArgumentParser:
     scheduling = command("schedule", schedule, "run what a JSON file names: {spec file: {experiment: mode}}")
     scheduling.add_argument("schedule", type=Path, metavar="FILE")
     for each in (running, scheduling):
-        each.add_argument("--sync-dir", type=Path, help="copy finished results there")
         each.add_argument(
             "--ray-address", help="mode search: an existing Ray cluster, as 10.0.0.1:6379 or auto"
         )
@@ -227,6 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     benching.set_defaults(results=Path("results/benchmark"))
     for each in (running, scheduling, benching):
         each.add_argument("--detach", action="store_true", help="outlive this terminal")
+        each.add_argument("--sync-dir", type=Path, help="copy finished results there")
     watching = command("watch", watch, "copy finished results as they come, until Ctrl-C")
     watching.add_argument("--sync-dir", type=Path, required=True, help="where to")
     command("attach", look, "show a detached lab; Ctrl-C leaves it running")
@@ -248,6 +278,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(options.work(options))
     except UserError as error:
         fail(error)
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

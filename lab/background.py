@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from args import UserError
-from lab.house import command_for, lab_process
+from lab.house import command_for, lab_process, make_root
+from lab.names import LOG
 from lab.process import POLL_EVERY_S, lives
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "run_lab.py"
@@ -19,17 +20,17 @@ LAST_LINES = 20
 
 def log_path(root: Path) -> Path:
     """What a detached lab says."""
-    return root / "lab.log"
+    return root / LOG
 
 
-def detach(argv: Sequence[str], root: Path) -> int:
-    """Start `run_lab.py` with these arguments in a session of its own; its process number.
+def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> str:
+    """Start `run_lab.py` with these arguments in a session of its own; what became of it so far, in words.
 
-    Raises UserError, with its last words, where it ends before it has taken the folder.
+    Raises UserError, with its last words, where it ended within `limit_s` and not well.
     """
     if lab_process(root):
         raise UserError(f"Another lab runs in {root}: see it with `{command_for('attach', root)}`.")
-    root.mkdir(parents=True, exist_ok=True)
+    make_root(root)
     with log_path(root).open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, str(LAUNCHER), *argv],
@@ -38,13 +39,24 @@ def detach(argv: Sequence[str], root: Path) -> int:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    deadline = time.monotonic() + START_LIMIT_S
-    while not lab_process(root) and process.poll() is None and time.monotonic() < deadline:
+    deadline = time.monotonic() + limit_s
+    while not (holds := _holds(process.pid, root)) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(POLL_EVERY_S)
-    if process.poll():
-        words = log_path(root).read_text(encoding="utf-8").splitlines()
+    attach_it = f"`{command_for('attach', root)}`"
+    if holds:
+        return f"The lab runs as process {process.pid}; {attach_it} shows it."
+    if process.returncode is None:
+        known = f"Process {process.pid} runs, and has not taken {root} in {limit_s:.0f} s"
+        return f"{known}: what it does is not known yet; {attach_it} shows what it says."
+    words = log_path(root).read_text(encoding="utf-8", errors="replace").splitlines()
+    if process.returncode:
         raise UserError(words[-1].removeprefix("error: ") if words else "The lab ended at once.")
-    return process.pid
+    return f"The lab has ended already, all done; {attach_it} shows what it said."
+
+
+def _holds(pid: int, root: Path) -> bool:
+    process = lab_process(root)
+    return process is not None and process[0] == pid
 
 
 def attach(root: Path, say: Callable[[str], None], stopped: Callable[[], bool]) -> None:

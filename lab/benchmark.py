@@ -11,16 +11,15 @@ from threading import Lock
 
 from args import UserError
 from lab.modes import sessions_of
+from lab.names import RUNS
 from lab.runner import Runner
-from lab.session import Session, read_record
+from lab.session import Session, known_record
 from lab.spec import Experiment
 from lab.table import write_table
 
 EVALUATE = Path(__file__).resolve().parents[1] / "test_multiple_seed.py"
 EPISODES = 100
 MODE = "train"
-RUNS = "runs"
-"""Folder of the lab below that of the table."""
 
 
 def chosen(experiments: Sequence[Experiment], names: Sequence[str], every: bool) -> list[Experiment]:
@@ -39,11 +38,16 @@ class Benchmark:
     """Plays what is not done yet, in the order of the file, and writes the table after each session."""
 
     def __init__(
-        self, experiments: Sequence[Experiment], folder: Path, runner: Runner, say: Callable[[str], None]
+        self,
+        experiments: Sequence[Experiment],
+        folder: Path,
+        runner: Runner,
+        say: Callable[[str], None],
+        after_table: Callable[[], object] = lambda: None,
     ) -> None:
-        """`experiments`: every row of the table, whether it is played or not."""
+        """`experiments`: every row of the table, played or not; `after_table`: called when it was written."""
         self._experiments, self._folder, self._runner, self._say = experiments, folder, runner, say
-        self._writing = Lock()
+        self._after_table, self._writing = after_table, Lock()
 
     def play(self, played: Sequence[Experiment], side_by_side: int) -> bool:
         """Whether all sessions of `played` are done and evaluated."""
@@ -59,11 +63,12 @@ class Benchmark:
         try:
             with self._writing:
                 write_table(self._folder, self._experiments, self._folder / RUNS, MODE)
+                self._after_table()
         except (ValueError, OSError) as error:
             self._say(f"The table cannot be written: {error}")
 
     def _see_to(self, session: Session) -> bool:
-        before = read_record(session.folder).is_done and evaluation_of(session.folder) is not None
+        before = known_record(session.folder).is_done and evaluation_of(session.folder) is not None
         well = self._runner.see_to(session, verbose=False) and self._evaluated(session.folder)
         if not before:
             with self._writing:

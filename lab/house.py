@@ -1,4 +1,4 @@
-"""The folder of the lab: one lab at a time in it, stopping it, and removing what is left."""
+"""The folder of the lab: one lab at a time in it, and stopping it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from args import UserError
+from lab.names import LOCK, PROCESS
 from lab.process import end, lives, started_at
-from lab.session import read_record
+from lab.records import read_whole
+from lab.session import known_record, read_record
 from reporting.atomic import write_atomically
 
 DEFAULT = Path("results/lab")
@@ -20,16 +22,32 @@ PATIENCE_S = 90.0
 """From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
 
 
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the folder, or held it last: `lab.json`."""
+
+    pid: int
+    began: int
+
+
 def command_for(name: str, root: Path) -> str:
     """What a user types to act on the lab in that folder."""
     return f"python run_lab.py {name}" if root == DEFAULT else f"python run_lab.py {name} --results {root}"
 
 
+def make_root(root: Path) -> None:
+    """Make the folder of the lab. Raises UserError where it cannot be."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"Nothing can be written to {root} ({error.strerror}): check --results.") from error
+
+
 @contextlib.contextmanager
 def only_lab(root: Path) -> Iterator[None]:
     """Hold the folder. Raises UserError where another lab does."""
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "lab.lock").open("w") as lock:
+    make_root(root)
+    with (root / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -38,16 +56,14 @@ def only_lab(root: Path) -> Iterator[None]:
                 f" `{command_for('stop', root)}`, or name another --results."
             ) from error
         pid = os.getpid()
-        write_atomically(root / "lab.json", json.dumps({"pid": pid, "began": started_at(pid)}).encode())
+        write_atomically(root / PROCESS, json.dumps({"pid": pid, "began": started_at(pid)}).encode())
         yield
 
 
 def lab_process(root: Path) -> tuple[int, int] | None:
-    """Number and start of the lab that runs in the folder, or None."""
-    path = root / "lab.json"
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"pid": 0, "began": 0}
-    process = int(record["pid"]), int(record["began"])
-    return process if lives(*process) else None
+    """Number and start of the lab that runs in the folder, or None. Raises UserError."""
+    holder = read_whole(root / PROCESS, Holder, "once no lab runs there")
+    return (holder.pid, holder.began) if holder and lives(holder.pid, holder.began) else None
 
 
 def session_folders(root: Path) -> list[Path]:
@@ -56,26 +72,20 @@ def session_folders(root: Path) -> list[Path]:
 
 
 def stop_lab(root: Path, patience_s: float = PATIENCE_S) -> int:
-    """End the lab and sessions that outlived it, by their recorded numbers; how many processes that were."""
+    """End the lab and sessions that outlived it, by their recorded numbers; how many processes that were.
+
+    Raises UserError for a damaged record, once all others are ended.
+    """
     process = lab_process(root)
     ended = end(*process, patience_s) if process else False
-    return ended + end_sessions(session_folders(root), patience_s)
+    folders = session_folders(root)
+    sessions = end_sessions(folders, patience_s)
+    for folder in folders:
+        read_record(folder)
+    return ended + sessions
 
 
 def end_sessions(folders: Iterable[Path], patience_s: float = PATIENCE_S) -> int:
     """End those that outlived whoever started them; how many processes that were."""
-    records = [read_record(folder) for folder in folders]
+    records = [known_record(folder) for folder in folders]
     return sum(end(record.pid, record.began, patience_s) for record in records)
-
-
-def unfinished(root: Path) -> list[Path]:
-    """Folders of sessions that are not done."""
-    return [folder for folder in session_folders(root) if not read_record(folder).is_done]
-
-
-def remove(folders: list[Path], root: Path) -> None:
-    """Remove folders of the lab. Raises UserError while a lab runs there."""
-    if lab_process(root):
-        raise UserError(f"A lab runs in {root}: stop it first with `{command_for('stop', root)}`.")
-    for folder in folders:
-        shutil.rmtree(folder)

@@ -56,8 +56,8 @@ class Runner:
         """Play one session unless it is done; whether it is. False after a stop."""
         if self._stop():
             return False
-        record = read_record(session.folder)
         try:
+            record = read_record(session.folder)
             session.prepare()
             if record.is_done:
                 self._say(f"{session.name}: {record.state} before.")

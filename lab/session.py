@@ -6,15 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import yaml
+from pydantic import Field
 
 from args import Plain, UserError
+from lab.records import read_whole
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
 
 DONE = ("finished", "out of time")
 """States after which a session is not run again."""
+STATES = ("new", "running", *DONE, "stopped", "failed")
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,9 @@ class Session:
 class Record:
     """How a session went so far: `session.json`."""
 
-    state: str = "new"  # new | running | finished | out of time | stopped | failed
+    state: Annotated[str, Field(pattern=f"^({'|'.join(STATES)})$")] = "new"
     why: str = ""
-    seconds: float = 0.0  # that it has run, over all its starts
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # that it has run, over all its starts
     pid: int = 0
     began: int = 0  # start of that process, so that its number is not taken for another's
 
@@ -67,9 +71,17 @@ class Record:
 
 
 def read_record(folder: Path) -> Record:
-    """The record in a session's folder; a new one where there is none."""
-    path = folder / "session.json"
-    return Record(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Record()
+    """The record in a session's folder; a new one where there is none. Raises UserError if damaged."""
+    cure = "and the session goes on from its snapshot"
+    return read_whole(folder / "session.json", Record, cure) or Record()
+
+
+def known_record(folder: Path) -> Record:
+    """The same, for whoever goes on without it: a session whose record is damaged counts as failed."""
+    try:
+        return read_record(folder)
+    except UserError as error:
+        return Record("failed", str(error))
 
 
 def write_record(folder: Path, record: Record) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.session import Record, read_record
+from lab.session import Record, known_record
 from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
 from reporting.fitness import Fitness, session_fitness, standard_of, trial_fitness
 from reporting.game_scores import joined_means
@@ -57,7 +57,7 @@ def read_session(folder: Path) -> SessionResult:
     """Raises ValueError for a table that cannot be read."""
     runs = sorted(folder.glob("run_*.json"))
     if not runs:
-        return SessionResult(folder, read_record(folder), "", 0, "", EMPTY, {})
+        return SessionResult(folder, known_record(folder), "", 0, "", EMPTY, {})
     run = json.loads(runs[0].read_text(encoding="utf-8"))
     training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
     training = sorted(training, key=lambda record: record.actor_steps)
@@ -65,7 +65,7 @@ def read_session(folder: Path) -> SessionResult:
     games = game.split(",")
     episodes = {each: _scores([r for r in training if each == (r.game or games[0])]) for each in games}
     curve = _curve([*_means(games, training).items()])
-    return SessionResult(folder, read_record(folder), game, run["seed"], _commit(run), curve, episodes)
+    return SessionResult(folder, known_record(folder), game, run["seed"], _commit(run), curve, episodes)
 
 
 def _scores(training: Sequence[EpisodeRecord]) -> Curve:

@@ -7,7 +7,6 @@ A file holds one experiment, called as the file: flags by name, and perhaps `met
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from pydantic import Field, StrictBool, StrictInt
 
 from args import BLOCKS, Args, Plain, SpecFlags, UserError, checked_args, read_mapping, read_spec, spec_flags
 from lab.blocks import Block, Number, checked, dashed
+from lab.names import why_not
 from lab.search.block import Search, search_of
 from spec_file import read_text
 
@@ -103,8 +103,8 @@ def find_experiment(path: Path, name: str) -> Experiment:
 
 def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any]) -> Experiment:
     where = f"{path}, experiment {name}"
-    if not re.fullmatch(r"[\w.-]+", name):
-        raise UserError(f"{where}: a folder will be called so; use letters, digits, '_', '.' and '-' only.")
+    if wrong := why_not(name):
+        raise UserError(f"{where}: {wrong}")
     if not isinstance(body, dict):
         raise UserError(f"{where}: it must hold `name: value` lines.")
     meta, search = (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lab.names import CSV, SESSIONS
 from lab.results import write_csv
 from lab.session import steps_played
 from lab.session_result import SessionResult, fitness_of, sessions_in
@@ -19,8 +20,6 @@ from reporting.fitness import interquartile_mean, iqm_interval, standard_of
 from reporting.page import Section, Tile, write_page
 from reporting.published import published
 
-CSV = "benchmark.csv"
-SESSIONS = "sessions.csv"
 LEAST_FOR_INTERVAL = 3
 """Sessions of a game: resamples of two runs say nothing but the two."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from args import Plain
 from lab.search.block import dash
 from lab.search.trial import TrialRecord, read_trials, trial_folder, write_trial
-from lab.session import read_record
+from lab.session import known_record
 
 TELL_EVERY_S = 10.0
 
@@ -75,7 +75,7 @@ class Ledger:
     def fail(self, number: int) -> None:
         """It runs no more, and its sessions' records say why, if they know."""
         sessions = sorted(trial_folder(self._folder, number).glob("session_*"))
-        reasons = [record.why for record in map(read_record, sessions) if record.why]
+        reasons = [record.why for record in map(known_record, sessions) if record.why]
         self.end(number, "failed", reasons[0].rstrip(".") if reasons else "its process was lost")
 
     def end_all(self, state: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from args import UserError
+from args import UserError, read_mapping
 from lab.house import end_sessions
 from lab.search.block import Search, dash
 from lab.search.ledger import Ledger
@@ -49,6 +49,19 @@ def check_search(experiment: Experiment) -> None:
         raise UserError(f"{experiment.where}: mode search needs {missing[0]}, which is not installed: {HOW}.")
 
 
+def seed_warning(experiment: Experiment) -> str:
+    """That ASHA stops trials of which it has seen one seed; "" where it does not."""
+    asha = experiment.search and experiment.search.asha
+    args, sessions = experiment.args(), experiment.meta.sessions
+    if not asha or sessions == 1 or asha.grace_steps > args.T_max:
+        return ""
+    return (
+        f"{experiment.where}: at search.asha.grace-steps {asha.grace_steps} a trial is judged by its first"
+        f" seed ({args.seed}) alone, since its {sessions} sessions are played one after the other: choose"
+        f" more than T-max {args.T_max}, or one session."
+    )
+
+
 def search(
     experiment: Experiment,
     root: Path,
@@ -70,6 +83,8 @@ def search(
         raise ValueError("check_search comes first")
     folder = (root / experiment.name / "search").resolve()
     _keep_spec(experiment, folder)
+    if warning := seed_warning(experiment):
+        say(warning)
 
     def report() -> None:
         try:
@@ -116,7 +131,7 @@ def _keep_spec(experiment: Experiment, folder: Path) -> None:
     """Write what is searched. Raises UserError where the folder holds another search."""
     path = folder / "experiment.yaml"
     document = _document(experiment)
-    if path.exists() and _bound(yaml.safe_load(path.read_text(encoding="utf-8"))) != _bound(document):
+    if path.exists() and _bound(read_mapping(path)) != _bound(document):
         raise UserError(
             f"{folder} holds a search of another spec: move it away, or remove it with"
             f" `python run_lab.py reset {experiment.name}`."
@@ -139,5 +154,5 @@ def _document(experiment: Experiment) -> dict[str, Any]:
 
 def _bound(document: dict[str, Any]) -> dict[str, Any]:
     """All that must stay as it was."""
-    space = {key: value for key, value in document["search"].items() if key not in FREE}
+    space = {key: value for key, value in dict(document.get("search") or {}).items() if key not in FREE}
     return {**document, "search": space}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lab.results import report_trial
 from lab.runner import Runner
 from lab.search.measure import as_of, measures
-from lab.session import Session, read_record, steps_played
+from lab.session import Session, known_record, steps_played
 from lab.session_result import SessionResult, sessions_in
 from runtime.stopping import Stop
 
@@ -42,7 +42,7 @@ class Play:
         first = sessions[0]
         self._sessions, self._every = sessions, every
         self._length = first.experiment.args(**first.changes).T_max
-        self._before_s = sum(read_record(session.folder).seconds for session in sessions)
+        self._before_s = sum(known_record(session.folder).seconds for session in sessions)
         self._began = time.monotonic()
         self._stop = Stop()
         self._files: list[tuple[Path, int, int]] = []
@@ -100,7 +100,7 @@ class Play:
 
     def _check(self) -> None:
         for session in self._sessions:
-            record = read_record(session.folder)
+            record = known_record(session.folder)
             if not record.is_done:
                 raise TrialFailed(record.why or f"session {session.number} was {record.state}")
 

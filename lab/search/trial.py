@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from args import Plain
+from lab.records import read_whole
 from lab.search.block import Search, Values, combinations
 from lab.session import Session
 from lab.spec import Experiment
@@ -101,13 +102,8 @@ class TrialRecord:
 
 
 def read_trial(folder: Path) -> TrialRecord | None:
-    """The record in a trial's folder; None where there is none."""
-    path = folder / "trial.json"
-    if not path.exists():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    reports = tuple((int(steps), float(value)) for steps, value in document.pop("reports"))
-    return TrialRecord(**document, reports=reports)
+    """The record in a trial's folder; None where there is none. Raises UserError where it is damaged."""
+    return read_whole(folder / "trial.json", TrialRecord, "and the trial begins as if it were new")
 
 
 def read_trials(folder: Path) -> dict[int, TrialRecord]:

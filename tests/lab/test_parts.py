@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.house import only_lab, remove, unfinished
+from lab.house import only_lab
 from lab.modes import sessions_of
 from lab.process import end, lives, started_at
+from lab.removal import remove
 from lab.results import report_experiment, report_trial
 from lab.session import Record, Session, read_record, steps_played, write_record
 from lab.spec import find_experiment
-from lab.sync import sync
 from reporting.sessions import Curve, spread
 
 SPEC = """# Mnih et al. 2015
@@ -87,27 +87,6 @@ def test_one_lab_at_a_time_and_nothing_is_removed_meanwhile(tmp_path: Path) -> N
         with pytest.raises(UserError, match="stop it first"):
             remove([tmp_path], tmp_path)
     assert started_at(os.getpid()) > 0
-
-
-def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
-    trial = tmp_path / "some" / "train" / "trial_0"
-    states = ("finished", "failed", "out of time", "stopped")
-    for number, state in enumerate(states):
-        write_record(trial / f"session_{number}", Record(state))
-    assert [folder.name for folder in unfinished(tmp_path)] == ["session_1", "session_3"]
-
-
-def test_only_finished_sessions_are_copied_and_only_once(tmp_path: Path) -> None:
-    root, target = tmp_path / "lab", tmp_path / "copy"
-    trial = root / "some" / "train" / "trial_0"
-    for number, state in enumerate(("finished", "running")):
-        write_record(trial / f"session_{number}", Record(state))
-    (trial / "trial.csv").write_text("a\n")
-    assert sync(root, target) == 2 and sync(root, target) == 0
-    copied = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
-    assert copied == ["some/train/trial_0/session_0/session.json", "some/train/trial_0/trial.csv"]
-    (trial / "trial.csv").write_text("longer\n")
-    assert sync(root, target) == 1
 
 
 def test_spread_is_the_mean_over_sessions_where_all_have_scores() -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from args import UserError, read_args
 from lab.search.block import Search
+from lab.search.mode import seed_warning
 from lab.search.trial import planned
 from lab.spec import find_experiment, read_experiments
+from run_lab import main
 
 FLAGS = """# Mnih et al. 2015
 agent: dqn
@@ -162,3 +164,28 @@ def test_fitness_needs_a_standard(tmp_path: Path) -> None:
     ):
         searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1}}", flags)
     assert searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1, metric: score}}", flags).metric == "score"
+
+
+@pytest.mark.parametrize(
+    ("grace", "sessions", "warned"), [(1000, 2, True), (5000, 2, True), (5001, 2, False), (1000, 1, False)]
+)
+def test_asha_that_sees_one_seed_of_several_says_so(
+    grace: int, sessions: int, warned: bool, tmp_path: Path
+) -> None:
+    flags = FLAGS.replace("sessions: 2", f"sessions: {sessions}")
+    searched(tmp_path, f"{{trials: 4, asha: {{grace-steps: {grace}}}, flags: {{{LR}}}}}", flags)
+    warning = seed_warning(find_experiment(tmp_path / "some.yaml", "some"))
+    assert bool(warning) == warned
+    if warned:
+        assert f"asha.grace-steps {grace} a trial is judged by its first seed (123)" in warning
+        assert warning.endswith("choose more than T-max 5000, or one session.")
+
+
+def test_check_warns_after_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    searched(tmp_path, f"{{trials: 4, asha: {{grace-steps: 1000}}, flags: {{{LR}}}}}")
+    assert main(["check", str(tmp_path / "some.yaml")]) == 0
+    ready, warning = capsys.readouterr().out.splitlines()
+    assert ready.endswith("ready.") and "is judged by its first seed" in warning
+    searched(tmp_path, f"{{trials: 4, flags: {{{LR}}}}}")
+    assert main(["check", str(tmp_path / "some.yaml")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1

@@ -62,6 +62,11 @@ def test_an_experiment_begins_from_the_spec_it_names(tmp_path: Path) -> None:
         (LINE + "experiments: []", "experiments must be a mapping of names to flags"),
         (LINE + "experiments: {one: 3}", "experiment one: it must hold `name: value` lines"),
         (LINE + "experiments: {'a b': {lr: 1}}", "experiment a b: a folder will be called so"),
+        (LINE + "experiments: {..: {lr: 1}}", "experiment ..: a folder will be called so: begin with"),
+        (LINE + "experiments: {.: {lr: 1}}", "experiment .: a folder will be called so"),
+        (LINE + "experiments: {-x: {lr: 1}}", "experiment -x: a folder will be called so"),
+        (LINE + "experiments: {lab.lock: {lr: 1}}", "a file or folder of the lab's own is called lab.lock"),
+        (LINE + "experiments: {runs: {lr: 1}}", "a file or folder of the lab's own is called runs"),
         (LINE + "learn-strat: 1", "experiment some: names an unknown parameter learn-strat; did you mean learn-start?"),  # noqa: E501
         (LINE + "lr: fast", "experiment some: lr got 'fast': input should be a valid number"),
         (LINE + "lr: -1", "experiment some: lr got -1: input should be greater than 0"),

@@ -1,0 +1,108 @@
+"""The lab's own json files, damaged: one sentence, and at most one session that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from args import UserError
+from lab.house import lab_process, stop_lab
+from lab.modes import sessions_of
+from lab.removal import unfinished
+from lab.results import report_experiment, report_trial
+from lab.runner import Runner
+from lab.search.ledger import Ledger
+from lab.search.trial import TrialRecord, read_trial, write_trial
+from lab.session import Record, Session, known_record, read_record, write_record
+from lab.spec import find_experiment
+from run_lab import main
+from runtime.stopping import Stop
+
+WHOLE = {"state": "finished", "why": "", "seconds": 1.5, "pid": 0, "began": 0}
+DAMAGED = {
+    "": "Invalid JSON: EOF while parsing",
+    '{"state": "fin': "Invalid JSON: EOF while parsing",
+    "\udcff": "Invalid JSON",
+    "[]": "Input should be an object",
+    "{}": "began is missing",
+    json.dumps({**WHOLE, "more": 1}): "more does not belong there",
+    json.dumps({**WHOLE, "pid": "many"}): "pid: Input should be a valid integer",
+    json.dumps({**WHOLE, "state": "ill"}): "state: String should match",
+    json.dumps({**WHOLE, "seconds": float("nan")}): "seconds: Input should be",
+}
+
+
+def damage(path: Path, text: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(os.fsencode(text))
+    return path
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_a_damaged_record_is_one_sentence(text: str, tmp_path: Path) -> None:
+    path = damage(tmp_path / "session.json", text)
+    with pytest.raises(UserError) as caught:
+        read_record(tmp_path)
+    said = str(caught.value)
+    assert said.startswith(f"{path} is damaged: {DAMAGED[text]}") and said.endswith("from its snapshot.")
+    assert known_record(tmp_path) == Record("failed", said)
+
+
+def test_a_whole_record_is_read(tmp_path: Path) -> None:
+    damage(tmp_path / "session.json", json.dumps(WHOLE))
+    assert read_record(tmp_path) == Record("finished", seconds=1.5)
+    trial = TrialRecord({"lr": 1.0, "baseline": True, "torso": "mlp"}, reports=((10, 0.5),))
+    write_trial(tmp_path, trial)
+    assert read_trial(tmp_path) == trial
+
+
+def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:
+    first, second = planned(tmp_path)
+    path = damage(first.folder / "session.json")
+    write_record(second.folder, Record("finished"))
+    lines: list[str] = []
+    assert not Runner(Stop(), lines.append).run([first, second], verbose=False)
+    assert lines[0].startswith(f"some trial_0 session 0: failed ({path} is damaged: ")
+    assert lines[1:] == ["some trial_0 session 1: finished before."]
+    assert path.read_bytes() == b""  # its user decides
+    report_trial(first.folder.parent)
+    report_experiment(first.folder.parents[1])
+    rows = (first.folder.parents[1] / "experiment.csv").read_text().splitlines()[1:]
+    assert len(rows) == 1 and rows[0].startswith("trial_0,,2,1,1,")
+
+
+def planned(folder: Path) -> list[Session]:
+    spec = folder / "some.yaml"
+    spec.write_text("# none\nagent: dqn\nT-max: 5000\nlearn-start: 1000\nmeta: {sessions: 2}\n")
+    return sessions_of(find_experiment(spec, "some"), "train", folder / "lab")
+
+
+def test_the_same_of_a_trial(tmp_path: Path) -> None:
+    damage(tmp_path / "trial_0" / "trial.json", "[]")
+    with pytest.raises(UserError, match=r"trial.json is damaged: .*; remove it, and the trial begins"):
+        Ledger("some", tmp_path, "score", print, lambda: None)
+
+
+@pytest.mark.parametrize("words", ["stop", "attach", "reset --yes"])
+def test_who_holds_the_folder_must_be_readable(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = damage(tmp_path / "lab.json", "{}")
+    with pytest.raises(SystemExit) as ended:
+        main([*words.split(), "--results", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said == f"error: {path} is damaged: began is missing; remove it, once no lab runs there.\n"
+    assert path.exists()
+    path.write_text('{"pid": 0, "began": 0}')
+    assert lab_process(tmp_path) is None
+
+
+def test_stop_and_clear_name_a_damaged_session(tmp_path: Path) -> None:
+    damage(tmp_path / "some" / "train" / "trial_0" / "session_0" / "session.json")
+    for work in (stop_lab, unfinished):
+        with pytest.raises(UserError, match="session_0/session.json is damaged"):
+            work(tmp_path)
