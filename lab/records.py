@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from args import UserError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
-RecordT = TypeVar("RecordT", bound="DataclassInstance")
+class Dataclass(Protocol):
+    """Any of them."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+RecordT = TypeVar("RecordT", bound=Dataclass)
 
 
 def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
