@@ -9,6 +9,11 @@ docs/lab.md explains modes, results and the other commands.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from runtime.early import end_plainly
+
+    end_plainly()
+
 import argparse
 import shutil
 import sys
@@ -28,6 +33,7 @@ from lab.schedule import Task, read_schedule, task_of
 from lab.search.mode import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
 from lab.sync import check_target, sync
+from runtime.early import answer_again
 from runtime.stopping import Stop
 
 Work = Callable[[argparse.Namespace], int]
@@ -284,4 +290,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    answer_again()
     sys.exit(main())

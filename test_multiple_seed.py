@@ -6,6 +6,11 @@ python test_multiple_seed.py --game pong --agent random
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from runtime.early import end_plainly
+
+    end_plainly()
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +18,7 @@ from typing import NamedTuple
 from agents import Curious
 from args import Args, UserError, parse_args
 from envs import EnvConfig, describe_env
+from runtime.early import answer_again
 from runtime.evaluation import evaluation_text, write_evaluation
 from runtime.evaluator import Watcher, evaluate, progress_bar
 from runtime.film import FilmRecorder, Window
@@ -129,4 +135,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    answer_again()
     main()

@@ -11,8 +11,17 @@ EXIT_CODE = 130
 
 
 def end_plainly() -> None:
-    """From here on, and until somebody else handles SIGINT, it ends the process with one sentence."""
-    signal.signal(signal.SIGINT, _end)
+    """From here on, and until somebody else handles SIGINT, it ends the process with one sentence; a process
+    that was started to ignore it goes on doing so.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
+
+
+def answer_again() -> None:
+    """What `end_plainly` changed is over: from here on SIGINT raises KeyboardInterrupt, as Python does."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

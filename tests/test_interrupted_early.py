@@ -17,18 +17,22 @@ def _loads(process: subprocess.Popen[str], library: str) -> bool:
     return library in Path(f"/proc/{process.pid}/maps").read_text()
 
 
-@pytest.mark.parametrize("script", ["launch_learner.py", "launch_actor.py", "start_learning.py"])
-def test_it_ends_with_one_sentence(script: str, tmp_path: Path) -> None:
-    words = [
-        "--game",
-        "probe:catch",
-        "--host-redis",
-        str(tmp_path / "redis"),
-        "--path-to-results",
-        str(tmp_path),
-    ]
+PLAY = "--game probe:catch --host-redis /nowhere/redis --path-to-results ."
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("launch_learner.py", PLAY),
+        ("launch_actor.py", PLAY),
+        ("start_learning.py", PLAY),
+        ("test_multiple_seed.py", PLAY),
+        ("run_lab.py", "benchmark some.yaml --results ."),
+    ],
+)
+def test_it_ends_with_one_sentence(script: str, words: str, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, ROOT / script, *words],
+        [sys.executable, ROOT / script, *words.split()],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
