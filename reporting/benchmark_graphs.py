@@ -43,7 +43,7 @@ def table_figure(rows: Sequence[Row]) -> go.Figure:
         columnwidth=[3, 2, 2.4, 1.6, 1.6, 2.6, 1.8, 1.4, 6, 2],
     )
     height = ROW_HEIGHT * (len(rows) + 2 + sum(len(row.published) > 1 for row in rows))
-    return go.Figure([table], {**base_layout(), "height": height, "margin": {"l": 0, "r": 0, "t": 0, "b": 0}})
+    return go.Figure([table], {**base_layout(), "height": height, "margin": {"l": 0, "r": 90, "t": 0, "b": 0}})
 
 
 def _bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping[str, str]) -> go.Figure:
