@@ -43,7 +43,8 @@ def table_figure(rows: Sequence[Row]) -> go.Figure:
         columnwidth=[3, 2, 2.4, 1.6, 1.6, 2.6, 1.8, 1.4, 6, 2],
     )
     height = ROW_HEIGHT * (len(rows) + 2 + sum(len(row.published) > 1 for row in rows))
-    return go.Figure([table], {**base_layout(), "height": height, "margin": {"l": 0, "r": 90, "t": 0, "b": 0}})
+    margin = {"l": 0, "r": 90, "t": 0, "b": 0}  # on the right plotly's buttons
+    return go.Figure([table], {**base_layout(), "height": height, "margin": margin})
 
 
 def _bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping[str, str]) -> go.Figure:
