@@ -109,10 +109,10 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
         standard = standard_of(row.game)
         if standard and row.scores:
             groups.setdefault(row.agent, []).append((np.array(row.scores) - standard.random) / standard.range)
-    return {agent: _known(each) for agent, each in groups.items()}
+    return {agent: over_games(each) for agent, each in groups.items()}
 
 
-def _known(groups: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> OverAll:
+def over_games(groups: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> OverAll:
     """Of the strengths of the sessions of each game."""
     strengths = np.concatenate(groups)
     enough = min(map(len, groups)) >= LEAST_FOR_INTERVAL

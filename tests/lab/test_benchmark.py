@@ -6,11 +6,13 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from args import UserError
 from lab.benchmark import chosen
 from lab.spec import read_experiments
+from lab.table import over_games
 from reporting.benchmark import Row
 from tests.processes import run
 
@@ -60,6 +62,14 @@ def test_rows_are_chosen_by_name(spec: Path) -> None:
     assert [row.name for row in chosen(rows, ["third"], every=False)] == ["third"]
     with pytest.raises(UserError, match="holds no experiment fourth: choose among first, second, third"):
         chosen(rows, ["fourth"], every=False)
+
+
+def test_an_interval_needs_three_sessions_of_every_game() -> None:
+    three, two = np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.4])
+    assert over_games([three, two]).interval is None
+    known = over_games([three, three])
+    assert known.interval is not None and known.interval[0] < known.iqm < known.interval[1]
+    assert (known.games, known.sessions) == (2, 6)
 
 
 def test_a_row_says_what_became_of_its_sessions() -> None:

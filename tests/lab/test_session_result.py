@@ -43,6 +43,12 @@ def test_fitness_over_games_is_the_mean_of_theirs() -> None:
     assert result.last_step == 1500
 
 
+def test_one_game_without_a_standard_leaves_no_fitness() -> None:
+    pong = playing(pong=1.0)
+    result = pong._replace(episodes={**pong.episodes, "unknown": pong.episodes["pong"]})
+    assert fitness_of([result] * 3) is None and np.isnan(result.strength)
+
+
 def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
     """Of the files that a run leaves: two sessions of pong and breakout."""
     experiment = tmp_path / "some" / "train"
