@@ -33,12 +33,11 @@ from lab.schedule import Task, read_schedule, task_of
 from lab.search.mode import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
 from lab.sync import check_target, sync
-from runtime.early import answer_again
+from runtime.early import EXIT_CODE, answer_again
 from runtime.stopping import Stop
 
 Work = Callable[[argparse.Namespace], int]
 WATCH_EVERY_S = 10.0
-INTERRUPTED = 130
 
 
 def check(options: argparse.Namespace) -> int:
@@ -286,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         fail(error)
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
-        return INTERRUPTED
+        return EXIT_CODE
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import cycle
 
 import torch
@@ -31,17 +32,20 @@ BATCHES = 8
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     """Both specs in the best precision of this machine; in float32 too, and what no update could pass."""
     for key, spec in SPECS.items():
+        compared = {
+            "auto": partial(Contestant, ours, redis, spec, "auto", seed),
+            "naive": partial(Contestant, naive, redis, spec, seed),
+        }
+        informing = {
+            "float32": partial(Contestant, ours, redis, spec, "float32", seed),
+            "bound": partial(Contestant, products_alone, spec, seed),
+        }
+        taking_part = {**compared, **(informing if effort.informs else {})}
         with ExitStack() as stack:
-            sides = {
-                "auto": stack.enter_context(Contestant(ours, redis, spec, "auto", seed)),
-                "naive": stack.enter_context(Contestant(naive, redis, spec, seed)),
-            }
-            if effort.informs:
-                sides["float32"] = stack.enter_context(Contestant(ours, redis, spec, "float32", seed))
-                sides["bound"] = stack.enter_context(Contestant(products_alone, spec, seed))
+            sides = {name: stack.enter_context(begin()) for name, begin in taking_part.items()}
             result = race(sides, "update", effort)
         yield Figure(key, result.ratio("auto", "naive"), result.rates())
-        for name in [*sides][2:]:
+        for name in [name for name in taking_part if name in informing]:
             yield Figure(f"{key}_{name}", result.ratio(name, "naive"), {})
 
 

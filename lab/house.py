@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from args import UserError
@@ -56,7 +56,7 @@ def only_lab(root: Path) -> Iterator[None]:
                 f" `{command_for('stop', root)}`, or name another --results."
             ) from error
         pid = os.getpid()
-        write_atomically(root / PROCESS, json.dumps({"pid": pid, "began": started_at(pid)}).encode())
+        write_atomically(root / PROCESS, json.dumps(asdict(Holder(pid, started_at(pid)))).encode())
         yield
 
 

@@ -42,7 +42,7 @@ def report_trial(folder: Path) -> None:
     columns = ("agent_steps", "mean_score_points", "std_score_points")
     write_csv(folder / "trial.csv", columns, zip(*over_all, strict=True))
     title = f"{folder.parents[1].name}, {folder.name}"
-    write_spec(folder / "trial.yaml", title, results)
+    _write_spec(folder / "trial.yaml", title, results)
     write_spread_png(folder / "trial.png", title, curves, over_all)
     figure = spread_figure(curves, over_all)
     tiles = [Tile(r.folder.name, f"{r.score:,.1f}", r.record.state) for r in results]
@@ -62,7 +62,7 @@ def report_experiment(folder: Path) -> None:
     write_csv(folder / "experiment.csv", COLUMNS, [_row(name, rs) for name, rs in trials.items()])
     bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
     title = f"{folder.parent.name}, {folder.name}"
-    write_spec(
+    _write_spec(
         folder / "experiment.yaml", title, [result for results in trials.values() for result in results]
     )
     write_bars_png(folder / "experiment.png", title, bars)
@@ -115,7 +115,7 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[
     return over_all
 
 
-def write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> None:
+def _write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> None:
     """What the specs of all sessions have in common, as a spec; the commits that they were played at."""
     paths = [result.folder / "spec.yaml" for result in results]
     specs = [read_spec(path).flags for path in paths if path.exists()]
