@@ -73,7 +73,8 @@ class Assembly:
         depth, size = min(depth, self._history), drawn.layout.frame_bytes
         start = len(self._transitions) * self._history * size
         first, end = start + (self._history - depth) * size, start + self._history * size
-        stacks[start:first] = bytes(first - start)
+        if first > start:
+            stacks[start:first] = bytes(first - start)
         stacks[first:end] = drawn.frames(newest + 1 - depth, newest)
 
     def _look_ahead(self, row: int, drawn: Drawn, lookahead: Lookahead) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.base import Acting, ReplayAgent
-from memory.chunk import ChunkBuilder, ChunkShape, Draft, chunk_to_bytes
+from memory.chunk import ChunkShape, Draft, chunk_to_bytes
+from memory.chunk_builder import ChunkBuilder
 from memory.codec import Meta
+from memory.moments import Moments
 from memory.priorities import FIRST_LEAF, PriorityRule
 from memory.push import Packet
 from runtime.player import VectorStep
@@ -30,42 +32,27 @@ class ExperienceWriter(Writer):
         self._shape = shape
         self._rule = rule
         self._meta = meta
-        self._builders = [ChunkBuilder(shape) for _ in range(environments)]
+        self._builder = ChunkBuilder(shape, environments)
         self._largest = FIRST_LEAF
 
     def add(self, step: VectorStep) -> list[Packet]:
         """Take in a vector step; returns the chunks that it completed."""
-        drafts: list[Draft] = []
         assert step.acting is None or isinstance(step.acting, Acting)
-        nothing: list[None] = [None] * len(self._builders)
-        chosen, greedy = (nothing, nothing) if step.acting is None else step.acting[1:]
-        rewards, active = step.rewards.tolist(), step.active.tolist()  # plain values: quicker one by one
-        terminated, truncated = step.terminated.tolist(), step.truncated.tolist()
-        for row, builder in enumerate(self._builders):
-            if active[row]:
-                taken = step.a_t[row], rewards[row], terminated[row], truncated[row]
-                drafts += builder.step(step.frames[row], *taken, chosen[row], greedy[row])
-            else:
-                drafts += builder.end(step.frames[row], greedy[row])
-        return self._packets(drafts)
+        estimates = (None, None) if step.acting is None else (step.acting.chosen, step.acting.greedy)
+        taken = step.a_t, step.rewards, step.terminated, step.truncated, step.active
+        return self._packets(self._builder.add(Moments(step.frames, *taken, *estimates)))
 
     def flush(self, frames: NDArray[Any]) -> list[Packet]:
         """The actor stops before `frames` [N, *frame]: what is left as short chunks."""
-        return self._packets(
-            [draft for row, b in enumerate(self._builders) for draft in b.flush(frames[row])]
-        )
+        return self._packets(self._builder.flush(frames))
 
     def state_dict(self) -> dict[str, Any]:
         """Unfinished chunks, and the largest leaf so far."""
-        return {
-            "builders": [builder.state_dict() for builder in self._builders],
-            "largest": float(self._largest),
-        }
+        return {"builder": self._builder.state_dict(), "largest": float(self._largest)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict()`."""
-        for builder, saved in zip(self._builders, state["builders"], strict=True):
-            builder.load_state_dict(saved)
+        self._builder.load_state_dict(state["builder"])
         self._largest = np.float32(state["largest"])
 
     def _packets(self, drafts: list[Draft]) -> list[Packet]:
@@ -77,9 +64,8 @@ class ExperienceWriter(Writer):
 
     def _first_leaves(self, drafts: list[Draft]) -> NDArray[np.float32]:
         """Leaves of all transitions of `drafts`: the running maximum where the actor did not look."""
-        width = max(draft.chosen.shape[1] for draft in drafts)
-        chosen = np.concatenate([_widened(draft.chosen, width) for draft in drafts])
-        greedy = np.concatenate([_widened(draft.greedy, width) for draft in drafts])
+        chosen = np.concatenate([draft.chosen for draft in drafts])
+        greedy = np.concatenate([draft.greedy for draft in drafts])
         r_t = np.concatenate([draft.chunk.r_t for draft in drafts])
         discount_t = np.concatenate([draft.chunk.discount_t for draft in drafts])
         unseen = (discount_t == 0) & np.isnan(greedy).any(axis=1)
@@ -97,12 +83,3 @@ class ExperienceWriter(Writer):
         padded = np.zeros(self._shape.chunk_length, np.float32)
         padded[: len(values)] = values
         return Packet(chunk_to_bytes(draft.chunk, self._meta), padded, len(values))
-
-
-def _widened(estimates: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    """Rows of NaN have width 1 when nothing was known in the whole draft."""
-    return (
-        estimates.copy()
-        if estimates.shape[1] == width
-        else np.full((len(estimates), width), np.nan, np.float32)
-    )

@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import ChunkBuilder, ChunkShape, Draft, chunk_to_bytes
+from memory.chunk import ChunkShape, Draft, chunk_to_bytes
+from memory.chunk_builder import ChunkBuilder
 from memory.codec import Meta
 from memory.connection import Client, Interrupted, Patience
 from memory.event_reader import Progress, check_header, read_header, read_pieces
 from memory.event_records import LogHeader, Piece
 from memory.keys import Keys
 from memory.lease import Lease
+from memory.moments import Moments
 from memory.priorities import FIRST_LEAF
 from memory.push import ChunkPusher, LostLease, Packet, StaleEpoch
 
@@ -159,15 +161,16 @@ class _Stream:
     def flush(self) -> list[Draft]:
         """Nothing more comes of this episode: what is left, without a step whose next frame nobody saw."""
         self._waiting = None
-        return self._builder.flush(self._newest)
+        return self._builder.flush(self._newest[None])
 
     def _close(self, piece: Piece) -> list[Draft]:
         drafts = self._take_waiting(piece.terminated, piece.truncated)
         self._newest = piece.frames[-1]
-        return drafts + self._builder.end(self._newest)
+        return drafts + self._builder.add(Moments.ended(self._newest[None]))
 
     def _take_waiting(self, terminated: bool, truncated: bool) -> list[Draft]:
         if self._waiting is None:
             return []
         step, self._waiting = self._waiting, None
-        return self._builder.step(step.frame, step.a_t, step.reward, terminated, truncated)
+        row = np.array([step.reward]), np.array([terminated]), np.array([truncated]), np.array([True])
+        return self._builder.add(Moments(step.frame[None], np.asarray(step.a_t)[None], *row))

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import ChunkBuilder, ChunkShape, Draft
+from memory.chunk import ChunkShape, Draft
+from memory.chunk_builder import ChunkBuilder
+from memory.moments import Moments
 
 
 @dataclass
@@ -67,13 +69,21 @@ def _frame(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -
 
 
 def feed(builder: ChunkBuilder, episodes: list[Episode]) -> list[Draft]:
-    """Play `episodes` into a builder as an actor does; the last one is broken off where it stands."""
-    drafts: list[Draft] = []
-    for number, episode in enumerate(episodes):
-        for i, action in enumerate(episode.actions):
-            last = i + 1 == len(episode.actions)
-            ended = (last and episode.terminated, last and not episode.terminated)
-            drafts += builder.step(episode.frames[i], np.int64(action), episode.rewards[i], *ended)
-        if number + 1 < len(episodes):
-            drafts += builder.end(episode.frames[-1])
-    return drafts + builder.flush(episodes[-1].frames[-1])
+    """Play `episodes` into a builder of one environment as an actor does; the last one is broken off where it
+    stands.
+    """
+    moments = [moment for episode in episodes for moment in moments_of(episode)]
+    drafts = [draft for moment in moments[:-1] for draft in builder.add(moment)]
+    return drafts + builder.flush(moments[-1].frames)
+
+
+def moments_of(episode: Episode) -> list[Moments]:
+    """Its steps, and the frame that ends it."""
+    steps, last = [], len(episode.actions) - 1
+    for i, action in enumerate(episode.actions):
+        rewards, ended = np.array([episode.rewards[i]]), (i == last) & np.array([episode.terminated])
+        cut = (i == last) & ~np.array([episode.terminated])
+        steps.append(
+            Moments(episode.frames[i][None], np.array([action]), rewards, ended, cut, np.array([True]))
+        )
+    return [*steps, Moments.ended(episode.frames[-1][None])]

@@ -16,7 +16,7 @@ import redis
 from args import read_args
 from launch_learner import run_learner
 from memory import status
-from memory.chunk import ChunkBuilder
+from memory.chunk_builder import ChunkBuilder
 from memory.connection import UNREACHABLE, Client, RedisConfig, RedisRefused, connect, make_client
 from memory.counters import read_counters
 from memory.keys import Keys

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from memory.assembly import Assembly
-from memory.chunk import Chunk, ChunkBuilder, ChunkShape, chunk_from_bytes, chunk_to_bytes
+from memory.chunk import Chunk, ChunkShape, chunk_from_bytes, chunk_to_bytes
+from memory.chunk_builder import ChunkBuilder
 from memory.chunk_reader import ChunkReader
 from memory.codec import CodecError
+from memory.moments import Moments
 from tests.memory.reference import feed, random_episodes
 
 SHAPES = [
@@ -77,11 +79,9 @@ def test_estimates_belong_to_their_states() -> None:
     builder = ChunkBuilder(shape)
     drafts = []
     for moment in range(12):
-        frame, estimate = np.full((1,), moment, np.float32), np.full(3, moment, np.float32)
-        if moment == 5:
-            drafts += builder.end(frame, -estimate)
-        else:
-            drafts += builder.step(frame, np.int64(0), 0.0, False, moment == 4, estimate, -estimate)
+        frame, estimate = np.full((1, 1), moment, np.float32), np.full((1, 3), moment, np.float32)
+        flags = np.zeros(1, bool), np.array([moment == 4]), np.array([moment != 5])
+        drafts += builder.add(Moments(frame, np.zeros(1, np.int64), np.zeros(1), *flags, estimate, -estimate))
     for draft in drafts:
         np.testing.assert_array_equal(draft.chosen[:, 0], draft.chunk.frames[draft.chunk.places[:, 0], 0])
         np.testing.assert_array_equal(-draft.greedy[:, 0], draft.chunk.frames[draft.chunk.places[:, 1], 0])

@@ -26,7 +26,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
 from memory.assembly import Assembly
-from memory.chunk import ChunkBuilder, chunk_from_bytes, chunk_to_bytes
+from memory.chunk import chunk_from_bytes, chunk_to_bytes
+from memory.chunk_builder import ChunkBuilder
 from memory.chunk_limits import ChunkLimits
 from memory.chunk_reader import ChunkReader, Drawn
 from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, unpack

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memory import status
-from memory.chunk import ChunkBuilder
+from memory.chunk_builder import ChunkBuilder
 from memory.codec import CodecError
 from memory.connection import Client
 from memory.counters import CountersError, read_counters

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.chunk import ChunkBuilder
+from memory.chunk_builder import ChunkBuilder
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memory import status
-from memory.chunk import ChunkBuilder
+from memory.chunk_builder import ChunkBuilder
 from memory.connection import Client
 from memory.keys import Keys
 from memory.lease import Lease

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.chunk import ChunkBuilder
+from memory.chunk_builder import ChunkBuilder
 from memory.connection import Client, Patience, RedisConfig, make_client
 from memory.counters import read_counters
 from memory.episodes import EpisodeReporter, read_episodes

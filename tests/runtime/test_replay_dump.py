@@ -11,7 +11,8 @@ import torch
 
 from args import read_args
 from launch_learner import run_learner
-from memory.chunk import ChunkBuilder, chunk_from_bytes
+from memory.chunk import chunk_from_bytes
+from memory.chunk_builder import ChunkBuilder
 from memory.codec import pack
 from memory.connection import Client, Patience
 from memory.counters import read_counters

@@ -1,0 +1,114 @@
+"""Environments that go in step are cut as each would be by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from memory.chunk import ChunkShape, Draft
+from memory.chunk_builder import ChunkBuilder
+from memory.moments import Moments
+
+SHAPES = [
+    ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),
+    ChunkShape(
+        chunk_length=3,
+        history_length=2,
+        multi_step=10,
+        discount=0.99,
+        reward_clip=0.0,
+        reward_smoothing=0.5,
+    ),
+]
+ENVIRONMENTS, MOMENTS = 3, 300
+
+
+def _play(seed: int, looks_from: int = 50) -> list[Moments]:
+    """Episodes of some ten steps, that restart with an idle row; frames tell where they are of."""
+    generator = np.random.default_rng(seed)
+    moments, over = [], np.zeros(ENVIRONMENTS, bool)
+    for number in range(MOMENTS):
+        acted = ~over
+        ends = generator.random((2, ENVIRONMENTS)) < 0.05
+        terminated, truncated = ends & acted
+        frames = np.stack([np.full((2, 2), [row, number % 256], np.uint8) for row in range(ENVIRONMENTS)])
+        a_t, rewards = generator.integers(0, 6, ENVIRONMENTS), generator.normal(0, 2, ENVIRONMENTS)
+        estimates = generator.random((2, ENVIRONMENTS, 5)).astype(np.float32)
+        looked = estimates if number >= looks_from else (None, None)
+        moments.append(Moments(frames, a_t, rewards, terminated, truncated, acted, *looked))
+        over = terminated | truncated
+    return moments
+
+
+def _row(moments: Moments, row: int) -> Moments:
+    """One environment's part."""
+    columns: list[Any] = [None if column is None else column[row : row + 1] for column in moments]
+    return Moments(*columns)
+
+
+def _arrays(draft: Draft) -> list[NDArray[Any]]:
+    return [*draft.chunk, draft.chosen, draft.greedy]
+
+
+def _assert_same(some: list[Draft], others: list[Draft]) -> None:
+    assert len(some) == len(others) > 0
+    for one, other in zip(some, others, strict=True):
+        for found, wanted in zip(_arrays(one), _arrays(other), strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def _of(drafts: list[Draft], row: int) -> list[Draft]:
+    """Those whose frames say that they are of environment `row`."""
+    return [draft for draft in drafts if draft.chunk.frames[0, 0, 0] == row]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_row_is_cut_as_if_it_were_alone(shape: ChunkShape) -> None:
+    play = _play(0)
+    together, alone = ChunkBuilder(shape, ENVIRONMENTS), [ChunkBuilder(shape) for _ in range(ENVIRONMENTS)]
+    drafts = [draft for now in play for draft in together.add(now)] + together.flush(play[-1].frames)
+    for row, builder in enumerate(alone):
+        own = [draft for now in play for draft in builder.add(_row(now, row))]
+        _assert_same(_of(drafts, row), own + builder.flush(play[-1].frames[row : row + 1]))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("at", [1, 49, 77, 200])
+def test_goes_on_from_its_state(shape: ChunkShape, at: int) -> None:
+    """Also one that has looked already and then plays at random: what it saw before is kept."""
+    play = [*_play(1)[:at], *[now._replace(chosen=None, greedy=None) for now in _play(1)[at:]]]
+    first, whole = ChunkBuilder(shape, ENVIRONMENTS), ChunkBuilder(shape, ENVIRONMENTS)
+    wanted = [draft for now in play for draft in whole.add(now)]
+    drafts = [draft for now in play[:at] for draft in first.add(now)]
+    second = ChunkBuilder(shape, ENVIRONMENTS)
+    second.load_state_dict(first.state_dict())
+    _assert_same(drafts + [draft for now in play[at:] for draft in second.add(now)], wanted)
+
+
+def test_a_chunk_stays_as_it_was_handed_out() -> None:
+    """It is a view of the builder's memory, which is never written twice."""
+    builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(2)
+    drafts, copies = [], []
+    for now in play:
+        for draft in builder.add(now):
+            drafts.append(draft)
+            copies.append([array.copy() for array in _arrays(draft)])
+    assert len(drafts) > 20
+    for draft, copied in zip(drafts, copies, strict=True):
+        for found, wanted in zip(_arrays(draft), copied, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_idle_environments_need_no_room() -> None:
+    """One may be stopped again and again without a step, while another goes on."""
+    builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(3)
+    drafts = []
+    for now in play:
+        goes_on = now.acted & (np.arange(ENVIRONMENTS) == 1)
+        drafts += builder.add(now._replace(acted=goes_on))
+        drafts += builder.flush(now.frames)
+    assert sum(draft.chunk.transitions for draft in drafts) == sum(int(now.acted[1]) for now in play)
