@@ -50,7 +50,7 @@ def _lz4(raw: bytes) -> bytes:
     return bytes(lz4.block.compress(raw, store_size=False))
 
 
-def _un_lz4(body: bytes, raw_size: int) -> bytes:
+def _un_lz4(body: memoryview, raw_size: int) -> bytes:
     return bytes(lz4.block.decompress(body, uncompressed_size=raw_size))
 
 
@@ -58,7 +58,7 @@ class _Zstd(threading.local):
     """Zstandard's working memory, kept by each thread: to make it takes longer than to pack a chunk."""
 
     def __init__(self) -> None:
-        self.compressor = zstandard.ZstdCompressor(level=1)
+        self.compressor = zstandard.ZstdCompressor(level=-1)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
@@ -69,14 +69,14 @@ def _zstd(raw: bytes) -> bytes:
     return _ZSTD.compressor.compress(raw)
 
 
-def _un_zstd(body: bytes, raw_size: int) -> bytes:
+def _un_zstd(body: memoryview, raw_size: int) -> bytes:
     if zstandard.frame_content_size(body) != raw_size:  # what it says is allocated before a byte is read
         raise ValueError("it says another size itself")
     return bytes(_ZSTD.decompressor.decompress(body, max_output_size=raw_size))
 
 
-COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes], Callable[[bytes, int], bytes]]] = {
-    "none": (0, lambda raw: raw, lambda body, _: body),
+COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes], Callable[[memoryview, int], bytes]]] = {
+    "none": (0, lambda raw: raw, lambda body, _: bytes(body)),
     "lz4": (1, _lz4, _un_lz4),
     "zstd": (2, _zstd, _un_zstd),
 }
@@ -143,10 +143,10 @@ def open_packed(
         )
     if raw_size > MAX_RAW_BYTES or header_size > len(data) - PREFIX.size or code not in _DECOMPRESS:
         raise CodecError(f"Refused sizes: header {header_size}, raw {raw_size}, compression {code}.")
-    header = bytes(data[PREFIX.size : PREFIX.size + header_size])
-    body = bytes(data[PREFIX.size + header_size :])
-    if zlib.crc32(body, zlib.crc32(header)) != checksum:
+    checked = memoryview(data)[PREFIX.size :]
+    if zlib.crc32(checked) != checksum:
         raise CodecError("The checksum does not match: the bytes were damaged.")
+    header, body = bytes(checked[:header_size]), checked[header_size:]
     description = described(header, raw_size)
     try:
         raw = _DECOMPRESS[code](body, raw_size)
