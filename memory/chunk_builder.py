@@ -30,21 +30,17 @@ class ChunkBuilder:
         if self._table.is_full:
             self._forget()
         self._append(now)
-        self._complete(now.acted)
+        self._ready += self._completed(now.acted)
         self._age = np.where(now.acted, self._age + 1, 0)
-        drafts = []
-        for row in np.flatnonzero(self._ready >= self._shape.chunk_length).tolist():
-            while self._ready[row] >= self._shape.chunk_length:  # an end completes up to n at once
-                drafts.append(self._draft(row, self._shape.chunk_length))
-        return drafts
+        return self._whole_chunks()
 
     def flush(self, frames: NDArray[Any]) -> list[Draft]:
         """The actor stops with `frames` [N, *frame] before it: what is left becomes short chunks that
         bootstrap from there.
         """
         drafts = self.add(Moments.ended(frames))
-        rest = [(row, self._ready[row]) for row in np.flatnonzero(self._ready).tolist()]
-        return drafts + [self._draft(row, transitions) for row, transitions in rest]
+        rest = self._ready.tolist()
+        return drafts + [self._draft(row, ready) for row, ready in enumerate(rest) if ready]
 
     def state_dict(self) -> dict[str, Any]:
         """What was not cut yet, as arrays."""
@@ -77,8 +73,6 @@ class ChunkBuilder:
                 "ended": (np.array([now.terminated, now.truncated]) & now.acted).T,
                 "acted": now.acted,
                 "depth": np.minimum(self._age + 1, self._shape.history_length),
-                "steps": self._age,  # to the frame that it bootstraps from; until `_bootstrap`, anything
-                "targets": np.zeros((len(rewards), 2), np.float32),
                 "chosen": chosen,
                 "greedy": greedy,
                 **actions,
@@ -98,35 +92,60 @@ class ChunkBuilder:
             self._unknown = np.full_like(now.chosen, np.nan)
         return now.chosen, now.greedy
 
-    def _complete(self, acted: NDArray[np.bool_]) -> None:
-        """The newest moment ends the n steps of what was done n steps ago, and an episode's end ends all."""
+    def _completed(self, acted: NDArray[np.bool_]) -> NDArray[Any]:
+        """[N] transitions that the newest moment completes: that of n steps ago, or all that are left of an
+        episode.
+        """
         steps = self._shape.multi_step
-        self._bootstrap(np.flatnonzero(self._age >= steps), steps)
-        for row in np.flatnonzero(~acted):
-            for fewer in range(1, min(int(self._age[row]) + 1, steps)):
-                self._bootstrap(np.array([row]), fewer)
+        return np.where(acted, self._age >= steps, np.minimum(self._age, steps))
 
-    def _bootstrap(self, rows: NDArray[Any], steps: int) -> None:
-        """What `rows` did so many steps before the newest moment goes on from that one."""
-        if not len(rows):
-            return
-        table, newest = self._table, self._table.length - 1
-        first = newest - steps
-        terminated = table["ended"][rows, newest - 1, 0]
-        table["targets"][rows, first, 0] = table["rewards"][rows, first:newest, 1] @ self._discounts[:steps]
-        table["targets"][rows, first, 1] = np.where(terminated, 0.0, self._discounts[steps])
-        table["steps"][rows, first] = steps
-        self._ready[rows] += 1
+    def _whole_chunks(self) -> list[Draft]:
+        """Those of L: an episode's end completes up to n transitions at once."""
+        length, drafts = self._shape.chunk_length, []
+        while (rows := (self._ready >= length).nonzero()[0]).size:
+            drafts += [self._draft(row, length) for row in rows.tolist()]
+        return drafts
 
     def _draft(self, row: int, transitions: int) -> Draft:
         """The next complete transitions of an environment."""
         columns, after = self._table.row(row), self._next[row]
-        acted = columns["acted"][after : self._table.length].nonzero()[0]
-        tm1 = after + acted[:transitions]  # [M] moments
-        t = tm1 + columns["steps"][tm1]  # [M]
+        acted = columns["acted"][after:]
+        tm1 = acted.nonzero()[0][:transitions] + after  # [M] moments
+        t = self._bootstraps(tm1, (~acted).nonzero()[0] + after)
         self._next[row] = tm1[-1] + 1
         self._ready[row] -= transitions
-        return Draft(_chunk(columns, tm1, t), columns["chosen"][tm1], columns["greedy"][t])
+        return Draft(self._chunk(columns, tm1, t), columns["chosen"][tm1], columns["greedy"][t])
+
+    def _bootstraps(self, tm1: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
+        """[M] moments that n steps from moments `tm1` lead to, or the first of `ends` before that."""
+        t: NDArray[Any] = tm1 + self._shape.multi_step
+        if ends.size:
+            np.minimum(t, np.append(ends, t[-1])[np.searchsorted(ends, tm1)], out=t)
+        return t
+
+    def _chunk(self, columns: Mapping[str, NDArray[Any]], tm1: NDArray[Any], t: NDArray[Any]) -> Chunk:
+        """The transitions from moments tm1 [M] to moments t [M] of one environment."""
+        depth_tm1, depth_t = columns["depth"][tm1], columns["depth"][t]
+        start = tm1[0] - depth_tm1[0] + 1
+        window = slice(start, t[-1] + 1)
+        return Chunk(
+            frames=columns["frames"][window],
+            rewards=columns["rewards"][window],
+            ended=columns["ended"][window],
+            places=np.array([tm1 - start, t - start, depth_tm1, depth_t], np.uint16).T,
+            a_tm1=columns["a_t"][tm1],
+            targets=self._targets(columns, tm1, t),
+        )
+
+    def _targets(
+        self, columns: Mapping[str, NDArray[Any]], tm1: NDArray[Any], t: NDArray[Any]
+    ) -> NDArray[np.float32]:
+        """[M, 2]: the n-step return of learned rewards, and gamma**k, or 0 where t is beyond a terminal."""
+        ahead, steps = np.arange(self._shape.multi_step), t - tm1
+        rewards = columns["rewards"][:, 1].take(tm1[:, None] + ahead, mode="clip")  # [M, n]
+        r_t = np.where(ahead < steps[:, None], rewards, 0.0) @ self._discounts[:-1]
+        discount_t = np.where(columns["ended"][t - 1, 0], 0.0, self._discounts[steps])
+        return np.array([r_t, discount_t], np.float32).T
 
     def _forget(self) -> None:
         """Drop the moments that no later chunk needs: all but the H-1 before the next transition."""
@@ -142,18 +161,3 @@ def _longest_wait(shape: ChunkShape) -> int:
     the n steps after them and the H-1 frames before.
     """
     return 2 * shape.chunk_length + shape.multi_step + shape.history_length
-
-
-def _chunk(columns: Mapping[str, NDArray[Any]], tm1: NDArray[Any], t: NDArray[Any]) -> Chunk:
-    """The transitions from moments tm1 [M] to moments t [M] of one environment."""
-    depth_tm1, depth_t = columns["depth"][tm1], columns["depth"][t]
-    start = tm1[0] - depth_tm1[0] + 1
-    window = slice(start, t[-1] + 1)
-    return Chunk(
-        frames=columns["frames"][window],
-        rewards=columns["rewards"][window],
-        ended=columns["ended"][window],
-        places=np.array([tm1 - start, t - start, depth_tm1, depth_t], np.uint16).T,
-        a_tm1=columns["a_t"][tm1],
-        targets=columns["targets"][tm1],
-    )

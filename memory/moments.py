@@ -45,13 +45,9 @@ class MomentTable:
         """Whether there is no room for another moment."""
         return self.length == self._room
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """[N, T, ...], of which the first `length` moments are known."""
-        return self._columns[name]
-
     def row(self, environment: int) -> dict[str, NDArray[Any]]:
-        """All columns of one environment, [T, ...]."""
-        return {name: column[environment] for name, column in self._columns.items()}
+        """All columns of one environment, [T, ...] of the moments known."""
+        return {name: column[environment, : self.length] for name, column in self._columns.items()}
 
     def append(self, moment: Mapping[str, NDArray[Any]]) -> None:
         """Another moment: [N, ...] for each column. One that is new, or of new sizes, begins with zeros, or
