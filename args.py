@@ -490,7 +490,10 @@ class DeviceArgs(Group):
         le=1,
     )
     threads: int = flag(
-        0, "CPU threads of PyTorch in this process; 0 = one in an actor, PyTorch's choice elsewhere", ge=0
+        0,
+        "CPU threads of PyTorch in this process; 0 = one in an actor, in a learner as many as are quickest"
+        " (with --serial PyTorch's choice)",
+        ge=0,
     )
 
 

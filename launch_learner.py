@@ -36,6 +36,7 @@ from wiring import (
     say_plainly,
     sentences_for_errors,
     setting_of,
+    thread_choice,
 )
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ def run_learner(args: Args, stop: Stop) -> None:
 
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
     with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
-        learning = build_learner(setting, client, keys, lease, stop)
+        learning = build_learner(setting, client, keys, lease, stop, threads=thread_choice(setting.args))
         keep_up = learning.housekeeper.keep_up
         patience_s = setting.args.redis_patience
         return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys, patience_s)

@@ -18,6 +18,7 @@ from benchmarks.contestant import Works
 from benchmarks.play import setting_for
 from models.torso import Torso
 from runtime.allocator import keep_freed_memory
+from runtime.thread_choice import ThreadChoice
 from wiring import Setting
 
 Product = Callable[[], object]
@@ -28,13 +29,16 @@ def products_alone(spec: str, seed: int) -> Works:
     keep_freed_memory()  # as launchers do
     setting = setting_for(f"--spec {spec} --precision auto --seed {seed}")
     torch.manual_seed(seed)
-    products = [*_torso(setting), *_head(setting)]
+    products, threads = [*_torso(setting), *_head(setting)], ThreadChoice(torch.get_num_threads())
 
     def update() -> int:
-        for product in products:
-            product()
+        with threads:
+            for product in products:
+                product()
         return 1
 
+    while threads.trying:
+        update()
     return {"update": update}
 
 

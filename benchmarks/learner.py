@@ -20,6 +20,7 @@ from benchmarks.timing import Effort, race
 from memory.batch import Batch
 from memory.connection import RedisConfig, make_client
 from runtime.allocator import keep_freed_memory
+from runtime.thread_choice import ThreadChoice
 from wiring import Setting, build_agent
 
 SPECS = {
@@ -50,16 +51,21 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
 
 
 def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:
-    """The agent as a launcher builds it; losses leave the device as for new priorities."""
+    """The agent as a launcher builds it, once it has found its threads; losses leave the device as for new
+    priorities.
+    """
     keep_freed_memory()  # as launchers do
     setting = setting_for(f"--spec {spec} --precision {precision} --seed {seed}")
     agent = build_agent(setting.args, setting.problem, learning=True)
-    batches = cycle(batches_of(redis, setting))
+    batches, threads = cycle(batches_of(redis, setting)), ThreadChoice(torch.get_num_threads())
 
     def update() -> int:
-        agent.update(next(batches), 0).losses.float().cpu().numpy()
+        with threads:
+            agent.update(next(batches), 0).losses.float().cpu().numpy()
         return 1
 
+    while threads.trying:
+        update()
     return {"update": update}
 
 

@@ -3,7 +3,7 @@
 from wiring.actor import build_actor, build_lone_actor
 from wiring.endings import say_plainly, sentences_for_errors
 from wiring.folder import results_folder
-from wiring.learner import Learning, build_learner
+from wiring.learner import Learning, build_learner, thread_choice
 from wiring.restored import Restored, games_to_play, restore_agent
 from wiring.setting import Setting, build_agent, canonical, check_divided, connect_redis, setting_of
 from wiring.store import Seat
@@ -28,4 +28,5 @@ __all__ = [
     "say_plainly",
     "sentences_for_errors",
     "setting_of",
+    "thread_choice",
 ]

@@ -26,6 +26,7 @@ from runtime.results import Results, set_aside
 from runtime.resume import newest_snapshot
 from runtime.sampler import learner_step
 from runtime.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
+from runtime.thread_choice import ThreadChoice
 from wiring.setting import Setting, build_agent, device_of
 from wiring.stores import store_of
 
@@ -48,7 +49,7 @@ def build_learner(
     keys: Keys,
     lease: Lease,
     stopped: Callable[[], bool],
-    **learner_options: float,
+    **learner_options: Any,
 ) -> Learning:
     """A learner that begins afresh or resumes, its run opened; `lease` is held."""
     args, folder = setting.args, Path(setting.args.path_to_results)
@@ -105,6 +106,13 @@ def build_learner(
     if snapshot is None:
         housekeeper.save()  # so that a learner that is killed early goes on, instead of beginning anew
     return Learning(learner, housekeeper, _actor_state(snapshot, opened))
+
+
+def thread_choice(args: Args) -> ThreadChoice | None:
+    """For updates that need not repeat exactly; None where --threads says how many, or a GPU computes."""
+    if args.threads or device_of(args).type != "cpu":
+        return None
+    return ThreadChoice(torch.get_num_threads())
 
 
 def _actor_state(snapshot: Snapshot | None, opened: OpenedRun) -> Mapping[str, Any] | None:
