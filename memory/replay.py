@@ -195,6 +195,7 @@ class Replay:
         return np.zeros(length, np.float32)
 
     def _place(self, ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Chunks `ids` [N] have the leaves `values` [N, L]; of those of one slot the last counts."""
         slots = (ids - 1) % self.shape.slots
         self._ids[slots] = ids
         self._tree.set(self._leaves_of(slots), values)

@@ -17,7 +17,7 @@ from memory.codec import CodecError, Meta, pack, unpack
 from memory.connection import Client
 from memory.counters import FIELDS, Counters, counted, parse_counters
 from memory.keys import Keys
-from memory.push import Pusher
+from memory.push import CHECKED, Pusher
 from memory.replay import ReplayLost
 from memory.rollout import Rollout
 from memory.rollout_limits import RolloutLimits
@@ -25,27 +25,20 @@ from memory.server_watch import ServerWatch
 
 log = logging.getLogger(__name__)
 
-_PUSH = """
-local counters, rollouts, lease = KEYS[1], KEYS[2], KEYS[3]
-local epoch, token, actor, sequence, follows = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local outstanding, transitions, data = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
-local pushed = 'pushed:' .. actor
-local function answer(verdict)
-  return {verdict, redis.call('HMGET', counters, unpack(ARGV, 9))}
+_PUSH = f"""{CHECKED}
+local rollouts = KEYS[3]
+local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or 0)
+if last - learned > room then return redis.error_reply('more rollouts than may be outstanding') end
+local sequence = first + known
+for i = 7 + 2 * known, #ARGV, 2 do
+  local transitions, data = ARGV[i], ARGV[i + 1]
+  steps = steps + transitions
+  redis.call('RPUSH', rollouts, struct.pack('<I4I4', tonumber(actor), sequence) .. data)
+  sequence = sequence + 1
 end
-if redis.call('HGET', counters, 'epoch') ~= epoch then return answer('stale epoch') end
-if redis.call('GET', lease) ~= token then return answer('lost lease') end
-local held = tonumber(redis.call('HGET', counters, pushed) or '0')
-if sequence <= held then return answer('duplicate') end
-if follows == '1' and sequence > held + 1 then return answer('out of order') end
-local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or '0')
-if sequence - learned > outstanding then return redis.error_reply('more rollouts than may be outstanding') end
-redis.call('RPUSH', rollouts, struct.pack('<I4I4', tonumber(actor), sequence) .. data)
-redis.call('HINCRBY', counters, 'steps', transitions)
-redis.call('HSET', counters, pushed, ARGV[4])
+redis.call('HSET', counters, 'steps', steps, pushed, last)
 return answer('accepted')
 """
-
 
 NAMED = struct.Struct("<II")
 """Actor and sequence, before every rollout in the list: a damaged one is still somebody's."""
@@ -72,8 +65,8 @@ class RolloutPusher(Pusher[RolloutPacket]):
         patience_s: float,
     ) -> None:
         """`max_policy_lag`: updates."""
-        names = [keys.counters, keys.rollouts, keys.actor_lease(actor)]
-        super().__init__(client, keys, _PUSH, names, actor, lease_token, epoch, patience_s)
+        room = max_policy_lag + 1
+        super().__init__(client, keys, _PUSH, [keys.rollouts], room, actor, lease_token, epoch, patience_s)
         self._keys, self._lag = keys, max_policy_lag
 
     def may_begin(self) -> bool:
@@ -87,7 +80,7 @@ class RolloutPusher(Pusher[RolloutPacket]):
         return self.sequence - learned <= self._lag
 
     def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
-        return [self._lag + 1, packet.transitions, packet.data]
+        return [packet.transitions, packet.data]
 
 
 class PushedRollout(NamedTuple):

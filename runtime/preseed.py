@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 PRESEED_ACTOR = -1
 """Under whose lease and sequence the chunks are pushed: no actor's."""
 PUSH_BYTES, PUSH_CHUNKS = 1 << 22, 256
-"""What one pipeline holds at most: much beside a round trip, little beside the server's memory."""
+"""What is packed and then pushed at once, at most: little beside this process's memory."""
 SAY_EVERY_S = 5.0
 
 
@@ -113,7 +113,7 @@ def _packet(draft: Draft, shape: ChunkShape, meta: Meta) -> Packet:
 
 
 def _portions(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
-    """As many chunks at a time as one pipeline takes."""
+    """As many chunks at a time as are pushed at once."""
     portion, size = list[Draft](), 0
     for draft in drafts:
         portion.append(draft)

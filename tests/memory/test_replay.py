@@ -81,21 +81,6 @@ def test_sampling_frequencies_and_importance_weights_follow_priorities(client: C
     lease.release()
 
 
-def test_a_push_sent_twice_counts_once(client: Client, keys: Keys) -> None:
-    """As after a lost reply: same actor, same sequence numbers."""
-    run = begin(client, keys, CAPACITY)
-    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
-    some = packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(3), 80)))
-    pusher._send(some)
-    counters = pusher.push(some)
-    assert counters.steps == sum(packet.transitions for packet in some) == 80
-    assert counters.last_chunk == len(some) == client.xlen(keys.arrivals)
-    successor = make_pusher(client, keys, run.epoch, CAPACITY, actor=1)
-    assert successor[0].push(some).last_chunk == 2 * len(some)
-    lease.release()
-    successor[1].release()
-
-
 def test_a_stale_epoch_and_a_lost_lease_write_nothing(client: Client, keys: Keys) -> None:
     """Both are told apart, and the same packets count once after the epoch was adopted."""
     run = begin(client, keys, CAPACITY)

@@ -65,22 +65,6 @@ def test_a_run_is_opened_once_there_is_room(tmp_path: Path, caplog: pytest.LogCa
         client.close()
 
 
-def test_what_follows_a_refused_push_waits_for_it(client: Client, keys: Keys) -> None:
-    """In one pipeline, whose later commands a server takes though it had no room for an earlier one."""
-    run = begin(client, keys, CAPACITY)
-    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
-    sent = packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 100)), 1.0)
-    with client.pipeline(transaction=False) as pipeline:
-        for sequence, packet in enumerate(sent, 1):
-            named = [run.epoch, "nobody" if sequence == 3 else lease.token, 0, sequence, int(sequence > 1)]
-            arguments = [*named, *pusher._arguments(packet), "steps"]
-            pipeline.eval(pusher._script, len(pusher._names), *pusher._names, *arguments)
-        verdicts = [verdict for verdict, _ in pipeline.execute()]
-    assert verdicts == [b"accepted"] * 2 + [b"lost lease"] + [b"out of order"] * (len(sent) - 3)
-    assert pusher.push(sent).last_chunk == len(sent) and client.hget(keys.chunks, 2)[8:] == sent[2].data
-    lease.release()
-
-
 def test_a_server_that_came_back_with_less_is_noticed(tmp_path: Path) -> None:
     """Also when as many chunks under the same ids have come since. The next epoch has the new priorities, and
     no clock goes back below what the learner knows.
