@@ -21,8 +21,10 @@ from memory.counters import read_counters
 from memory.keys import Keys
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
-LONGEST_TURN_S = 8.0
-"""A halted process renews no lease; it must be back before the lease has run out."""
+SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0
+"""A few updates of the slower side; and a halted process renews no lease, it must be back before that has run
+out.
+"""
 FIRST_UPDATES = 2
 
 
@@ -94,7 +96,8 @@ class NaiveSide(Side):
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     """Steps per second of both sides, and how long our learner starved."""
     replay_frequency = setting_for(f"--spec {SPEC}").args.replay_frequency
-    folder, seconds = Path(redis.host_redis).parent, min(3 * effort.seconds, LONGEST_TURN_S)
+    folder = Path(redis.host_redis).parent
+    seconds = min(max(3 * effort.seconds, SHORTEST_TURN_S), LONGEST_TURN_S)
     rates: dict[str, list[float]] = {"ours": [], "naive": []}
     starved: list[float] = []
     sides: dict[str, Side] = {}

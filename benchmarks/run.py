@@ -24,8 +24,8 @@ from memory.connection import RedisConfig  # noqa: E402
 from runtime.redis_server import RedisServer  # noqa: E402
 
 FULL, QUICK, GUARD = Effort(7, 3.0), Effort(3, 1.5), Effort(2, 0.8, informs=False)
-GUARDED = ("replay", "learner", "acting", "scale")
-"""Sections that say much in little time: the others are made of the same parts."""
+GUARDED = ("replay", "learner", "acting", "loop", "scale")
+"""What the road is made of, and all of it together."""
 
 Section = Callable[[RedisConfig, Effort, int], Iterator[Figure]]
 SECTIONS: dict[str, Section] = {
