@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import cycle
@@ -43,11 +43,18 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
         }
         taking_part = {**compared, **(informing if effort.informs else {})}
         with ExitStack() as stack:
-            sides = {name: stack.enter_context(begin()) for name, begin in taking_part.items()}
+            sides = {name: _begun(stack, begin) for name, begin in taking_part.items()}
             result = race(sides, "update", effort)
         yield Figure(key, result.ratio("auto", "naive"), result.rates())
         for name in [name for name in taking_part if name in informing]:
             yield Figure(f"{key}_{name}", result.ratio(name, "naive"), {})
+
+
+def _begun(stack: ExitStack, begin: Callable[[], Contestant]) -> Contestant:
+    """One after the other: while another is being built, a learner would not find its threads."""
+    side = stack.enter_context(begin())
+    side.ready()
+    return side
 
 
 def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:

@@ -16,8 +16,10 @@ log = logging.getLogger(__name__)
 ROUNDS = 3
 UPDATES_PER_TURN = 3
 """Of one number of threads; the first of them is not timed, since kernels are made ready for that number."""
-UPDATES_PER_TRIAL = 100
-"""Updates from one trial to the next, for each update of a trial: a hundredth of all may be slower ones."""
+FIRST_PAUSE, LONGEST_PAUSE = 10, 100
+"""From one trial to the next, in lengths of a trial: longer after each, since what else runs changes most at
+the start. In the end a hundredth of all updates may be slower ones.
+"""
 
 
 class ThreadChoice:
@@ -39,7 +41,7 @@ class ThreadChoice:
         self.threads = most
         self._ahead: deque[tuple[int, bool]] = deque()  # number of threads, and whether it is timed
         self._seconds: dict[int, list[float]] = {}
-        self._until_trial = 0
+        self._pause, self._until_trial = FIRST_PAUSE, 0
 
     @property
     def trying(self) -> bool:
@@ -71,7 +73,8 @@ class ThreadChoice:
         medians = {number: statistics.median(seconds) for number, seconds in self._seconds.items()}
         before, self.threads = self.threads, min(medians, key=medians.__getitem__)
         self._set_threads(self.threads)
-        self._until_trial = UPDATES_PER_TRIAL * ROUNDS * UPDATES_PER_TURN * len(self._numbers)
+        self._until_trial = self._pause * ROUNDS * UPDATES_PER_TURN * len(self._numbers)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
         if self.threads != before:
             found = ", ".join(f"{1000 * seconds:.3g} ms with {n}" for n, seconds in medians.items())
             log.info("An update takes %s threads: it goes on with %d.", found, self.threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from runtime.thread_choice import ROUNDS, UPDATES_PER_TRIAL, UPDATES_PER_TURN, ThreadChoice
+from runtime.thread_choice import FIRST_PAUSE, LONGEST_PAUSE, ROUNDS, UPDATES_PER_TURN, ThreadChoice
 
 
 class Machine:
@@ -39,19 +39,23 @@ def test_takes_the_quickest() -> None:
     assert Machine({1: 1.0, 3: 2.0}).choice(3).threads == 1
 
 
-def test_tries_again_when_a_hundred_times_as_many_updates_are_over() -> None:
+def test_tries_again_after_longer_and_longer_pauses() -> None:
     machine = Machine({1: 1.0, 2: 2.0})
     choice = machine.choice(2)
     assert machine.threads == 1
     machine.seconds = {1: 2.0, 2: 1.0}
-    trial = ROUNDS * UPDATES_PER_TURN * 2
-    for _ in range(UPDATES_PER_TRIAL * trial):
-        assert not choice.trying and choice.threads == machine.threads == 1
-        machine.update(choice)
-    for _ in range(trial):
-        assert choice.trying
-        machine.update(choice)
-    assert choice.threads == machine.threads == 2
+    trial, pauses = ROUNDS * UPDATES_PER_TURN * 2, []
+    for _ in range(6):
+        pauses.append(0)
+        while not choice.trying:
+            assert choice.threads == machine.threads
+            machine.update(choice)
+            pauses[-1] += 1
+        for _ in range(trial):
+            assert choice.trying
+            machine.update(choice)
+        assert choice.threads == machine.threads == 2
+    assert pauses == [trial * n for n in (FIRST_PAUSE, 20, 40, 80, LONGEST_PAUSE, LONGEST_PAUSE)]
 
 
 def test_one_thread_is_no_choice() -> None:
