@@ -42,12 +42,12 @@ class Target(NamedTuple):
 
 TARGETS = {
     "replay.append_ratio": Target(
-        "transitions/s pushed, first priorities included", 30, attempt=60, seen=8.6
+        "transitions/s pushed, first priorities included", 30, attempt=60, seen=14
     ),
     "replay.sample_ratio": Target(
-        "batches of 32 from Redis, new priorities included", 30, attempt=80, seen=7.1
+        "batches of 32 from Redis, new priorities included", 30, attempt=80, seen=8
     ),
-    "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80, seen=12),
+    "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80, seen=14),
     "replay.bytes_per_transition": Target(
         "growth of Redis, the larger of Space Invaders and Pong",
         400,
@@ -60,7 +60,7 @@ TARGETS = {
     "learner.step_ratio_float32": Target("the same with --precision float32"),
     "learner.step_ratio_bound": Target("the same if an update were its products and convolutions alone"),
     "learner.step_ratio_cpu_spec": Target(
-        "the same with specs/atari/rainbow_iqn_cpu.yaml", 2.5, 1.1, 4, seen=1.2
+        "the same with specs/atari/rainbow_iqn_cpu.yaml", 2.5, 1.1, 4, seen=2.0
     ),
     "learner.step_ratio_cpu_spec_float32": Target("that with --precision float32"),
     "learner.step_ratio_cpu_spec_bound": Target("that if an update were its products and convolutions alone"),
