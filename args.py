@@ -491,8 +491,8 @@ class DeviceArgs(Group):
     )
     threads: int = flag(
         0,
-        "CPU threads of PyTorch in this process; 0 = one in an actor, in a learner as many as are quickest"
-        " (with --serial PyTorch's choice)",
+        "CPU threads of PyTorch in this process; 0 = one in an actor and with --serial, in a learner as many as are"
+        " quickest",
         ge=0,
     )
 

@@ -10,6 +10,7 @@ if __name__ == "__main__":
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 
 from args import Args, parse_args
 from memory.connection import UNREACHABLE, Client, Interrupted, patiently
@@ -23,6 +24,7 @@ from runtime.allocator import keep_freed_memory
 from runtime.link import RunChanged
 from runtime.serial import run_serially
 from runtime.stopping import Stop
+from runtime.thread_choice import ThreadChoice
 from wiring import (
     Learning,
     Seat,
@@ -48,14 +50,14 @@ def run_learner(args: Args, stop: Stop) -> None:
     setting = setting_of(args)
     check_store(setting.args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
-    learn = _learn_and_act if args.serial else _learn
+    learn = _learn_and_act if args.serial else partial(_learn, thread_choice(args))
     while not learn(setting, client, keys, stop):
         setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
 
 
-def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
+def _learn(threads: ThreadChoice | None, setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
     with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
-        learning = build_learner(setting, client, keys, lease, stop, threads=thread_choice(setting.args))
+        learning = build_learner(setting, client, keys, lease, stop, threads=threads)
         keep_up = learning.housekeeper.keep_up
         patience_s = setting.args.redis_patience
         return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys, patience_s)

@@ -16,9 +16,9 @@ from agents.iqn import IqnConfig
 from agents.learning import uses_bfloat16
 from benchmarks.contestant import Works
 from benchmarks.play import setting_for
+from benchmarks.threads import with_its_threads
 from models.torso import Torso
 from runtime.allocator import keep_freed_memory
-from runtime.thread_choice import ThreadChoice
 from wiring import Setting
 
 Product = Callable[[], object]
@@ -29,17 +29,8 @@ def products_alone(spec: str, seed: int) -> Works:
     keep_freed_memory()  # as launchers do
     setting = setting_for(f"--spec {spec} --precision auto --seed {seed}")
     torch.manual_seed(seed)
-    products, threads = [*_torso(setting), *_head(setting)], ThreadChoice(torch.get_num_threads())
-
-    def update() -> int:
-        with threads:
-            for product in products:
-                product()
-        return 1
-
-    while threads.trying:
-        update()
-    return {"update": update}
+    products = [*_torso(setting), *_head(setting)]
+    return {"update": with_its_threads(lambda: [product() for product in products], setting)}
 
 
 def _torso(setting: Setting) -> Iterator[Product]:

@@ -16,11 +16,11 @@ from benchmarks.figures import Figure
 from benchmarks.naive.learner import NaiveLearner
 from benchmarks.play import record, setting_for
 from benchmarks.road import Road
+from benchmarks.threads import with_its_threads
 from benchmarks.timing import Effort, race
 from memory.batch import Batch
 from memory.connection import RedisConfig, make_client
 from runtime.allocator import keep_freed_memory
-from runtime.thread_choice import ThreadChoice
 from wiring import Setting, build_agent
 
 SPECS = {
@@ -64,15 +64,8 @@ def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:
     keep_freed_memory()  # as launchers do
     setting = setting_for(f"--spec {spec} --precision {precision} --seed {seed}")
     agent = build_agent(setting.args, setting.problem, learning=True)
-    batches, threads = cycle(batches_of(redis, setting)), ThreadChoice(torch.get_num_threads())
-
-    def update() -> int:
-        with threads:
-            agent.update(next(batches), 0).losses.float().cpu().numpy()
-        return 1
-
-    while threads.trying:
-        update()
+    batches = cycle(batches_of(redis, setting))
+    update = with_its_threads(lambda: agent.update(next(batches), 0).losses.float().cpu().numpy(), setting)
     return {"update": update}
 
 

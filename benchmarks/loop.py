@@ -19,6 +19,7 @@ from memory import status
 from memory.connection import Client, RedisConfig, make_client
 from memory.counters import read_counters
 from memory.keys import Keys
+from runtime.thread_choice import longest_trial
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
 SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0
@@ -26,6 +27,7 @@ SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0
 out.
 """
 FIRST_UPDATES = 2
+"""Of the baseline; ours tries threads in its first."""
 
 
 class Seen(NamedTuple):
@@ -40,13 +42,15 @@ class Seen(NamedTuple):
 class Side(Processes):
     """An actor and a learner."""
 
+    first_updates = FIRST_UPDATES
+
     @abstractmethod
     def look(self) -> Seen:
         """How far it is."""
 
     def learns(self) -> bool:
         """Whether it has begun to."""
-        return self.look().updates >= FIRST_UPDATES
+        return self.look().updates >= self.first_updates
 
     def turn(self, seconds: float) -> tuple[float, float]:
         """Let it run for so long, or until its first update; returns updates per second, and the share of
@@ -65,6 +69,8 @@ class Side(Processes):
 
 class OurSide(Side):
     """launch_learner.py and one launch_actor.py."""
+
+    first_updates = longest_trial(os.cpu_count() or 1)
 
     def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
         flags = f"--spec {SPEC} --precision auto --memory-capacity {CAPACITY} --learn-start {BUFFER}"

@@ -41,9 +41,7 @@ class Target(NamedTuple):
 
 
 TARGETS = {
-    "replay.append_ratio": Target(
-        "transitions/s pushed, first priorities included", 30, attempt=60, seen=14
-    ),
+    "replay.append_ratio": Target("transitions/s pushed, first priorities included", 30, attempt=60, seen=14),
     "replay.sample_ratio": Target(
         "batches of 32 from Redis, new priorities included", 30, attempt=80, seen=8
     ),

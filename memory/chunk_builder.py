@@ -55,7 +55,9 @@ class ChunkBuilder:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict()`."""
+        """Go on from `state_dict()`; ValueError where it is of another number of environments."""
+        if len(state["age"]) != len(self._age):
+            raise ValueError(f"{len(state['age'])} environments were saved, and there are {len(self._age)}")
         self._table.load_state_dict(state["moments"])
         self._age, self._carried = state["age"].copy(), state["carried"].copy()
         self._next, self._ready = state["next"].copy(), state["ready"].copy()

@@ -72,7 +72,7 @@ class LostLease(RuntimeError):
     """Another process holds this role now, or the lease ran out: stop writing."""
 
 
-class Packed(Protocol):
+class Sendable(Protocol):
     """What all packets have."""
 
     @property
@@ -92,7 +92,7 @@ class Packet(NamedTuple):
     transitions: int
 
 
-PacketT = TypeVar("PacketT", bound=Packed)
+PacketT = TypeVar("PacketT", bound=Sendable)
 
 
 class Pusher(ABC, Generic[PacketT]):
@@ -113,7 +113,8 @@ class Pusher(ABC, Generic[PacketT]):
         patience_s: float,
     ) -> None:
         """`script` begins with CHECKED and gets the keys `names` behind those of counters and lease, epoch,
-        token, actor, numbers of the first and last packet, `room`, then `_arguments` of every packet.
+        token, actor, numbers of the first and last packet, `room` (how many packets there is room for), then
+        `_arguments` of every packet.
         `patience_s`: how long to try again while the server is away.
         """
         self._client = client

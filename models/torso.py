@@ -121,7 +121,8 @@ class Torso(nn.Module):
 def _as_channels(observation: Tensor, dtype: torch.dtype) -> Tensor:
     """[B, H, h, w] or [B, H, h, w, c] -> [B, H * c, h, w], a pixel's channels side by side in memory.
 
-    Convolutions are quicker so, backward most of all; frame by frame takes half the time of one copy of all.
+    On CPUs convolutions are quicker so, backward most of all. Frame by frame that takes half the time of one
+    copy.
     """
     frames = observation.unsqueeze(-1) if observation.dim() == 4 else observation
     batch, history, height, width, colours = frames.shape

@@ -51,7 +51,9 @@ class ExperienceWriter(Writer):
         return {"builder": self._builder.state_dict(), "largest": float(self._largest)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict()`."""
+        """Go on from `state_dict()`; ValueError for that of an older version or of other environments."""
+        if "builder" not in state:
+            raise ValueError("an older version saved its actor's unfinished chunks in another form")
         self._builder.load_state_dict(state["builder"])
         self._largest = np.float32(state["largest"])
 

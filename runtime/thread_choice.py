@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import statistics
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from types import TracebackType
 
 import torch
@@ -16,10 +15,22 @@ log = logging.getLogger(__name__)
 ROUNDS = 3
 UPDATES_PER_TURN = 3
 """Of one number of threads; the first of them is not timed, since kernels are made ready for that number."""
+HOPELESS = 1.5
+"""A number of threads that takes so many times as long as the best is left out of the rest of a trial."""
 FIRST_PAUSE, LONGEST_PAUSE = 10, 100
-"""From one trial to the next, in lengths of a trial: longer after each, since what else runs changes most at
-the start. In the end a hundredth of all updates may be slower ones.
+"""From one trial to the next, in the time that a trial took: longer after each, since what else runs changes
+most at the start.
 """
+
+
+def numbers_to_try(most: int) -> list[int]:
+    """`most`, half of it, and so on to 1."""
+    return [most >> halvings for halvings in range(most.bit_length())]
+
+
+def longest_trial(most: int) -> int:
+    """Updates after which a learner of up to `most` threads has made its first choice."""
+    return ROUNDS * UPDATES_PER_TURN * len(numbers_to_try(most))
 
 
 class ThreadChoice:
@@ -37,51 +48,55 @@ class ThreadChoice:
     ) -> None:
         """`most`: threads that there may be; they and every half of them are tried."""
         self._set_threads, self._clock = set_threads, clock
-        self._numbers = list(_halves(most))
+        self._numbers = numbers_to_try(most)
         self.threads = most
-        self._ahead: deque[tuple[int, bool]] = deque()  # number of threads, and whether it is timed
-        self._seconds: dict[int, list[float]] = {}
-        self._pause, self._until_trial = FIRST_PAUSE, 0
+        self._trial: Generator[int, float, None] | None = None
+        self._pause, self._updates_until_trial = FIRST_PAUSE, 0
 
     @property
     def trying(self) -> bool:
         """Whether a trial is under way, or about to begin."""
-        return len(self._numbers) > 1 and self._until_trial == 0
+        return len(self._numbers) > 1 and self._updates_until_trial == 0
 
     def __enter__(self) -> None:
-        if self.trying and not self._ahead:
-            turn = [index > 0 for index in range(UPDATES_PER_TURN)]
-            self._ahead.extend((n, timed) for _ in range(ROUNDS) for n in self._numbers for timed in turn)
-            self._seconds = {number: [] for number in self._numbers}
-        if self._ahead:
-            self._set_threads(self._ahead[0][0])
+        if self.trying and self._trial is None:
+            self._trial = self._compare()
+            self._set_threads(next(self._trial))
         self._began = self._clock()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._ahead:
-            self._until_trial = max(self._until_trial - 1, 0)
+        if self._trial is None:
+            self._updates_until_trial = max(self._updates_until_trial - 1, 0)
             return
-        number, timed = self._ahead.popleft()
-        if timed:
-            self._seconds[number].append(self._clock() - self._began)
-        if not self._ahead:
-            self._choose()
+        try:
+            self._set_threads(self._trial.send(self._clock() - self._began))
+        except StopIteration:
+            self._trial = None
+            self._set_threads(self.threads)
 
-    def _choose(self) -> None:
-        medians = {number: statistics.median(seconds) for number, seconds in self._seconds.items()}
+    def _compare(self) -> Generator[int, float, None]:
+        """Yields the number of threads of the next update, is sent its seconds, and chooses in the end."""
+        began, seconds = self._clock(), dict[int, list[float]]()
+        candidates = self._numbers
+        for _ in range(ROUNDS):
+            for number in candidates:
+                turn = []
+                for _ in range(UPDATES_PER_TURN):
+                    turn.append((yield number))
+                seconds.setdefault(number, []).extend(turn[1:])
+                if min(seconds[number]) > HOPELESS * min(map(min, seconds.values())):
+                    break  # fewer threads are slower still
+            best = min(map(min, seconds.values()))
+            candidates = [number for number in seconds if min(seconds[number]) <= HOPELESS * best]
+        medians = {number: statistics.median(seconds[number]) for number in candidates}
+        self._choose(medians, self._clock() - began)
+
+    def _choose(self, medians: dict[int, float], trial_seconds: float) -> None:
         before, self.threads = self.threads, min(medians, key=medians.__getitem__)
-        self._set_threads(self.threads)
-        self._until_trial = self._pause * ROUNDS * UPDATES_PER_TURN * len(self._numbers)
+        self._updates_until_trial = int(self._pause * trial_seconds / medians[self.threads])
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         if self.threads != before:
             found = ", ".join(f"{1000 * seconds:.3g} ms with {n}" for n, seconds in medians.items())
             log.info("An update takes %s threads: it goes on with %d.", found, self.threads)
-
-
-def _halves(most: int) -> Iterator[int]:
-    """`most`, half of it, and so on to 1."""
-    while most >= 1:
-        yield most
-        most //= 2

@@ -21,7 +21,7 @@ from memory.runs import OpenedRun, open_run
 from reporting.provenance import write_run_json
 from runtime.generators import restore_global_generators
 from runtime.housekeeping import Best, Housekeeper, HousekeepingConfig
-from runtime.learner import Learner, LearnerConfig
+from runtime.learner import PUBLISH_AT_MOST_EVERY_S, Learner, LearnerConfig
 from runtime.results import Results, set_aside
 from runtime.resume import newest_snapshot
 from runtime.sampler import learner_step
@@ -49,7 +49,8 @@ def build_learner(
     keys: Keys,
     lease: Lease,
     stopped: Callable[[], bool],
-    **learner_options: Any,
+    publish_every_s: float = PUBLISH_AT_MOST_EVERY_S,
+    threads: ThreadChoice | None = None,
 ) -> Learning:
     """A learner that begins afresh or resumes, its run opened; `lease` is held."""
     args, folder = setting.args, Path(setting.args.path_to_results)
@@ -85,7 +86,8 @@ def build_learner(
         updates,
         patience,
         snapshot.get("published_t") if snapshot else None,
-        **learner_options,
+        publish_every_s,
+        threads,
     )
     best = Best(snapshot["best_mean"], snapshot["best_episodes"]) if snapshot else Best()
     config = args.select(HousekeepingConfig)
@@ -109,8 +111,10 @@ def build_learner(
 
 
 def thread_choice(args: Args) -> ThreadChoice | None:
-    """For updates that need not repeat exactly; None where --threads says how many, or a GPU computes."""
-    if args.threads or device_of(args).type != "cpu":
+    """For updates that need not repeat exactly; None where --threads says how many, where a GPU computes, and
+    where passes are compiled, which they would be again for each number of threads.
+    """
+    if args.threads or args.compile != "none" or device_of(args).type != "cpu":
         return None
     return ThreadChoice(torch.get_num_threads())
 

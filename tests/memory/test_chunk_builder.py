@@ -26,7 +26,7 @@ SHAPES = [
 ENVIRONMENTS, MOMENTS = 3, 300
 
 
-def _play(seed: int, looks_from: int = 50) -> list[Moments]:
+def _play(seed: int, looks_from: int = 50, continuous: bool = False) -> list[Moments]:
     """Episodes of some ten steps, that restart with an idle row; frames tell where they are of."""
     generator = np.random.default_rng(seed)
     moments, over = [], np.zeros(ENVIRONMENTS, bool)
@@ -35,7 +35,9 @@ def _play(seed: int, looks_from: int = 50) -> list[Moments]:
         ends = generator.random((2, ENVIRONMENTS)) < 0.05
         terminated, truncated = ends & acted
         frames = np.stack([np.full((2, 2), [row, number % 256], np.uint8) for row in range(ENVIRONMENTS)])
-        a_t, rewards = generator.integers(0, 6, ENVIRONMENTS), generator.normal(0, 2, ENVIRONMENTS)
+        discrete, numbers = generator.integers(0, 6, ENVIRONMENTS), generator.normal(size=(ENVIRONMENTS, 2))
+        a_t = numbers.astype(np.float32) if continuous else discrete
+        rewards = generator.normal(0, 2, ENVIRONMENTS)
         estimates = generator.random((2, ENVIRONMENTS, 5)).astype(np.float32)
         looked = estimates if number >= looks_from else (None, None)
         moments.append(Moments(frames, a_t, rewards, terminated, truncated, acted, *looked))
@@ -67,8 +69,9 @@ def _of(drafts: list[Draft], row: int) -> list[Draft]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_row_is_cut_as_if_it_were_alone(shape: ChunkShape) -> None:
-    play = _play(0)
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_row_is_cut_as_if_it_were_alone(shape: ChunkShape, continuous: bool) -> None:
+    play = _play(0, continuous=continuous)
     together, alone = ChunkBuilder(shape, ENVIRONMENTS), [ChunkBuilder(shape) for _ in range(ENVIRONMENTS)]
     drafts = [draft for now in play for draft in together.add(now)] + together.flush(play[-1].frames)
     for row, builder in enumerate(alone):
@@ -112,3 +115,9 @@ def test_idle_environments_need_no_room() -> None:
         drafts += builder.add(now._replace(acted=goes_on))
         drafts += builder.flush(now.frames)
     assert sum(draft.chunk.transitions for draft in drafts) == sum(int(now.acted[1]) for now in play)
+
+
+def test_a_state_of_other_environments_is_refused() -> None:
+    """Before anything is cut from it."""
+    with pytest.raises(ValueError, match="1 environments were saved, and there are 3"):
+        ChunkBuilder(SHAPES[0], ENVIRONMENTS).load_state_dict(ChunkBuilder(SHAPES[0]).state_dict())

@@ -83,3 +83,13 @@ def test_pixels_are_divided_in_the_precision_of_the_pass() -> None:
         torso(pixels)
     assert torch.equal(seen[0], pixels.float() / 255)
     assert torch.equal(seen[1], seen[0].to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("shape", [(4, 84, 84), (2, 84, 84, 3)])
+def test_convolutions_see_the_channels_of_a_pixel_side_by_side(
+    shape: tuple[int, ...], generator: torch.Generator
+) -> None:
+    torso, seen = Torso("data_efficient", shape, "uint8", 8), list[torch.Tensor]()
+    torso.layers[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    torso(torch.randint(0, 256, (3, *shape), generator=generator, dtype=torch.uint8))
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
