@@ -18,8 +18,8 @@ UPDATES_PER_TURN = 3
 HOPELESS = 1.5
 """A number of threads that takes so many times as long as the best is left out of the rest of a trial."""
 FIRST_PAUSE, LONGEST_PAUSE = 10, 100
-"""From one trial to the next, in the time that a trial took: longer after each, since what else runs changes
-most at the start.
+"""From one trial to the next, in the time that a trial's updates took: longer after each, since what else is
+there changes most at the start.
 """
 
 
@@ -78,20 +78,21 @@ class ThreadChoice:
 
     def _compare(self) -> Generator[int, float, None]:
         """Yields the number of threads of the next update, is sent its seconds, and chooses in the end."""
-        began, seconds = self._clock(), dict[int, list[float]]()
+        seconds, trial_seconds = dict[int, list[float]](), 0.0
         candidates = self._numbers
         for _ in range(ROUNDS):
             for number in candidates:
                 turn = []
                 for _ in range(UPDATES_PER_TURN):
                     turn.append((yield number))
+                trial_seconds += sum(turn)
                 seconds.setdefault(number, []).extend(turn[1:])
                 if min(seconds[number]) > HOPELESS * min(map(min, seconds.values())):
                     break  # fewer threads are slower still
             best = min(map(min, seconds.values()))
             candidates = [number for number in seconds if min(seconds[number]) <= HOPELESS * best]
         medians = {number: statistics.median(seconds[number]) for number in candidates}
-        self._choose(medians, self._clock() - began)
+        self._choose(medians, trial_seconds)
 
     def _choose(self, medians: dict[int, float], trial_seconds: float) -> None:
         before, self.threads = self.threads, min(medians, key=medians.__getitem__)

@@ -12,6 +12,21 @@ from memory.chunk import ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
 from memory.moments import Moments
 
+SHAPES = [
+    ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),
+    ChunkShape(
+        chunk_length=16,
+        history_length=1,
+        multi_step=2,
+        discount=0.9,
+        reward_clip=0.0,
+        reward_smoothing=0.7,
+    ),
+    ChunkShape(chunk_length=5, history_length=1, multi_step=1, discount=0.99, reward_clip=0.0),
+    ChunkShape(chunk_length=1, history_length=3, multi_step=7, discount=0.5, reward_clip=0.5),
+    ChunkShape(chunk_length=7, history_length=6, multi_step=20, discount=1.0, reward_clip=1.0),
+]
+
 
 @dataclass
 class Episode:

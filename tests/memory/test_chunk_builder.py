@@ -11,18 +11,8 @@ from numpy.typing import NDArray
 from memory.chunk import ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
 from memory.moments import Moments
+from tests.memory.reference import SHAPES
 
-SHAPES = [
-    ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),
-    ChunkShape(
-        chunk_length=3,
-        history_length=2,
-        multi_step=10,
-        discount=0.99,
-        reward_clip=0.0,
-        reward_smoothing=0.5,
-    ),
-]
 ENVIRONMENTS, MOMENTS = 3, 300
 
 

@@ -71,3 +71,9 @@ def test_an_actor_that_did_not_look_gives_the_running_maximum(name: str) -> None
     assert packets
     for packet in packets:
         np.testing.assert_array_equal(packet.leaves[: packet.transitions], FIRST_LEAF)
+
+
+def test_an_older_versions_unfinished_chunks_are_refused() -> None:
+    writer = ExperienceWriter(_agent("iqn"), 1, SHAPE, PriorityRule(0.5), {})
+    with pytest.raises(ValueError, match="an older version"):
+        writer.load_state_dict({"builders": [], "largest": 1.0})

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
+import launch_learner
 from args import read_args
+from memory.connection import Client
+from runtime.stopping import Stop
 from runtime.thread_choice import FIRST_PAUSE, LONGEST_PAUSE, ThreadChoice, longest_trial
-from wiring import thread_choice
+from wiring import canonical, thread_choice
 
 
 class Machine:
@@ -72,6 +78,23 @@ def test_tries_again_after_longer_and_longer_pauses() -> None:
     assert pauses == pytest.approx(wanted, rel=0.2)
 
 
+def test_waiting_between_updates_does_not_make_the_pause_longer() -> None:
+    """A learner waits for actors, or for a Redis that is away."""
+
+    def updates_until_next_trial(waits_s: float) -> int:
+        machine, updates = Machine({1: 1.0, 2: 1.4}), 0
+        choice = ThreadChoice(2, machine.set_threads, lambda: machine.now)
+        while choice.trying:
+            machine.update(choice)
+            machine.now += waits_s
+        while not choice.trying and updates < 10_000:
+            machine.update(choice)
+            updates += 1
+        return updates
+
+    assert updates_until_next_trial(0.0) == updates_until_next_trial(1000.0) < 10_000
+
+
 def test_the_choice_may_change() -> None:
     machine = Machine({1: 1.0, 2: 2.0})
     choice = machine.choice(2)
@@ -116,3 +139,21 @@ def test_nothing_is_tried_where_the_number_is_given_or_compiled_for() -> None:
     assert thread_choice(read_args(["--disable-cuda"])) is not None
     assert thread_choice(read_args(["--disable-cuda", "--threads", "2"])) is None
     assert thread_choice(read_args(["--disable-cuda", "--compile", "default"])) is None
+
+
+def test_a_learner_that_begins_again_keeps_its_choice(
+    client: Client, redis_socket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis lost the replay: the threads that were chosen last are not the most that there may be."""
+    choices: list[Any] = []
+
+    def learn(threads: ThreadChoice | None, *_: object) -> bool:
+        choices.append(threads)
+        return len(choices) == 2
+
+    monkeypatch.setattr(launch_learner, "_learn", learn)
+    words = (
+        f"--game probe:catch --disable-cuda --host-redis {redis_socket} --path-to-results {tmp_path}".split()
+    )
+    launch_learner.run_learner(canonical(read_args(words)), Stop())
+    assert isinstance(choices[0], ThreadChoice) and choices[0] is choices[1]
