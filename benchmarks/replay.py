@@ -22,7 +22,7 @@ from memory.replay import Replay
 from memory.runs import open_run
 from runtime.allocator import keep_freed_memory
 from runtime.player import VectorStep
-from runtime.source import WRITE_BACK_EVERY_S
+from runtime.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
 from wiring import Setting
 from wiring.replay_store import sizes_of
 
@@ -72,18 +72,23 @@ def ours(redis: RedisConfig, seed: int) -> Works:
 
 
 def _sampling(road: Road, batch_size: int, seed: int) -> Callable[[], int]:
-    """What the learner's sampler does between two batches, priorities written back as often."""
+    """What the learner's sampler does between two batches: it looks for arrivals, and writes priorities back, as
+    often.
+    """
     generator = np.random.default_rng(seed)
-    written = time.monotonic()
+    looked = written = 0.0
 
     def work() -> int:
-        nonlocal written
-        road.replay.ingest()
+        nonlocal looked, written
+        now = time.monotonic()
+        if now - looked > INGEST_EVERY_S:
+            road.replay.ingest()
+            looked = now
         batch = road.replay.sample(batch_size, BETA)
         road.replay.update(batch.leaf, batch.chunk_id, generator.random(batch_size))
-        if time.monotonic() - written > WRITE_BACK_EVERY_S:
+        if now - written > WRITE_BACK_EVERY_S:
             road.replay.write_back()
-            written = time.monotonic()
+            written = now
         return batch_size
 
     return work

@@ -1,7 +1,4 @@
-"""A batch in the making: one transition out of each chunk, which may be forgotten at once.
-
-That keeps a chunk's frames in the processor's cache while they are unpacked and copied.
-"""
+"""A batch in the making: one transition out of each chunk."""
 
 from __future__ import annotations
 
@@ -11,81 +8,106 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.batch import Batch
-from memory.chunk_layout import ChunkLayout, Transition
-from memory.chunk_reader import Drawn
+from memory.chunk_layout import ChunkLayout
+from memory.chunk_limits import WRONG_ACTION
+from memory.chunk_reader import ChunkReader
 from memory.codec import CodecError
 from memory.lookahead import Lookahead
+from memory.transitions import Place, Rows, UnsoundRow, read
+
+ROWS_AT_ONCE = 32
+"""Chunks that are held at a time, decompressed: 0.5 MB of Atari frames, which stay in a core's own cache."""
+ANY_STEPS = 1 << 16
+"""More than places can tell."""
 
 
 class Assembly:
     """Rows of a batch; frames before an episode's first are zero."""
 
-    def __init__(self, rows: int, history: int, lookahead: Lookahead | None = None) -> None:
-        """`history`: H, frames per state; `lookahead`: the batch has the frames of all n steps."""
-        self._rows, self._history, self._lookahead = rows, history, lookahead
-        self._transitions: list[Transition] = []
-        self._actions = bytearray()
+    def __init__(
+        self, reader: ChunkReader, rows: int, history: int, lookahead: Lookahead | None = None
+    ) -> None:
+        """`reader`: opens the chunks of this run; `history`: H, frames per state; `lookahead`: the batch has
+        the frames of all n steps.
+        """
+        self._reader, self._rows, self._history, self._lookahead = reader, rows, history, lookahead
+        self._begun = 0
+        self._chunks: list[bytes] = []
+        self._places: list[Place] = []
 
-    def add(self, drawn: Drawn) -> None:
-        """The next row. Raises CodecError where it is of another environment than the first."""
-        row, found = len(self._transitions), drawn.transition
-        if row == 0:
-            self._make_room(drawn.layout)
-        elif _kind(drawn.layout) != self._kind:
-            raise CodecError("Frames or actions are of another environment than the others of the batch.")
-        stacks_tm1, stacks_t = self._stacks
-        self._copy_stack(stacks_tm1, drawn, found.newest_tm1, found.depth_tm1)
-        self._copy_stack(stacks_t, drawn, found.newest_t, found.depth_t)
-        if self._lookahead is not None:
-            self._look_ahead(row, drawn, self._lookahead)
-        self._transitions.append(found)
-        self._actions += drawn.action
+    def add(self, data: bytes | memoryview, m: int) -> None:
+        """The next row: transition m of a packed chunk. Raises UnsoundRow, for an earlier row too."""
+        try:
+            layout, raw = self._reader.open(data)
+            place = layout.place(m, len(raw))
+        except CodecError as error:
+            raise UnsoundRow(self._begun, str(error)) from error
+        if self._begun == 0:
+            self._make_room(layout)
+        elif layout is not self._layout and _kind(layout) != _kind(self._layout):
+            raise UnsoundRow(self._begun, "It is of another environment than the others of the batch.")
+        self._places.append(place)
+        self._chunks.append(raw)
+        self._begun += 1
+        if len(self._chunks) == ROWS_AT_ONCE:
+            self._read()
 
     def batch(self, weights: NDArray[Any], leaf: NDArray[Any], chunk_id: NDArray[Any]) -> Batch:
-        """The batch, once all rows are there."""
-        *_, action_shape, action_dtype = self._kind
-        targets = np.array([found[-2:] for found in self._transitions], np.float32)  # [B, 2]
+        """The batch, once all rows are there. Raises UnsoundRow."""
+        if self._chunks:
+            self._read()
+        read_rows = self._filled
         return Batch(
-            s_tm1=self._s_tm1,
-            a_tm1=np.frombuffer(self._actions, action_dtype).reshape(self._rows, *action_shape),
-            r_t=targets[:, 0].copy(),
-            discount_t=targets[:, 1].copy(),
-            s_t=self._s_t,
+            s_tm1=read_rows.s_tm1,
+            a_tm1=self._actions(),
+            r_t=read_rows.targets[:, 0].copy(),
+            discount_t=read_rows.targets[:, 1].copy(),
+            s_t=read_rows.s_t,
             weights=weights,
             leaf=leaf,
             chunk_id=chunk_id,
-            next_frames=self._next_frames,
-            step_discounts=self._step_discounts,
+            next_frames=None if self._lookahead is None else read_rows.next_frames,
+            step_discounts=None if self._lookahead is None else self._step_discounts(self._lookahead),
         )
 
     def _make_room(self, layout: ChunkLayout) -> None:
-        self._kind = _kind(layout)
-        shape, dtype = layout.frame_shape, layout.frame_dtype
-        self._s_tm1 = np.empty((self._rows, self._history, *shape), dtype)
-        self._s_t = np.empty((self._rows, self._history, *shape), dtype)
-        self._stacks = self._s_tm1.data.cast("B"), self._s_t.data.cast("B")
-        self._next_frames = self._step_discounts = None
-        if self._lookahead is not None:
-            self._next_frames = np.zeros((self._rows, self._lookahead.multi_step, *shape), dtype)
-            self._step_discounts = np.zeros((self._rows, self._lookahead.multi_step), np.float32)
+        self._layout, ahead = layout, 0 if self._lookahead is None else self._lookahead.multi_step
+        depths = self._history, self._history, ahead
+        stacks = [np.empty((self._rows, depth, *layout.frame_shape), layout.frame_dtype) for depth in depths]
+        self._filled = Rows(
+            s_tm1=stacks[0],
+            s_t=stacks[1],
+            next_frames=stacks[2],
+            steps=np.empty(self._rows, np.int64),
+            targets=np.empty((self._rows, 2), np.float32),
+            actions=np.empty((self._rows, layout.action_bytes), np.uint8),
+        )
 
-    def _copy_stack(self, stacks: memoryview, drawn: Drawn, newest: int, depth: int) -> None:
-        depth, size = min(depth, self._history), drawn.layout.frame_bytes
-        start = len(self._transitions) * self._history * size
-        first, end = start + (self._history - depth) * size, start + self._history * size
-        if first > start:
-            stacks[start:first] = bytes(first - start)
-        stacks[first:end] = drawn.frames(newest + 1 - depth, newest)
+    def _read(self) -> None:
+        """The rows of the chunks held; the chunks are forgotten."""
+        first = self._begun - len(self._chunks)
+        longest = ANY_STEPS if self._lookahead is None else self._lookahead.multi_step
+        try:
+            read(self._chunks, self._places, longest, self._filled.part(slice(first, self._begun)))
+        except UnsoundRow as error:
+            raise UnsoundRow(first + error.row, str(error)) from error
+        self._chunks.clear()
+        self._places.clear()
 
-    def _look_ahead(self, row: int, drawn: Drawn, lookahead: Lookahead) -> None:
-        assert self._next_frames is not None and self._step_discounts is not None
-        newest_tm1, newest_t, *_ = drawn.transition
-        taken = newest_t - newest_tm1
-        if taken > lookahead.multi_step:
-            raise CodecError(f"A transition takes {taken} steps instead of at most {lookahead.multi_step}.")
-        frames = np.frombuffer(drawn.frames(newest_tm1 + 1, newest_t), drawn.layout.frame_dtype)
-        self._next_frames[row, :taken] = frames.reshape(taken, *drawn.layout.frame_shape)
-        self._step_discounts[row, :taken] = lookahead.discount ** np.arange(taken)
+    def _actions(self) -> NDArray[Any]:
+        """[B] or [B, A]."""
+        dtype, shape = self._layout.action_dtype, self._layout.action_shape
+        actions = self._filled.actions.view(dtype).reshape(self._rows, *shape)
+        limits = self._reader.limits
+        if limits is not None and not (sound := limits.are_actions(actions)).all():
+            raise UnsoundRow(int(np.argmin(sound)), WRONG_ACTION)
+        return actions
+
+    def _step_discounts(self, lookahead: Lookahead) -> NDArray[np.float32]:
+        """[B, n] gamma**j of the steps really taken, then 0."""
+        step = np.arange(lookahead.multi_step)
+        taken = step < self._filled.steps[:, None]
+        return np.asarray(np.where(taken, lookahead.discount**step, 0), np.float32)
 
 
 def _kind(layout: ChunkLayout) -> tuple[Any, ...]:

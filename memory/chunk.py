@@ -1,5 +1,5 @@
-"""A chunk: some consecutive transitions of one environment, every frame once, rebuildable from that one
-value.
+"""A chunk: some consecutive transitions of one environment, every frame once, stored as what changed since
+the one before; rebuildable from that one value.
 
 The actor writes n-step returns, discounts and stack lengths when it makes the chunk, so that sampling needs
 no special case for episode borders, truncations or short tails.
@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk_layout import ChunkLayout
-from memory.codec import Meta, open_packed, pack, read_header
+from memory.chunk_layout import CHANGES, ChunkLayout
+from memory.codec import Columns, Meta, open_packed, pack, read_header
+from memory.folding import fold, unfolded
 
 
 class Chunk(NamedTuple):
@@ -43,19 +44,27 @@ class Chunk(NamedTuple):
         return np.asarray(self.targets[:, 1])
 
 
-def chunk_to_bytes(chunk: Chunk, meta: Meta, compression: str = "zstd") -> bytes:
-    """Packed chunk; `meta` says where it comes from (run, epoch, actor, …)."""
-    return pack(meta, chunk._asdict(), compression)
+def chunk_to_bytes(chunk: Chunk, meta: Meta) -> bytes:
+    """Packed chunk, its frames folded; `meta` says where it comes from (run, epoch, actor, …)."""
+    columns = chunk._asdict()
+    frames = columns.pop("frames")
+    changes = np.frombuffer(fold(frames), np.uint8)
+    return repacked_chunk(meta, {**columns, "frame": frames[0], CHANGES: changes})
+
+
+def repacked_chunk(meta: Meta, columns: Columns) -> bytes:
+    """A packed chunk from what `memory.codec.unpack` found in one."""
+    return pack(meta, columns, rest=CHANGES)
 
 
 def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
     """The whole chunk in `data`; raises CodecError when it is damaged. Its transitions are checked as they
     are drawn (`memory.chunk_reader`).
     """
-    header, raw = open_packed(data, read_header)
-    columns = {column.name: column for column in header.columns}
-    ChunkLayout(columns)
-    return Chunk(**{name: np.ndarray(c.shape, c.dtype, raw, c.offset) for name, c in columns.items()})
+    layout, raw = open_packed(data, lambda header: ChunkLayout(read_header(header)))
+    columns = {column.name: column.array(raw) for column in layout.columns if column.name in Chunk._fields}
+    shape = layout.frames, *layout.frame_shape
+    return Chunk(unfolded(raw, layout.first_frame, layout.changes, shape, layout.frame_dtype), **columns)
 
 
 @dataclass(frozen=True)

@@ -4,75 +4,87 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from struct import Struct
-from typing import NamedTuple
+from typing import Any
 
-from memory.codec import CodecError, Column
+import numpy as np
+from numpy.typing import NDArray
 
-COLUMNS = frozenset({"frames", "rewards", "ended", "places", "a_tm1", "targets"})
+from memory.codec import MAX_RAW_BYTES, REST, CodecError, Column, Header
+from memory.folding import word_of
+from memory.kernels import GAP_BYTES
+from memory.transitions import Place
+
+CHUNK_FORMAT = 2
+"""Raised whenever columns come to mean something else; 1 had all frames as they are."""
 DTYPES = {"rewards": "<f4", "ended": "|b1", "places": "<u2", "targets": "<f4"}
-PLACES, TARGETS = Struct("<4H"), Struct("<2f")
-
-
-class Transition(NamedTuple):
-    """Where one transition lies in its chunk, and what it is learned from."""
-
-    newest_tm1: int  # frame
-    newest_t: int
-    depth_tm1: int  # frames before and with it that belong to the state
-    depth_t: int
-    r_t: float
-    discount_t: float
+FRAME_DTYPES = ("|u1", "<f4")
+CHANGES = "changes"
+COLUMNS = (*DTYPES, "a_tm1", "frame", CHANGES)
+PLACE_BYTES = TARGET_BYTES = 8
 
 
 class ChunkLayout:
     """The same for all chunks with the same header, so that it is checked once for all of them."""
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
-        """`columns`: as the header names them. Raises CodecError where they are not those of a chunk."""
-        if columns.keys() != COLUMNS:
+    def __init__(self, header: Header) -> None:
+        """Raises CodecError where it is not that of a chunk."""
+        columns = {column.name: column for column in header.columns}
+        if columns.keys() != set(COLUMNS) or columns[CHANGES].shape != REST:
             raise CodecError(f"A chunk has the columns {sorted(COLUMNS)}, not {sorted(columns)}.")
-        frames, actions = columns["frames"], columns["a_tm1"]
-        if not (math.prod(frames.shape[1:]) and frames.shape and actions.shape and actions.shape[0]):
+        first, actions = columns["frame"], columns["a_tm1"]
+        if not (math.prod(first.shape) and actions.shape and actions.shape[0]):
             raise CodecError("A chunk has at least one transition, and its frames and actions are rows.")
-        self._check(columns)
+        self.columns = header.columns
+        self.frames = self._checked_frames(columns)  # F
+        self.transitions = actions.shape[0]  # M
         self._places, self._targets = columns["places"].offset, columns["targets"].offset
-        self._actions, self._action_bytes = actions.offset, _row_bytes(actions)
-        self.frames, self.transitions = frames.shape[0], actions.shape[0]  # F, M
-        self.first_frame, self.frame_bytes = frames.offset, _row_bytes(frames)
-        self.frame_shape, self.frame_dtype = frames.shape[1:], frames.dtype
+        self._actions, self.action_bytes = actions.offset, _row_bytes(actions)
+        self.first_frame, self.changes = first.offset, columns[CHANGES].offset
+        self.frame_shape, self.frame_dtype = first.shape, first.dtype
         self.action_shape, self.action_dtype = actions.shape[1:], actions.dtype
+        frame_bytes = math.prod(first.shape) * first.dtype.itemsize
+        self._word_bytes = word_of(frame_bytes).itemsize
+        if self.frames * frame_bytes > MAX_RAW_BYTES:
+            raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
 
     @staticmethod
-    def _check(columns: Mapping[str, Column]) -> None:
-        frames, transitions = columns["frames"].shape[0], columns["a_tm1"].shape[0]
-        found = tuple(columns[name].shape for name in DTYPES)
-        if found != ((frames, 2), (frames, 2), (transitions, 4), (transitions, 2)):
-            raise CodecError(
-                f"A chunk of {frames} frames and {transitions} actions has columns of shapes {found}."
-            )
+    def _checked_frames(columns: Mapping[str, Column]) -> int:
+        """How many there are."""
+        shapes = [columns[name].shape for name in DTYPES]
+        frames, transitions = shapes[0][:1], columns["a_tm1"].shape[:1]
+        if not frames or shapes != [(*frames, 2), (*frames, 2), (*transitions, 4), (*transitions, 2)]:
+            raise CodecError(f"A chunk of {transitions} actions has columns of shapes {shapes}.")
         dtypes = [columns[name].dtype.str for name in DTYPES]
-        if dtypes != list(DTYPES.values()):
-            raise CodecError(f"Rewards, ends, places and targets of a chunk are not of dtypes {dtypes}.")
+        if dtypes != list(DTYPES.values()) or columns["frame"].dtype.str not in FRAME_DTYPES:
+            raise CodecError(
+                f"Frames, rewards, ends, places and targets of a chunk are not of dtypes {dtypes}."
+            )
+        return frames[0]
 
-    def transition(self, raw: bytes, m: int) -> Transition:
-        """Transition m; CodecError where it points outside the chunk or cannot be learned from."""
+    def fits(self, raw_size: int) -> bool:
+        """Whether whole changes make up a body of this size."""
+        rest = raw_size - self.changes
+        return rest >= 0 and rest % (self._word_bytes + GAP_BYTES) == 0
+
+    def frame_values(self, raw: bytes) -> list[NDArray[Any]]:
+        """Every value that a frame of the chunk has somewhere: those of the first, and what changed."""
+        dtype, count = self.frame_dtype, (len(raw) - self.changes) // (self._word_bytes + GAP_BYTES)
+        first = np.frombuffer(raw, dtype, math.prod(self.frame_shape), self.first_frame)
+        return [first, np.frombuffer(raw, dtype, count * self._word_bytes // dtype.itemsize, self.changes)]
+
+    def place(self, m: int, raw_size: int) -> Place:
+        """Where transition m lies in a body of `raw_size` bytes; CodecError where there is none."""
         if m >= self.transitions:
             raise CodecError(f"A chunk of {self.transitions} transitions has no number {m}.")
-        newest_tm1, newest_t, depth_tm1, depth_t = PLACES.unpack_from(raw, self._places + m * PLACES.size)
-        r_t, discount_t = TARGETS.unpack_from(raw, self._targets + m * TARGETS.size)
-        from_tm1 = 0 < depth_tm1 <= newest_tm1 + 1 <= self.frames
-        from_t = 0 < depth_t <= newest_t + 1 <= self.frames
-        if not (from_tm1 and from_t and newest_tm1 < newest_t):
-            raise CodecError("A transition points outside the frames of its chunk.")
-        if not (math.isfinite(r_t) and 0 <= discount_t <= 1):
-            raise CodecError("A return is not finite or a discount lies outside [0, 1].")
-        return Transition(newest_tm1, newest_t, depth_tm1, depth_t, r_t, discount_t)
-
-    def action(self, raw: bytes, m: int) -> bytes:
-        """a_tm1 of transition m, as it is stored."""
-        start = self._actions + m * self._action_bytes
-        return raw[start : start + self._action_bytes]
+        return Place(
+            places=self._places + m * PLACE_BYTES,
+            targets=self._targets + m * TARGET_BYTES,
+            action=self._actions + m * self.action_bytes,
+            frame=self.first_frame,
+            changes=self.changes,
+            end=raw_size,
+            frames=self.frames,
+        )
 
 
 def _row_bytes(column: Column) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,20 +28,27 @@ class ChunkLimits:
         """Raises CodecError for frames or actions of another shape or dtype."""
         self._check_kinds(layout.frame_shape, layout.frame_dtype, layout.action_shape, layout.action_dtype)
 
-    def check_drawn(self, action: bytes, frames: memoryview) -> None:
-        """The values of one transition whose layout was checked. Raises CodecError."""
-        if self.num_actions is None:
-            self._check_values(np.frombuffer(action, np.float32))
-        elif not 0 <= struct.unpack("<q", action)[0] < self.num_actions:
-            raise CodecError(WRONG_ACTION)
+    def check_frames(self, layout: ChunkLayout, raw: bytes) -> None:
+        """The frames of a chunk whose layout was checked. Raises CodecError."""
         if self.frame_dtype != "uint8":
-            self._check_finite(np.frombuffer(frames, self.frame_dtype))
+            for values in layout.frame_values(raw):
+                self._check_finite(values)
+
+    def are_actions(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
+        """[M] whether each of actions [M] or [M, A] is one of this run's."""
+        least: Any = 0 if self.num_actions is not None else np.array(self.action_low, np.float32)
+        most: Any = (
+            self.num_actions - 1 if self.num_actions is not None else np.array(self.action_high, np.float32)
+        )
+        inside = (actions >= least) & (actions <= most)
+        return np.asarray(inside.reshape(len(actions), -1).all(axis=1))
 
     def check_arrays(self, frames: NDArray[Any], actions: NDArray[Any]) -> None:
         """frames [N, *frame], actions [M] or [M, A]. Raises CodecError."""
         self._check_kinds(frames.shape[1:], frames.dtype, actions.shape[1:], actions.dtype)
         self._check_finite(frames)
-        self._check_values(actions)
+        if not self.are_actions(actions).all():
+            raise CodecError(WRONG_ACTION)
 
     def _check_kinds(
         self,
@@ -57,14 +63,6 @@ class ChunkLimits:
             )
         discrete = self.num_actions is not None
         if (action, dtype.str) != (((), "<i8") if discrete else ((len(self.action_low or ()),), "<f4")):
-            raise CodecError(WRONG_ACTION)
-
-    def _check_values(self, actions: NDArray[Any]) -> None:
-        least: Any = 0 if self.num_actions is not None else np.array(self.action_low, np.float32)
-        most: Any = (
-            self.num_actions - 1 if self.num_actions is not None else np.array(self.action_high, np.float32)
-        )
-        if not ((actions >= least) & (actions <= most)).all():
             raise CodecError(WRONG_ACTION)
 
     def _check_finite(self, frames: NDArray[Any]) -> None:

@@ -2,8 +2,9 @@
 
 Layout: `magic(2) version(1) compression(1) header_size(4) raw_size(4) checksum(4) header body`, little-
 endian. The header is msgpack `[meta, [[name, dtype, shape], ...]]`; the body is all columns, one after the
-other, compressed as a whole; the checksum is CRC-32 of header and body. Bytes are not trusted: sizes are
-bounded before anything is allocated.
+other, compressed as a whole; a last column of bytes may have the shape `[-1]`, which is the rest of the body,
+so that values alike have one header; the checksum is CRC-32 of header and body. Bytes are not trusted: sizes
+are bounded before anything is allocated.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import lz4.block
 import msgpack
@@ -32,7 +33,18 @@ DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 
 Meta = dict[str, int | float | str]
 Columns = dict[str, NDArray[Any]]
-DescriptionT = TypeVar("DescriptionT")
+REST = (-1,)
+"""Shape of a column that is the rest of the body."""
+
+
+class Description(Protocol):
+    """What a header says."""
+
+    def fits(self, raw_size: int) -> bool:
+        """Whether a body may be of this size, in bytes."""
+
+
+DescriptionT = TypeVar("DescriptionT", bound=Description)
 
 
 class CodecError(ValueError):
@@ -84,11 +96,18 @@ _DECOMPRESS = {code: decompress for code, _, decompress in COMPRESSIONS.values()
 
 
 def pack(
-    meta: Mapping[str, int | float | str], columns: Mapping[str, NDArray[Any]], compression: str = "lz4"
+    meta: Mapping[str, int | float | str],
+    columns: Mapping[str, NDArray[Any]],
+    compression: str = "lz4",
+    rest: str | None = None,
 ) -> bytes:
-    """Bytes that hold `meta` and all `columns` (any shapes, dtypes of DTYPES)."""
+    """Bytes that hold `meta` and all `columns` (any shapes, dtypes of DTYPES); `rest`: the last of them, of
+    bytes, whose length the header leaves out.
+    """
     arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
-    schema = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    schema = [
+        [name, array.dtype.str, list(REST if name == rest else array.shape)] for name, array in arrays.items()
+    ]
     header = msgpack.packb([dict(meta), schema])
     raw = b"".join(array.data for array in arrays.values())
     code, compress, _ = COMPRESSIONS[compression]
@@ -105,12 +124,23 @@ class Column(NamedTuple):
     shape: tuple[int, ...]
     offset: int  # of its first byte
 
+    def array(self, raw: bytes) -> NDArray[Any]:
+        """This column of a body, as a read-only view."""
+        shape = (len(raw) - self.offset,) if self.shape == REST else self.shape
+        return np.ndarray(shape, self.dtype, raw, self.offset)
+
 
 class Header(NamedTuple):
     """What stands before the body."""
 
     meta: Meta
     columns: list[Column]
+    described: int  # bytes of the columns, but for the rest
+
+    def fits(self, raw_size: int) -> bool:
+        """Whether the columns make up a body of this size."""
+        has_rest = bool(self.columns) and self.columns[-1].shape == REST
+        return raw_size >= self.described if has_rest else raw_size == self.described
 
 
 def unpack(data: bytes | memoryview) -> Packed:
@@ -119,20 +149,19 @@ def unpack(data: bytes | memoryview) -> Packed:
     """
     header, raw = open_packed(data, _known_header)
     try:
-        columns = {
-            name: np.ndarray(shape, dtype, raw, offset) for name, dtype, shape, offset in header.columns
-        }
+        columns = {column.name: column.array(raw) for column in header.columns}
     except ValueError as error:  # an empty column may name any size
         raise CodecError(f"The columns cannot be read: {error}") from error
     return Packed(dict(header.meta), columns)
 
 
 def open_packed(
-    data: bytes | memoryview, described: Callable[[bytes, int], DescriptionT]
+    data: bytes | memoryview, described: Callable[[bytes], DescriptionT]
 ) -> tuple[DescriptionT, bytes]:
-    """What `described` makes of the header and of the body's size, and the body, decompressed.
+    """What `described` makes of the header, and the body, decompressed.
 
-    Raises CodecError where the bytes are damaged; `described` is asked before anything is allocated.
+    Raises CodecError where the bytes are damaged, or the header describes a body of another size, before it
+    is allocated.
     """
     if len(data) < PREFIX.size:
         raise CodecError(f"{len(data)} bytes are too few to hold a header of {PREFIX.size}.")
@@ -147,7 +176,9 @@ def open_packed(
     if zlib.crc32(checked) != checksum:
         raise CodecError("The checksum does not match: the bytes were damaged.")
     header, body = bytes(checked[:header_size]), checked[header_size:]
-    description = described(header, raw_size)
+    description = described(header)
+    if not description.fits(raw_size):
+        raise CodecError(f"The header does not describe the {raw_size} bytes that the body holds.")
     try:
         raw = _DECOMPRESS[code](body, raw_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
@@ -157,8 +188,8 @@ def open_packed(
     return description, raw
 
 
-def read_header(header: bytes, raw_size: int) -> Header:
-    """The header of a body of `raw_size` bytes; raises CodecError where it is none."""
+def read_header(header: bytes) -> Header:
+    """What stands before a body; raises CodecError where it is no header."""
     try:
         meta, rows = msgpack.unpackb(header)
         columns, described = _columns(rows)
@@ -166,9 +197,9 @@ def read_header(header: bytes, raw_size: int) -> Header:
         raise
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise CodecError(f"The header cannot be read: {error}") from error
-    if not isinstance(meta, dict) or described != raw_size:
-        raise CodecError(f"The header describes {described} bytes of columns, the body holds {raw_size}.")
-    return Header(meta, columns)
+    if not isinstance(meta, dict):
+        raise CodecError("The header does not say where the columns come from.")
+    return Header(meta, columns, described)
 
 
 _known_header = lru_cache(maxsize=1024)(read_header)
@@ -176,14 +207,14 @@ _known_header = lru_cache(maxsize=1024)(read_header)
 
 
 def _columns(rows: list[tuple[str, str, list[int]]]) -> tuple[list[Column], int]:
-    """The columns, one after the other, and the bytes of all."""
-    columns, offset = [], 0
-    for name, dtype, shape in rows:
-        sizes = (
-            isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and all(type(n) is int for n in shape)
-        )
-        if not (sizes and isinstance(name, str) and dtype in DTYPES) or min(shape, default=0) < 0:
+    """The columns, one after the other, and the bytes of all but the rest."""
+    columns, offset = list[Column](), 0
+    for place, (name, dtype, shape) in enumerate(rows, 1):
+        sizes = isinstance(shape, list) and all(type(n) is int for n in shape)
+        is_rest = sizes and tuple(shape) == REST and dtype == "|u1" and place == len(rows)
+        sound = sizes and len(shape) <= MAX_DIMENSIONS and (is_rest or min(shape, default=0) >= 0)
+        if not (sound and isinstance(name, str) and dtype in DTYPES):
             raise CodecError(f"A column {name!r} of dtype {dtype!r} and shape {shape} is refused.")
         columns.append(Column(name, np.dtype(dtype), tuple(shape), offset))
-        offset += math.prod(shape) * np.dtype(dtype).itemsize
+        offset += 0 if is_rest else math.prod(shape) * np.dtype(dtype).itemsize
     return columns, offset

@@ -18,7 +18,6 @@ from memory.assembly import Assembly
 from memory.batch import Batch
 from memory.chunk_limits import ChunkLimits
 from memory.chunk_reader import ChunkReader
-from memory.codec import CodecError
 from memory.connection import Client
 from memory.counters import FIELDS, Counters, parse_counters
 from memory.keys import Keys
@@ -27,6 +26,7 @@ from memory.priorities import PriorityRule
 from memory.push import CHUNK_ID
 from memory.server_watch import ServerWatch
 from memory.sum_tree import SumTree
+from memory.transitions import UnsoundRow
 
 log = logging.getLogger(__name__)
 
@@ -228,18 +228,18 @@ class Replay:
         slots, offsets = np.divmod(leaf, self.shape.chunk_length)
         ids = self._ids[slots]
         values = self._client.hmget(self._keys.chunks, slots.tolist())
-        assembly = Assembly(len(leaf), self.shape.history_length, self._lookahead)
-        for value, chunk_id, offset in zip(values, ids.tolist(), offsets.tolist(), strict=True):
-            if value is None or _named(value) not in (chunk_id, NAMELESS):
-                return None
-            try:
-                assembly.add(self._reader.draw(memoryview(value)[CHUNK_ID.size :], offset))
-            except CodecError as error:
-                self._leave_out(chunk_id, error)
-                return None
-        return assembly.batch(self._weights(leaf, beta), leaf, ids)
+        assembly = Assembly(self._reader, len(leaf), self.shape.history_length, self._lookahead)
+        try:
+            for value, chunk_id, offset in zip(values, ids.tolist(), offsets.tolist(), strict=True):
+                if value is None or _named(value) not in (chunk_id, NAMELESS):
+                    return None
+                assembly.add(memoryview(value)[CHUNK_ID.size :], offset)
+            return assembly.batch(self._weights(leaf, beta), leaf, ids)
+        except UnsoundRow as error:
+            self._leave_out(int(ids[error.row]), error)
+            return None
 
-    def _leave_out(self, chunk_id: int, error: CodecError) -> None:
+    def _leave_out(self, chunk_id: int, error: UnsoundRow) -> None:
         self.left_out += 1
         log.warning("Chunk %d is left out: %s", chunk_id, error)
         slot = (chunk_id - 1) % self.shape.slots

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from memory.chunk_layout import CHUNK_FORMAT
 from memory.connection import Client, patiently
 from memory.counters import Counters, read_counters
 from memory.keys import Keys
@@ -46,6 +47,7 @@ class RunInfo(NamedTuple):
     fresh_since: int  # the epoch in which the replay was last emptied
     learner: str  # lease token of the learner that opened this epoch
     began: int  # the first epoch of the run, which a resumed one keeps; 0 where an earlier version opened it
+    chunk_format: int = CHUNK_FORMAT  # of the stored chunks; 1 where an earlier version opened it
 
 
 def open_run(
@@ -71,15 +73,18 @@ def open_run(
         keep_replay
         and previous is not None
         and max(counters.last_chunk, counters.steps) > 0
+        and previous.chunk_format == CHUNK_FORMAT
         and _same_layout(previous.settings, settings)
     )
     if counters.last_chunk and not kept:
-        reason = "it has other settings" if keep_replay else "there is no snapshot to go on from"
+        other = "it has other settings, or was stored by another version"
+        reason = other if keep_replay else "there is no snapshot to go on from"
         log.warning("Removing the replay that Redis holds of run %r: %s.", keys.run, reason)
     epoch = max(counters.epoch + 1, last_epoch + 1, int(time.time() * 1000))
     fresh_since = previous.fresh_since if kept and previous is not None else epoch
     began = epoch if began is None else began
-    said = {"settings": dict(settings), "fresh_since": fresh_since, "learner": learner, "began": began}
+    told = {"fresh_since": fresh_since, "learner": learner, "began": began, "chunk_format": CHUNK_FORMAT}
+    said = {"settings": dict(settings), **told}
     with client.pipeline(transaction=True) as pipeline:
         if not kept:
             pipeline.unlink(*keys.experience)
@@ -133,7 +138,7 @@ def read_settings(client: Client, keys: Keys) -> RunInfo | None:
     try:
         found = json.loads(document)
         settings, fresh_since, learner = found["settings"], found["fresh_since"], found.get("learner", "")
-        began = found.get("began", 0)
+        began, chunk_format = found.get("began", 0), found.get("chunk_format", 1)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
@@ -141,7 +146,7 @@ def read_settings(client: Client, keys: Keys) -> RunInfo | None:
     if not (whole and type(fresh_since) is int and type(began) is int):
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
-    return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner, began)
+    return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner, began, chunk_format)
 
 
 def read_living_run(client: Client, keys: Keys) -> RunInfo | None:

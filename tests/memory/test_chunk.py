@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 
 from memory.assembly import Assembly
+from memory.batch import Batch
 from memory.chunk import Chunk, ChunkShape, chunk_from_bytes, chunk_to_bytes
 from memory.chunk_builder import ChunkBuilder
 from memory.chunk_reader import ChunkReader
 from memory.codec import CodecError
 from memory.moments import Moments
+from memory.transitions import UnsoundRow
 from tests.memory.reference import SHAPES, feed, random_episodes
+from tests.memory.rows import drawn
 
 
-def _batch(chunk: Chunk, history: int):  # type: ignore[no-untyped-def]
-    assembly, some = Assembly(chunk.transitions, history), np.zeros(chunk.transitions)
-    data, reader = chunk_to_bytes(chunk, {}), ChunkReader()
-    for m in range(chunk.transitions):
-        assembly.add(reader.draw(data, m))
-    return assembly.batch(some, some, some)
+def _rows(chunk: Chunk, history: int) -> list[Batch]:
+    return drawn(chunk_to_bytes(chunk, {}), range(chunk.transitions), history=history)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -33,10 +32,9 @@ def test_every_transition_comes_once_and_equals_the_definition(shape: ChunkShape
     expected = [episode.transition(i, shape) for episode in episodes for i in range(len(episode.actions))]
     chunks = [draft.chunk for draft in feed(ChunkBuilder(shape), episodes)]
     assert all(chunk.transitions == shape.chunk_length for chunk in chunks[:-1])
-    batches = [_batch(chunk, shape.history_length) for chunk in chunks]
-    got = [row for batch in batches for row in zip(*batch[:5], strict=True)]
+    got = [row for chunk in chunks for row in _rows(chunk, shape.history_length)]
     assert len(got) == len(expected)
-    for (s_tm1, a_tm1, r_t, discount_t, s_t), want in zip(got, expected, strict=True):
+    for (s_tm1, a_tm1, r_t, discount_t, s_t, *_), want in zip(got, expected, strict=True):
         np.testing.assert_array_equal(s_tm1, want[0])
         assert a_tm1 == want[1]
         np.testing.assert_allclose([r_t, discount_t], want[2:4], rtol=1e-6, atol=1e-6)
@@ -80,7 +78,7 @@ def test_damaged_chunks_are_refused() -> None:
     for place in np.random.default_rng(3).choice(len(data), 100, replace=False):
         damaged = bytearray(data)
         damaged[place] ^= 0x55
-        for read in (chunk_from_bytes, lambda data: ChunkReader().draw(data, 0)):
+        for read in (chunk_from_bytes, lambda data: drawn(data, [0])):
             with pytest.raises(CodecError):
                 read(bytes(damaged))
 
@@ -101,16 +99,16 @@ def test_unsound_transitions_are_refused(column: str, change: Callable[..., Any]
     values = change(getattr(chunk, column)).astype(getattr(chunk, column).dtype)
     data = chunk_to_bytes(chunk._replace(**{column: values}), {})
     with pytest.raises(CodecError, match=complaint):
-        ChunkReader().draw(data, 3)
+        drawn(data, [3])
 
 
 def test_a_batch_is_of_one_environment() -> None:
     """Without limits that tell them apart, the first row says what the others are."""
-    reader, assembly = ChunkReader(), Assembly(2, 4)
+    assembly = Assembly(ChunkReader(), 2, 4)
     for dtype in ("uint8", "float32"):
         episodes = random_episodes(np.random.default_rng(2), 40, dtype=dtype)
-        drawn = reader.draw(chunk_to_bytes(feed(ChunkBuilder(SHAPES[0]), episodes)[0].chunk, {}), 0)
+        data = chunk_to_bytes(feed(ChunkBuilder(SHAPES[0]), episodes)[0].chunk, {})
         if dtype == "uint8":
-            assembly.add(drawn)
-    with pytest.raises(CodecError, match="another environment"):
-        assembly.add(drawn)
+            assembly.add(data, 0)
+    with pytest.raises(UnsoundRow, match="another environment"):
+        assembly.add(data, 0)

@@ -25,12 +25,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
-from memory.assembly import Assembly
 from memory.chunk import chunk_from_bytes, chunk_to_bytes
 from memory.chunk_builder import ChunkBuilder
+from memory.chunk_layout import CHANGES, COLUMNS
 from memory.chunk_limits import ChunkLimits
-from memory.chunk_reader import ChunkReader, Drawn
-from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, unpack
+from memory.chunk_reader import ChunkReader
+from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
 from memory.episodes import parsed_episode
 from memory.lookahead import Lookahead
 from memory.rollout_limits import RolloutLimits
@@ -41,13 +41,15 @@ from runtime.weights_source import checked_tensors
 from tests.memory.random_rollouts import HISTORY, STEPS, random_rollout
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE
+from tests.memory.rows import drawn
 
 ROLLOUTS = RolloutLimits(STEPS, HISTORY, 2, ChunkLimits((4,), "uint8", 4, None, None))
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 MEGABYTE = 1 << 20
 
 DRAFT = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 60))[0]
-CHUNKS = [chunk_to_bytes(DRAFT.chunk, {"run": "r", "epoch": 1, "actor": 0}, name) for name in COMPRESSIONS]
+CHUNK = unpack(chunk_to_bytes(DRAFT.chunk, {"run": "r", "epoch": 1, "actor": 0}))
+CHUNKS = [pack(*CHUNK, name, rest=CHANGES) for name in COMPRESSIONS]
 TENSORS = {"layer.weight": torch.zeros(4, 3), "layer.bias": torch.ones(4)}
 """What mutations start from."""
 
@@ -96,11 +98,8 @@ def test_mutated_chunks(chunk: bytes, changes: list[tuple[float, int]], keep: fl
     with refused_or_sound(CodecError):
         sealed = resealed(data) if seal else data
         found = chunk_from_bytes(sealed)
-        drawn = ChunkReader().draw(sealed, 0)
-        assembly, some = Assembly(1, history=2, lookahead=Lookahead(3, 0.9)), np.zeros(1)
-        assembly.add(drawn)
-        batch = assembly.batch(some, some, some)
-        assert np.isfinite(batch.r_t).all() and drawn.transition.newest_t < len(found.frames)
+        (row,) = drawn(sealed, [0], history=2, lookahead=Lookahead(3, 0.9))
+        assert np.isfinite(row.r_t) and (row.s_t[-1] == found.frames[found.places[0, 1]]).all()
 
 
 anything = st.recursive(
@@ -113,7 +112,7 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=12,
 )
-names = st.sampled_from(["frames", "rewards", "ended", "places", "a_tm1", "targets"])
+names = st.sampled_from(COLUMNS)
 columns = st.lists(
     st.tuples(
         names,
@@ -134,7 +133,7 @@ def test_headers_of_anything(header: object, raw_size: int | None, body: bytes) 
     size = len(body) if raw_size is None else raw_size
     seal = zlib.crc32(body, zlib.crc32(packed))
     data = PREFIX.pack(MAGIC, VERSION, 0, len(packed), size, seal) + packed + body
-    for read in (unpack, chunk_from_bytes, lambda data: ChunkReader().draw(data, 0), rollout_from_bytes):
+    for read in (unpack, chunk_from_bytes, lambda data: drawn(data, [0]), rollout_from_bytes):
         with refused_or_sound(CodecError):
             read(data)
 
@@ -254,16 +253,13 @@ def test_values_of_another_environment(
     limits: ChunkLimits, changes: dict[str, Callable[[np.ndarray], np.ndarray]], reason: str
 ) -> None:
     """Whole, finite, and not of this run."""
-    assert ChunkReader(LIMITS).draw(chunk_to_bytes(DRAFT.chunk, {}), 0)
+    everything = range(DRAFT.chunk.transitions)
+    assert drawn(chunk_to_bytes(DRAFT.chunk, {}), everything, ChunkReader(LIMITS))
     chunk = DRAFT.chunk._replace(
         **{name: change(getattr(DRAFT.chunk, name)) for name, change in changes.items()}
     )
     with pytest.raises(CodecError, match=reason):
-        _draw_all(ChunkReader(limits), chunk_to_bytes(chunk, {}))
-
-
-def _draw_all(reader: ChunkReader, data: bytes) -> list[Drawn]:
-    return [reader.draw(data, m) for m in range(DRAFT.chunk.transitions)]
+        drawn(chunk_to_bytes(chunk, {}), everything, ChunkReader(limits))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])
@@ -271,4 +267,4 @@ def test_discounts_and_returns_that_no_step_gives(value: float) -> None:
     targets = DRAFT.chunk.targets.copy()
     targets[0, 1] = value
     with pytest.raises(CodecError, match="discount|finite"):
-        ChunkReader().draw(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {}), 0)
+        drawn(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {}), [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from memory import status
+from memory.chunk_layout import CHUNK_FORMAT
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
@@ -65,6 +67,20 @@ def test_a_resumed_run_keeps_its_experience(client: Client, keys: Keys) -> None:
     assert client.hget(keys.counters, "pushed:0") == b"9"
     info = read_settings(client, keys)
     assert info is not None and (info.fresh_since, info.settings["lr"]) == (first.epoch, 2e-3)
+
+
+@pytest.mark.parametrize("stored_by", [{}, {"chunk_format": CHUNK_FORMAT + 1}])
+def test_chunks_of_another_version_are_not_kept(
+    client: Client, keys: Keys, stored_by: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor where nothing is said: versions before 2 said nothing."""
+    _open(client, keys, keep=False)
+    _play(client, keys)
+    said = json.loads(client.get(keys.settings) or b"")
+    said.pop("chunk_format")
+    client.set(keys.settings, json.dumps({**said, **stored_by}))
+    assert not _open(client, keys, keep=True).replay_kept
+    assert "another version" in caplog.text and client.hlen(keys.chunks) == 0
 
 
 @pytest.mark.parametrize("keep", [False, True])
