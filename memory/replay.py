@@ -8,7 +8,9 @@ counts only together with the id of the chunk it was made for.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,14 @@ from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
 from memory.push import CHUNK_ID
 from memory.server_watch import ServerWatch
+from memory.stream import stream
 from memory.sum_tree import SumTree
 from memory.transitions import UnsoundRow
 
 log = logging.getLogger(__name__)
 
 ARRIVALS_PER_READ = 2048
+SLOTS_PER_READ = 16
 SLOTS_PER_WRITE_BACK = 256
 SIZES_ASKED = 100
 REDRAWS = 20
@@ -227,7 +231,7 @@ class Replay:
         """The transitions at `leaf`, or None when a chunk was overwritten meanwhile or is damaged."""
         slots, offsets = np.divmod(leaf, self.shape.chunk_length)
         ids = self._ids[slots]
-        values = self._client.hmget(self._keys.chunks, slots.tolist())
+        values = self._stored(slots)
         assembly = Assembly(self._reader, len(leaf), self.shape.history_length, self._lookahead)
         try:
             for value, chunk_id, offset in zip(values, ids.tolist(), offsets.tolist(), strict=True):
@@ -238,6 +242,12 @@ class Replay:
         except UnsoundRow as error:
             self._leave_out(int(ids[error.row]), error)
             return None
+
+    def _stored(self, slots: NDArray[np.int64]) -> Iterator[bytes | None]:
+        """What Redis holds in `slots`."""
+        parts = [slots[first : first + SLOTS_PER_READ] for first in range(0, len(slots), SLOTS_PER_READ)]
+        commands = [("HMGET", self._keys.chunks, *part.tolist()) for part in parts]
+        return chain.from_iterable(stream(self._client, commands))
 
     def _leave_out(self, chunk_id: int, error: UnsoundRow) -> None:
         self.left_out += 1
