@@ -84,12 +84,12 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
     @torch.no_grad()
     def _targets(self, batch: TensorBatch) -> Tensor:
         """[B, N']: r + discount * target quantiles of the action that the online network prefers (Double)."""
-        rows = len(batch.r_t)
+        rows, s_t = len(batch.r_t), self.online.torso.prepared(batch.s_t)  # for both networks
         taus = self._draw_taus(rows, self.config.num_quantile_samples, self._generator)
-        ranks = self._run(self.online, batch.s_t, taus, self._learning_noise(), True)  # relative [B, K, A]
+        ranks = self._run(self.online, s_t, taus, self._learning_noise(), True)  # relative [B, K, A]
         a_t = ranks.mean(1).argmax(1)
         taus_prime = self._draw_taus(rows, self.config.num_tau_prime_samples, self._generator)
-        quantiles = self._quantiles(self.target.network, batch.s_t, taus_prime, self._learning_noise())
+        quantiles = self._quantiles(self.target.network, s_t, taus_prime, self._learning_noise())
         return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * chosen_of(quantiles, a_t)
 
     def _quantiles(

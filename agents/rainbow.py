@@ -77,7 +77,8 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
     @torch.no_grad()
     def _targets(self, batch: TensorBatch) -> Tensor:
         """[B, Z]: the target network's distribution of the online network's action (Double), projected."""
-        a_t = self._q(self._estimates(batch.s_t, self._learning_noise())).argmax(1)
-        logits = self._run(self.target.network, batch.s_t, self._learning_noise())
+        s_t = self.online.torso.prepared(batch.s_t)  # for both networks
+        a_t = self._q(self._estimates(s_t, self._learning_noise())).argmax(1)
+        logits = self._run(self.target.network, s_t, self._learning_noise())
         probabilities_t = chosen_of(logits, a_t).softmax(-1)
         return project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)

@@ -39,12 +39,12 @@ def _torso(setting: Setting) -> Iterator[Product]:
     torso = Torso(config.torso, problem.observation_shape, problem.observation_dtype, config.hidden_size)
     frames = torch.randint(0, 256, (setting.args.batch_size, *problem.observation_shape), dtype=torch.uint8)
 
-    def forward() -> Tensor:
+    def at_s_t() -> tuple[Tensor, Tensor]:
         with torch.inference_mode():
-            features: Tensor = torso(frames)
-        return features
+            prepared = torso.prepared(frames)
+            return torso(prepared), torso(prepared)
 
-    yield from (forward, forward)
+    yield at_s_t
     yield lambda: torch.autograd.backward(torso(frames).sum())
 
 

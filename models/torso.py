@@ -8,6 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from models.patch_convolution import PatchConvolution
+
 NATURE_LEAST = 34
 """Height and width from which on the nature torso has features."""
 NATURE_MOST = 2 * 84 * 84
@@ -30,7 +32,8 @@ def _data_efficient(channels: int) -> nn.Sequential:
     """Data-efficient Rainbow (van Hasselt et al. 2019, arXiv 1906.05243): 84x84 -> 576 features."""
     return nn.Sequential(
         *_convolution(channels, 32, kernel=5, stride=5),
-        *_convolution(32, 64, kernel=5, stride=5),
+        PatchConvolution(32, 64, size=5),
+        nn.ReLU(),
         nn.Flatten(),
     )
 
@@ -99,23 +102,46 @@ class Torso(nn.Module):
             self.layers = _mlp(math.prod(observation_shape), hidden_size)
         elif len(frame) in (2, 3):
             self.layers = CONVOLUTIONAL[kind](history * math.prod(frame[2:]))
+            self._seen = _seen_of(self.layers, frame[0]), _seen_of(self.layers, frame[1])
         else:
             raise ValueError(f"The {kind} torso needs images, not frames of shape {tuple(frame)}.")
         self.num_features = self._count_features(kind, observation_shape)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """observation [B, H, *frame] uint8 or float32 -> [B, num_features]."""
-        dtype = _dtype_of_passes(observation) if self._is_bytes else observation.dtype
-        x = _as_channels(observation, dtype) if self._is_image else observation.flatten(1).to(dtype)
-        features: Tensor = self.layers(x.div_(255) if self._is_bytes else x)
+        """observation [B, H, *frame] uint8 or float32, or what is `prepared` of it -> [B, num_features]."""
+        features: Tensor = self.layers(self.prepared(observation))
         return features
 
+    def prepared(self, observation: Tensor) -> Tensor:
+        """What the layers take, of which this makes the same again: networks of one shape can share it."""
+        if self._is_bytes and observation.dtype != torch.uint8:
+            return observation
+        dtype = _dtype_of_passes(observation) if self._is_bytes else observation.dtype
+        if self._is_image:
+            height, width = self._seen
+            x = _as_channels(observation[:, :, :height, :width], dtype)
+        else:
+            x = observation.flatten(1).to(dtype)
+        return x.div_(255) if self._is_bytes else x
+
     def _count_features(self, kind: str, observation_shape: tuple[int, ...]) -> int:
+        dtype = torch.uint8 if self._is_bytes else torch.float32
         try:
             with torch.no_grad():
-                return int(self(torch.zeros(1, *observation_shape)).shape[1])
+                return int(self(torch.zeros(1, *observation_shape, dtype=dtype)).shape[1])
         except RuntimeError as error:
             raise ValueError(f"The {kind} torso needs larger frames than {observation_shape[1:]}.") from error
+
+
+def _seen_of(layers: nn.Sequential, size: int) -> int:
+    """How many of `size` pixels in a row reach the last layer: strides may leave some at the end unused."""
+    convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
+    seen = size
+    for layer in convolutions:
+        seen = (seen + 2 * int(layer.padding[0]) - layer.kernel_size[0]) // layer.stride[0] + 1
+    for layer in reversed(convolutions):
+        seen = (seen - 1) * layer.stride[0] + layer.kernel_size[0] - int(layer.padding[0])
+    return min(seen, size)
 
 
 def _as_channels(observation: Tensor, dtype: torch.dtype) -> Tensor:

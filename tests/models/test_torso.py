@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
+from torch.nn import functional
 
 from models.torso import Torso, resolve_torso
 
@@ -81,7 +83,7 @@ def test_pixels_are_divided_in_the_precision_of_the_pass() -> None:
     torso(pixels)
     with torch.autocast("cpu", torch.bfloat16):
         torso(pixels)
-    assert torch.equal(seen[0], pixels.float() / 255)
+    assert torch.equal(seen[0], (pixels.float() / 255)[:, :, :75, :75])
     assert torch.equal(seen[1], seen[0].to(torch.bfloat16))
 
 
@@ -93,3 +95,38 @@ def test_convolutions_see_the_channels_of_a_pixel_side_by_side(
     torso.layers[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     torso(torch.randint(0, 256, (3, *shape), generator=generator, dtype=torch.uint8))
     assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("kind", ["nature", "data_efficient"])
+@pytest.mark.parametrize("size", [(84, 84), (83, 77), (120, 160)])
+def test_pixels_that_are_left_out_reach_no_feature(
+    kind: str, size: tuple[int, int], generator: torch.Generator
+) -> None:
+    torso = Torso(kind, (2, *size), "float32", hidden_size=8)
+    frames = torch.randn(3, 2, *size, generator=generator)
+    x = frames
+    for layer in torso.layers:
+        if isinstance(layer, nn.Conv2d):
+            padding = int(layer.padding[0])
+            x = functional.conv2d(x, layer.weight, layer.bias, layer.stride, padding).relu()
+    torch.testing.assert_close(torso(frames), x.flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "dtype"),
+    [
+        ("data_efficient", (2, 84, 84), "uint8"),
+        ("nature", (2, 84, 84, 3), "uint8"),
+        ("nature", (2, 84, 84, 3), "float32"),
+        ("mlp", (2, 10, 5), "uint8"),
+    ],
+)
+def test_what_is_prepared_once_stays_as_it_is(
+    kind: str, shape: tuple[int, ...], dtype: str, generator: torch.Generator
+) -> None:
+    torso = Torso(kind, shape, dtype, hidden_size=8)
+    pixels = torch.randint(0, 256, (3, *shape), generator=generator, dtype=torch.uint8)
+    observation = pixels.to(getattr(torch, dtype))
+    prepared = torso.prepared(observation)
+    assert torch.equal(torso.prepared(prepared), prepared)
+    assert torch.equal(torso(prepared), torso(observation))
