@@ -8,6 +8,7 @@ from models.torso import Torso
 
 
 def make_network(components: int, head_sizes: tuple[int, ...] = (8, 6)) -> NafNetwork:
+    torch.manual_seed(0)
     torso = Torso("flat", (1, 4), "float32", hidden_size=1)
     return NafNetwork(torso, head_sizes, components, perturbation_std=0.1)
 
