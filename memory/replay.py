@@ -8,16 +8,16 @@ counts only together with the id of the chunk it was made for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memory.assembly import Assembly
 from memory.batch import Batch
+from memory.channel import Channel
 from memory.chunk_limits import ChunkLimits
 from memory.chunk_reader import ChunkReader
 from memory.connection import Client
@@ -27,14 +27,14 @@ from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
 from memory.push import CHUNK_ID
 from memory.server_watch import ServerWatch
-from memory.stream import stream
 from memory.sum_tree import SumTree
 from memory.transitions import UnsoundRow
 
 log = logging.getLogger(__name__)
 
 ARRIVALS_PER_READ = 2048
-SLOTS_PER_READ = 16
+SLOTS_PER_READ = 8
+"""Of a batch's chunks, asked for at a time: what has come is unpacked while Redis sends more."""
 SLOTS_PER_WRITE_BACK = 256
 SIZES_ASKED = 100
 REDRAWS = 20
@@ -79,6 +79,16 @@ class ReplayShape:
         return max(self.memory_capacity // self.chunk_length, 1)
 
 
+class _Draw(NamedTuple):
+    """A batch whose chunks Redis was asked for."""
+
+    leaf: NDArray[np.int64]  # [B]
+    ids: NDArray[np.int64]  # [B] of their chunks
+    weights: NDArray[np.float32]  # [B]
+    answers: int  # in which they come
+    state: Any  # of the generator after the draw
+
+
 class Replay:
     """Draws batches by priority, takes new priorities, keeps both sides equal."""
 
@@ -100,7 +110,10 @@ class Replay:
         self.left_out = 0  # chunks and rows of priorities that were damaged
         self.shape = shape
         self.generator = generator
+        self.drawn_state = generator.bit_generator.state  # after the last batch that `sample` returned
         self._client = client
+        self._chunks = Channel(client)
+        self._ahead: _Draw | None = None
         self._keys = keys
         self._epoch = epoch
         self._rule = rule
@@ -209,45 +222,54 @@ class Replay:
         first = np.asarray(slots, np.int64)[..., None] * self.shape.chunk_length
         return np.asarray(first + np.arange(self.shape.chunk_length))
 
-    def sample(self, batch_size: int, beta: float) -> Batch:
-        """Draw a batch, one leaf from each of `batch_size` equal parts of the total (Schaul et al. 2016,
-        B.2.1).
+    def sample(self, batch_size: int, beta: float, next_beta: float | None = None) -> Batch:
+        """A batch of `batch_size` leaves, one from each of so many equal parts of the total (Schaul et al.
+        2016, B.2.1).
 
-        Importance weights are (fill * p / total) ** -beta over their maximum. Raises ReplayLost when chunks
-        are gone.
+        Importance weights are (fill * p / total) ** -beta over their maximum. With `next_beta` the next batch
+        is drawn too, and on its way while this one is unpacked: losses that come in between are too late for
+        it. Raises ReplayLost when chunks are gone.
         """
         for _ in range(REDRAWS):
-            if not self.fill:
-                raise ReplayLost("No transition is left that could be drawn.")
-            parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
-            leaf = self._tree.find(parts * self._tree.total)
-            batch = self._assembled(leaf, beta)
+            draw, self._ahead = self._ahead, None
+            if draw is None or len(draw.leaf) != batch_size:
+                self._chunks.give_up()
+                draw = self._draw(batch_size, beta)
+            ahead = None if next_beta is None else self._draw(batch_size, next_beta)
+            batch = self._assembled(draw)
             if batch is not None:
+                self._ahead, self.drawn_state = ahead, draw.state
                 return batch
             self.ingest()
         raise ReplayLost(f"{REDRAWS} batches in a row held chunks that Redis no longer has.")
 
-    def _assembled(self, leaf: NDArray[np.int64], beta: float) -> Batch | None:
-        """The transitions at `leaf`, or None when a chunk was overwritten meanwhile or is damaged."""
-        slots, offsets = np.divmod(leaf, self.shape.chunk_length)
-        ids = self._ids[slots]
-        values = self._stored(slots)
-        assembly = Assembly(self._reader, len(leaf), self.shape.history_length, self._lookahead)
+    def _draw(self, batch_size: int, beta: float) -> _Draw:
+        """Leaves of the next batch; Redis is asked for their chunks."""
+        if not self.fill:
+            raise ReplayLost("No transition is left that could be drawn.")
+        parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
+        leaf = self._tree.find(parts * self._tree.total)
+        slots = leaf // self.shape.chunk_length
+        listed, firsts = slots.tolist(), range(0, batch_size, SLOTS_PER_READ)
+        reads = [("HMGET", self._keys.chunks, *listed[first : first + SLOTS_PER_READ]) for first in firsts]
+        self._chunks.ask(reads)
+        state = self.generator.bit_generator.state
+        return _Draw(leaf, self._ids[slots], self._weights(leaf, beta), len(reads), state)
+
+    def _assembled(self, draw: _Draw) -> Batch | None:
+        """The transitions drawn, or None when a chunk was overwritten meanwhile or is damaged."""
+        values = chain.from_iterable(self._chunks.answers(draw.answers))
+        offsets = draw.leaf % self.shape.chunk_length
+        assembly = Assembly(self._reader, len(offsets), self.shape.history_length, self._lookahead)
         try:
-            for value, chunk_id, offset in zip(values, ids.tolist(), offsets.tolist(), strict=True):
+            for value, chunk_id, offset in zip(values, draw.ids.tolist(), offsets.tolist(), strict=True):
                 if value is None or _named(value) not in (chunk_id, NAMELESS):
                     return None
                 assembly.add(memoryview(value)[CHUNK_ID.size :], offset)
-            return assembly.batch(self._weights(leaf, beta), leaf, ids)
+            return assembly.batch(draw.weights, draw.leaf, draw.ids)
         except UnsoundRow as error:
-            self._leave_out(int(ids[error.row]), error)
+            self._leave_out(int(draw.ids[error.row]), error)
             return None
-
-    def _stored(self, slots: NDArray[np.int64]) -> Iterator[bytes | None]:
-        """What Redis holds in `slots`."""
-        parts = [slots[first : first + SLOTS_PER_READ] for first in range(0, len(slots), SLOTS_PER_READ)]
-        commands = [("HMGET", self._keys.chunks, *part.tolist()) for part in parts]
-        return chain.from_iterable(stream(self._client, commands))
 
     def _leave_out(self, chunk_id: int, error: UnsoundRow) -> None:
         self.left_out += 1

@@ -72,6 +72,7 @@ class Sampler(Source[Batch]):
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
         self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
+        self._draws_ahead = False
         self._learned = 0  # batches that came back
         self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
@@ -82,16 +83,20 @@ class Sampler(Source[Batch]):
     @property
     def beta(self) -> float:
         """Importance exponent of the next batch: from priority_weight to 1, linear in T_learner / T_max."""
-        t_learner, config = self.clock(self._updates_before + self.drawn), self._config
+        return self._beta_after(self.drawn)
+
+    def _beta_after(self, drawn: int) -> float:
+        t_learner, config = self.clock(self._updates_before + drawn), self._config
         return config.priority_weight + (1 - config.priority_weight) * min(t_learner / config.t_max, 1.0)
 
     @property
     def owes(self) -> bool:
         """Whether an update is due by the counters last seen."""
-        return (
-            self._limiter.learner_may_update(self.counters, self.drawn)
-            and self._replay.fill >= self._config.batch_size
-        )
+        return self._owes_after(self.drawn)
+
+    def _owes_after(self, drawn: int) -> bool:
+        may_update = self._limiter.learner_may_update(self.counters, drawn)
+        return may_update and self._replay.fill >= self._config.batch_size
 
     @property
     def samples_per_insert(self) -> float:
@@ -131,10 +136,17 @@ class Sampler(Source[Batch]):
         if self._dump is not None:
             self._dump.save(self.counters.steps)
 
+    def start(self) -> None:
+        """Begin to prepare batches in a thread, which draws one while the one before is unpacked."""
+        self._draws_ahead = True
+        super().start()
+
     def draw(self) -> Batch:
         """One batch, now."""
-        batch = self._replay.sample(self._config.batch_size, self.beta)
-        self._drawn_states.append(self._replay.generator.bit_generator.state)
+        another = self._draws_ahead and self._owes_after(self.drawn + 1)
+        next_beta = self._beta_after(self.drawn + 1) if another else None
+        batch = self._replay.sample(self._config.batch_size, self.beta, next_beta)
+        self._drawn_states.append(self._replay.drawn_state)
         self.drawn += 1
         age = self._replay.newest_chunk - batch.chunk_id.mean()
         self._mean_age = float(age) * self._replay.shape.chunk_length

@@ -1,0 +1,128 @@
+"""Batches that are on their way while others are unpacked are the same batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import redis
+
+from memory.batch import Batch
+from memory.channel import Channel
+from memory.chunk_builder import ChunkBuilder
+from memory.connection import Client
+from memory.keys import Keys
+from memory.replay import Replay
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+
+CAPACITY, BATCH = 400, 20
+COMMANDS = [("HMGET", "hash", name, "none") for name in ("a", "b", "c")]
+
+
+@pytest.fixture
+def push(client: Client, keys: Keys) -> Iterator[Callable[[], None]]:
+    """Fills the replay with other transitions."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    generator = np.random.default_rng(1)
+
+    def fill() -> None:
+        episodes = random_episodes(generator, CAPACITY)
+        pusher.push(packets(feed(ChunkBuilder(SHAPE), episodes), priority=1.0))
+
+    fill()
+    yield fill
+    lease.release()
+
+
+@pytest.fixture
+def twins(push: Callable[[], None], client: Client, keys: Keys) -> list[Replay]:
+    """Two that draw alike."""
+    epoch = int(client.hget(keys.counters, "epoch") or 0)
+    replays = [make_replay(client, keys, epoch, CAPACITY) for _ in range(2)]
+    for replay in replays:
+        replay.ingest()
+    return replays
+
+
+def _assert_equal(batch: Batch, other: Batch) -> None:
+    for one, another in zip(batch, other, strict=True):
+        np.testing.assert_array_equal(one, another)
+
+
+def test_batches_and_states_are_those_of_one_after_the_other(twins: list[Replay]) -> None:
+    ahead, plain = twins
+    for i in range(6):
+        batch = ahead.sample(BATCH, 0.1 * i, next_beta=0.1 * (i + 1))
+        _assert_equal(batch, plain.sample(BATCH, 0.1 * i))
+        assert ahead.drawn_state == plain.drawn_state == plain.generator.bit_generator.state
+
+
+def test_new_priorities_come_too_late_for_the_batch_on_its_way(twins: list[Replay]) -> None:
+    """And in time for the one after."""
+    (replay, _), only = twins, 7
+    batch = replay.sample(BATCH, 0.5, next_beta=0.5)
+    leaves = np.arange(CAPACITY)
+    replay.update(leaves, leaves // SHAPE.chunk_length + 1, np.where(leaves == only, 1e12, 0.0))
+    assert len(set(replay.sample(BATCH, 0.5, next_beta=0.5).leaf)) > len(batch.leaf) // 2
+    assert set(replay.sample(BATCH, 0.5).leaf) == {only}
+
+
+def test_chunks_overwritten_on_the_way_are_drawn_again(twins: list[Replay], push: Callable[[], None]) -> None:
+    """As those asked for just now."""
+    replay, _ = twins
+    replay.sample(BATCH, 0.5, next_beta=0.5)
+    newest = replay.newest_chunk
+    push()
+    for _ in range(3):
+        batch = replay.sample(BATCH, 0.5, next_beta=0.5)
+    assert (batch.chunk_id > newest).all()
+
+
+def test_a_batch_of_another_size_is_drawn_anew(twins: list[Replay]) -> None:
+    replay, _ = twins
+    replay.sample(BATCH, 0.5, next_beta=0.5)
+    assert len(replay.sample(3, 0.5).leaf) == 3
+    assert len(replay.sample(BATCH, 0.5).leaf) == BATCH
+
+
+def test_a_lost_connection_is_an_error_once(twins: list[Replay], client: Client) -> None:
+    """Whoever tries again gets another batch."""
+    replay, _ = twins
+    replay.sample(BATCH, 0.5, next_beta=0.5)
+    client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    with pytest.raises(redis.exceptions.ConnectionError):
+        replay.sample(BATCH, 0.5, next_beta=0.5)
+    for _ in range(2):
+        assert len(replay.sample(BATCH, 0.5, next_beta=0.5).leaf) == BATCH
+
+
+@pytest.fixture
+def channel(client: Client) -> Channel:
+    client.hset("hash", mapping={"a": b"1", "b": b"2", "c": bytes(300_000)})
+    return Channel(client)
+
+
+def test_answers_come_in_the_order_of_the_questions(channel: Channel) -> None:
+    channel.ask(COMMANDS)
+    channel.ask(COMMANDS[:1])
+    expected = [[b"1", None], [b"2", None], [bytes(300_000), None], [b"1", None]]
+    assert [*channel.answers(3), *channel.answers(1)] == expected
+
+
+def test_what_is_given_up_is_not_taken_for_the_next_answer(channel: Channel) -> None:
+    channel.ask(COMMANDS)
+    assert next(channel.answers(3)) == [b"1", None]
+    channel.give_up()
+    channel.ask(COMMANDS[1:2])
+    assert list(channel.answers(1)) == [[b"2", None]]
+
+
+def test_an_answer_may_be_an_error(channel: Channel) -> None:
+    channel.ask([*COMMANDS[:1], ("LLEN", "hash"), *COMMANDS[:1]])
+    with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
+        list(channel.answers(3))
+    channel.ask(COMMANDS[1:2])
+    assert list(channel.answers(1)) == [[b"2", None]]
