@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agents import agent_type
 from args import Args, UserError, parse_args
+from memory.chunk_layout import CHUNK_FORMAT
 from memory.episodes import recent_episodes
 from memory.keys import Keys
 from memory.lease import Lease
@@ -49,6 +50,11 @@ def run_actor(args: Args, stop: Stop) -> None:
 
     reported, began = recent_episodes(), 0
     while (run := find_run()) is not None:
+        if run.chunk_format != CHUNK_FORMAT:
+            raise UserError(
+                f"The learner of run {args.run_name!r} stores experience in format {run.chunk_format}, this"
+                f" program in format {CHUNK_FORMAT}: start both from the same version."
+            )
         if run.began != began:
             reported, began = recent_episodes(), run.began
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))

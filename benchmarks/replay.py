@@ -72,20 +72,23 @@ def ours(redis: RedisConfig, seed: int) -> Works:
 
 
 def _sampling(road: Road, batch_size: int, seed: int) -> Callable[[], int]:
-    """What the learner's sampler does between two batches: it looks for arrivals, and writes priorities
-    back, as often, and has Redis asked for the next batch.
+    """What the learner's sampler does between two batches: it counts them, looks for arrivals and writes
+    priorities back as often, and has Redis asked for the next.
     """
     generator = np.random.default_rng(seed)
     looked = written = 0.0
+    batches = 0
 
     def work() -> int:
-        nonlocal looked, written
+        nonlocal looked, written, batches
         now = time.monotonic()
         if now - looked > INGEST_EVERY_S:
             road.replay.ingest()
             looked = now
         batch = road.replay.sample(batch_size, BETA, next_beta=BETA)
         road.replay.update(batch.leaf, batch.chunk_id, generator.random(batch_size))
+        batches += 1
+        road.replay.count_batches(batches)
         if now - written > WRITE_BACK_EVERY_S:
             road.replay.write_back()
             written = now

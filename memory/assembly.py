@@ -15,8 +15,8 @@ from memory.codec import CodecError
 from memory.lookahead import Lookahead
 from memory.transitions import Place, Rows, UnsoundRow, read
 
-ROWS_AT_ONCE = 32
-"""Chunks that are held at a time, decompressed: 0.5 MB of Atari frames, which stay in a core's own cache."""
+ROWS_AT_ONCE, BYTES_AT_ONCE = 32, 1 << 20
+"""How many decompressed chunks are held at a time, at most: 0.5 MB of Atari's stay in a core's own cache."""
 ANY_STEPS = 1 << 16
 """More than places can tell."""
 
@@ -31,7 +31,7 @@ class Assembly:
         the frames of all n steps.
         """
         self._reader, self._rows, self._history, self._lookahead = reader, rows, history, lookahead
-        self._begun = 0
+        self._begun = self._bytes = 0
         self._chunks: list[bytes] = []
         self._places: list[Place] = []
 
@@ -49,7 +49,8 @@ class Assembly:
         self._places.append(place)
         self._chunks.append(raw)
         self._begun += 1
-        if len(self._chunks) == ROWS_AT_ONCE:
+        self._bytes += len(raw)
+        if len(self._chunks) == ROWS_AT_ONCE or self._bytes > BYTES_AT_ONCE:
             self._read()
 
     def batch(self, weights: NDArray[Any], leaf: NDArray[Any], chunk_id: NDArray[Any]) -> Batch:
@@ -93,6 +94,7 @@ class Assembly:
             raise UnsoundRow(first + error.row, str(error)) from error
         self._chunks.clear()
         self._places.clear()
+        self._bytes = 0
 
     def _actions(self) -> NDArray[Any]:
         """[B] or [B, A]."""

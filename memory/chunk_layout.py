@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.codec import MAX_RAW_BYTES, REST, CodecError, Column, Header
+from memory.codec import MAX_RAW_BYTES, CodecError, Column, Header
 from memory.folding import word_of
 from memory.kernels import GAP_BYTES
 from memory.transitions import Place
@@ -29,11 +29,11 @@ class ChunkLayout:
     def __init__(self, header: Header) -> None:
         """Raises CodecError where it is not that of a chunk."""
         columns = {column.name: column for column in header.columns}
-        if columns.keys() != set(COLUMNS) or columns[CHANGES].shape != REST:
+        if sorted(column.name for column in header.columns) != sorted(COLUMNS) or not header.has_rest:
             raise CodecError(f"A chunk has the columns {sorted(COLUMNS)}, not {sorted(columns)}.")
         first, actions = columns["frame"], columns["a_tm1"]
-        if not (math.prod(first.shape) and actions.shape and actions.shape[0]):
-            raise CodecError("A chunk has at least one transition, and its frames and actions are rows.")
+        if not (math.prod(first.shape) and actions.shape and math.prod(actions.shape)):
+            raise CodecError("A chunk has at least one transition, and its frames and actions are not empty.")
         self.columns = header.columns
         self.frames = self._checked_frames(columns)  # F
         self.transitions = actions.shape[0]  # M
@@ -44,8 +44,9 @@ class ChunkLayout:
         self.action_shape, self.action_dtype = actions.shape[1:], actions.dtype
         frame_bytes = math.prod(first.shape) * first.dtype.itemsize
         self._word_bytes = word_of(frame_bytes).itemsize
-        if self.frames * frame_bytes > MAX_RAW_BYTES:
+        if not 0 < self.frames * frame_bytes <= MAX_RAW_BYTES:
             raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
+        self._most_changes = (self.frames - 1) * (frame_bytes // self._word_bytes)
 
     @staticmethod
     def _checked_frames(columns: Mapping[str, Column]) -> int:
@@ -63,8 +64,8 @@ class ChunkLayout:
 
     def fits(self, raw_size: int) -> bool:
         """Whether whole changes make up a body of this size."""
-        rest = raw_size - self.changes
-        return rest >= 0 and rest % (self._word_bytes + GAP_BYTES) == 0
+        count, rest = divmod(raw_size - self.changes, self._word_bytes + GAP_BYTES)
+        return rest == 0 and 0 <= count <= self._most_changes
 
     def frame_values(self, raw: bytes) -> list[NDArray[Any]]:
         """Every value that a frame of the chunk has somewhere: those of the first, and what changed."""

@@ -137,10 +137,14 @@ class Header(NamedTuple):
     columns: list[Column]
     described: int  # bytes of the columns, but for the rest
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether the last column is the rest of the body."""
+        return bool(self.columns) and self.columns[-1].shape == REST
+
     def fits(self, raw_size: int) -> bool:
         """Whether the columns make up a body of this size."""
-        has_rest = bool(self.columns) and self.columns[-1].shape == REST
-        return raw_size >= self.described if has_rest else raw_size == self.described
+        return raw_size >= self.described if self.has_rest else raw_size == self.described
 
 
 def unpack(data: bytes | memoryview) -> Packed:

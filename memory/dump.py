@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from memory.chunk import chunk_from_bytes, repacked_chunk
+from memory.chunk_layout import CHUNK_FORMAT
 from memory.codec import CodecError, Packed, pack, unpack
 from memory.connection import Client
 from memory.counters import read_counters
@@ -43,7 +44,7 @@ def dump_records(
     progress: Progress,
 ) -> Iterator[bytes]:
     """What a dump consists of; chunks that are damaged, or overwritten meanwhile, are left out."""
-    yield _record(pack({"layout": json.dumps(dict(layout), sort_keys=True)}, {}, "none"))
+    yield _record(pack({"layout": json.dumps(_with_format(layout), sort_keys=True)}, {}, "none"))
     newest = read_counters(client, keys).last_chunk
     first = max(newest - slots, 0) + 1
     count = 0
@@ -54,6 +55,10 @@ def dump_records(
             count += 1
         progress((ids[-1] - first + 1) / (newest - first + 1))
     yield _record(pack({"chunks": count}, {}, "none"))
+
+
+def _with_format(layout: Mapping[str, object]) -> dict[str, object]:
+    return {**layout, "chunk_format": CHUNK_FORMAT}
 
 
 def _record(data: bytes) -> bytes:
@@ -93,7 +98,7 @@ def read_dump(file: BinaryIO, size: int, layout: Mapping[str, object], chunk_len
         raise
     except (ValueError, TypeError, RecursionError) as error:
         raise DumpError("It is damaged: its layout cannot be read") from error
-    wanted = json.loads(json.dumps(dict(layout)))
+    wanted = json.loads(json.dumps(_with_format(layout)))
     for name in wanted:
         if found.get(name) != wanted[name]:
             raise DumpError(f"It was made with {name} {found.get(name)}, not {wanted[name]}")

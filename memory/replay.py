@@ -275,7 +275,8 @@ class Replay:
         self.left_out += 1
         log.warning("Chunk %d is left out: %s", chunk_id, error)
         slot = (chunk_id - 1) % self.shape.slots
-        self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))
+        if self._ids[slot] == chunk_id:  # no newer one has come since it was asked for
+            self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))
 
     def _weights(self, leaf: NDArray[np.int64], beta: float) -> NDArray[np.float32]:
         probability = self._tree.get(leaf) / self._tree.total

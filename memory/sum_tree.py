@@ -52,7 +52,8 @@ class SumTree:
     def set(self, leaves: ArrayLike, values: ArrayLike) -> None:
         """Give `leaves` new finite values >= 0; raises ValueError on others, IndexError outside the tree."""
         index = self._check(leaves)
-        new = np.broadcast_to(np.asarray(values, np.float64), index.shape)
+        new = np.empty(index.shape)
+        new[...] = values
         if not np.all(np.isfinite(new)) or np.any(new < 0):
             raise ValueError("A leaf must be finite and not negative.")
         self._filled += _set(self._nodes, self._starts, index.ravel(), new.ravel())

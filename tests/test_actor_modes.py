@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import json
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from memory.chunk_layout import CHUNK_FORMAT
 from memory.connection import Client
 from memory.keys import Keys
+from memory.lease import Lease
+from memory.runs import open_run
 from runtime.snapshot import last_models, load_snapshot
 from tests.processes import run, start, wait
 
@@ -95,3 +99,16 @@ def test_an_event_log_fills_a_new_replay(client: Client, redis_socket: str, tmp_
     )
     assert other.wait(60) == 2
     assert "probe:catch" in (tmp_path / "o").read_text().splitlines()[-1]
+
+
+def test_an_actor_of_another_version_says_so(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Its chunks would all be refused."""
+    keys, log = Keys("probe:catch"), tmp_path / "log"
+    with Lease(client, keys.learner_lease).acquire("a learner") as lease:
+        open_run(client, keys, {}, False, 0, {}, lease.token)
+        said = json.loads(client.get(keys.settings) or b"")
+        client.set(keys.settings, json.dumps({**said, "chunk_format": CHUNK_FORMAT + 1}))
+        words = ("--game", "probe:catch", "--host-redis", redis_socket)
+        process = start("launch_actor.py", *words, "--id-actor", 0, log=log)
+        assert process.wait(120) == 2
+    assert "start both from the same version" in log.read_text()

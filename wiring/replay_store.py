@@ -14,7 +14,6 @@ from agents.base import Agent, ReplayAgent
 from agents.staging import Staging
 from args import Args, UserError
 from memory.chunk import ChunkShape
-from memory.chunk_layout import CHUNK_FORMAT
 from memory.chunk_limits import ChunkLimits
 from memory.codec import Meta
 from memory.connection import Client, Patience
@@ -149,7 +148,7 @@ class ReplayStore(Store):
 
 def _dump(setting: Setting, client: Client, keys: Keys, shape: ReplayShape) -> ReplayDump:
     args, shared = setting.args, setting.args.shared()
-    layout = {**{name: shared[name] for name in LAYOUT}, "chunk_format": CHUNK_FORMAT}
+    layout = {name: shared[name] for name in LAYOUT}
     return ReplayDump(Path(args.path_to_results), args.file_name, client, keys, shape, layout)
 
 

@@ -143,7 +143,7 @@ def read_settings(client: Client, keys: Keys) -> RunInfo | None:
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
     whole = isinstance(settings, dict) and isinstance(learner, str)
-    if not (whole and type(fresh_since) is int and type(began) is int):
+    if not (whole and all(type(number) is int for number in (fresh_since, began, chunk_format))):
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
     return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner, began, chunk_format)

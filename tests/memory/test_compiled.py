@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -42,3 +47,70 @@ def test_a_function_that_cannot_be_kept_is_compiled_all_the_same() -> None:
     with pytest.raises(RuntimeError, match="cannot cache"):
         numba.njit(cache=True)(names["twice"])
     assert compiled(names["twice"])(21) == 42
+
+
+SOURCE = """
+from memory.compiled import compiled
+
+@compiled
+def answer(x):
+    return x + {number}
+
+print(answer(1), answer(1.5), sum(answer.stats.cache_hits.values()))
+"""
+
+
+def _answers(folder: Path, number: int = 41) -> str:
+    """What a process of its own prints whose source adds `number`."""
+    (folder / "answer.py").write_text(SOURCE.format(number=number))
+    found = subprocess.run(
+        [sys.executable, "answer.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(memory.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout.strip()
+
+
+def _kept(folder: Path, ending: str) -> list[Path]:
+    return sorted((folder / "__pycache__").glob(f"*.{ending}"))
+
+
+def test_later_processes_find_what_was_compiled_until_the_source_changes(tmp_path: Path) -> None:
+    assert [_answers(tmp_path), _answers(tmp_path)] == ["42 42.5 0", "42 42.5 2"]
+    assert _answers(tmp_path, 1) == "2 2.5 0"
+    for data in _kept(tmp_path, "nbc"):
+        data.unlink()  # as after a kill between the index and the data
+    assert _answers(tmp_path) == "42 42.5 0"
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("keep", [0, 30])
+def test_what_is_damaged_on_disk_is_compiled_again(tmp_path: Path, ending: str, keep: int) -> None:
+    """Cut short, as by a loss of power."""
+    _answers(tmp_path)
+    for file in _kept(tmp_path, ending):
+        file.write_bytes(file.read_bytes()[:keep])
+    assert _answers(tmp_path) == "42 42.5 0"
+    assert _answers(tmp_path) == "42 42.5 2"
+
+
+def test_a_place_that_stops_taking_files_is_no_fault(tmp_path: Path) -> None:
+    """As a full disk."""
+    _answers(tmp_path)
+    shutil.rmtree(tmp_path / "__pycache__")
+    (tmp_path / "full.py").write_text(
+        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+        "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nimport answer\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-B", "full.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(memory.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == "42 42.5 0" and "compiled by each process" in found.stderr

@@ -99,6 +99,24 @@ def test_a_lost_connection_is_an_error_once(twins: list[Replay], client: Client)
         assert len(replay.sample(BATCH, 0.5, next_beta=0.5).leaf) == BATCH
 
 
+def test_a_damaged_chunk_that_was_overwritten_on_the_way_takes_no_other_with_it(
+    twins: list[Replay], push: Callable[[], None], client: Client, keys: Keys
+) -> None:
+    """What was asked for is damaged; what lies in its slot by now is not."""
+    replay, _ = twins
+    replay.sample(BATCH, 0.5)
+    for slot, value in client.hgetall(keys.chunks).items():
+        client.hset(keys.chunks, slot, value[:-1])
+    replay._ahead = replay._draw(BATCH, 0.5)
+    for _ in range(2):
+        client.ping()  # answered after what was asked before
+    push()
+    replay.ingest()
+    before = replay.fill
+    assert (replay.sample(BATCH, 0.5).chunk_id > CAPACITY // SHAPE.chunk_length).all()
+    assert replay.left_out == 1 and replay.fill == before
+
+
 @pytest.fixture
 def channel(client: Client) -> Channel:
     client.hset("hash", mapping={"a": b"1", "b": b"2", "c": bytes(300_000)})

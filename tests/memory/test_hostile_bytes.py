@@ -12,7 +12,7 @@ import os
 import resource
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
+from memory.assembly import BYTES_AT_ONCE, Assembly
 from memory.chunk import chunk_from_bytes, chunk_to_bytes
 from memory.chunk_builder import ChunkBuilder
 from memory.chunk_layout import CHANGES, COLUMNS
@@ -32,6 +33,8 @@ from memory.chunk_limits import ChunkLimits
 from memory.chunk_reader import ChunkReader
 from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
 from memory.episodes import parsed_episode
+from memory.folding import word_of
+from memory.kernels import GAP_BYTES
 from memory.lookahead import Lookahead
 from memory.rollout_limits import RolloutLimits
 from memory.rollouts import rollout_from_bytes, rollout_to_bytes
@@ -268,3 +271,87 @@ def test_discounts_and_returns_that_no_step_gives(value: float) -> None:
     targets[0, 1] = value
     with pytest.raises(CodecError, match="discount|finite"):
         drawn(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {}), [0])
+
+
+def _packed(raw: bytes, names: Sequence[str] = COLUMNS, **shapes: list[int]) -> bytes:
+    """DRAFT's chunk with another body, order of columns, or shapes, under a checksum that fits."""
+    known = {name: list(CHUNK.columns[name].shape) for name in names}
+    told = {**known, CHANGES: [-1], **shapes}
+    header = msgpack.packb([{}, [[name, CHUNK.columns[name].dtype.str, told[name]] for name in names]])
+    return resealed(PREFIX.pack(MAGIC, VERSION, 0, len(header), len(raw), 0) + header + raw)
+
+
+RAW = b"".join(CHUNK.columns[name].tobytes() for name in COLUMNS)
+CHANGE_BYTES = word_of(CHUNK.columns["frame"].nbytes).itemsize + GAP_BYTES
+FRAMES, TRANSITIONS = len(DRAFT.chunk.frames), DRAFT.chunk.transitions
+WORDS = CHUNK.columns["frame"].nbytes // (CHANGE_BYTES - GAP_BYTES)
+MOST_BYTES = len(RAW) - CHUNK.columns[CHANGES].nbytes + (FRAMES - 1) * WORDS * CHANGE_BYTES
+
+
+def test_bodies_of_the_sizes_that_changes_can_have() -> None:
+    assert drawn(_packed(RAW), [0])
+    assert drawn(_packed(RAW + bytes(MOST_BYTES - len(RAW))), [0])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _packed(RAW[: -CHUNK.columns[CHANGES].nbytes - CHANGE_BYTES]),
+        _packed(RAW[:CHANGE_BYTES]),
+        _packed(RAW + bytes(1)),
+        _packed(RAW + bytes(MOST_BYTES - len(RAW) + CHANGE_BYTES)),
+        _packed(RAW, (*COLUMNS[:-2], *COLUMNS[:-3:-1])),
+        _packed(RAW, (*COLUMNS[:1], *COLUMNS)),
+        _packed(RAW, a_tm1=[TRANSITIONS, 0]),
+        _packed(RAW, frame=[1 << 20, 1 << 20]),
+        _packed(RAW + bytes(10_000_000), rewards=[1 << 20, 2], ended=[1 << 20, 2], frame=[1 << 10]),
+    ],
+    ids="changes-missing body-missing half-a-change more-changes-than-words rest-in-the-middle a-column-twice"
+    " actions-of-no-bytes huge-frames many-frames".split(),
+)
+def test_bodies_that_no_chunk_has(data: bytes) -> None:
+    """Their checksums are right: only sizes tell."""
+    with pytest.raises(CodecError):
+        drawn(data, [0])
+    with pytest.raises(CodecError):
+        chunk_from_bytes(data)
+
+
+def test_a_transition_that_is_not_there() -> None:
+    with pytest.raises(CodecError, match="no number"):
+        drawn(_packed(RAW), [TRANSITIONS])
+
+
+def test_a_transition_of_more_steps_than_the_run_takes() -> None:
+    places = DRAFT.chunk.places.copy()
+    taken = int(places[0, 1] - places[0, 0])
+    assert drawn(_packed(RAW), [0], lookahead=Lookahead(taken, 0.9))
+    with pytest.raises(CodecError, match="more steps"):
+        drawn(_packed(RAW), [0], lookahead=Lookahead(taken - 1, 0.9))
+
+
+@pytest.mark.parametrize("frame", [0, 1])
+def test_frames_that_are_not_finite(frame: int) -> None:
+    """In the first frame and in what changed."""
+    frames = DRAFT.chunk.frames.astype(np.float32)
+    limits = ChunkLimits(frames.shape[1:], "float32", ACTIONS, None, None)
+    assert drawn(chunk_to_bytes(DRAFT.chunk._replace(frames=frames), {}), [0], ChunkReader(limits))
+    frames[frame, 0] = np.nan
+    with pytest.raises(CodecError, match="finite"):
+        drawn(chunk_to_bytes(DRAFT.chunk._replace(frames=frames), {}), [0], ChunkReader(limits))
+
+
+def test_chunks_that_unpack_to_much_are_not_held_together() -> None:
+    """Each of 10 MB, which zeros pack into little."""
+    count, words = 1 << 12, 1 << 12
+    chunk = DRAFT.chunk._replace(
+        frames=np.zeros((count, words), np.uint8),
+        rewards=np.zeros((count, 2), np.float32),
+        ended=np.zeros((count, 2), np.bool_),
+    )
+    meta, columns = unpack(chunk_to_bytes(chunk, {}))
+    columns[CHANGES] = np.zeros(10_000_002, np.uint8)  # gaps of 0: the same word again and again
+    huge, assembly = pack(meta, columns, rest=CHANGES), Assembly(ChunkReader(), 32, 1)
+    for _ in range(31):
+        assembly.add(huge, 0)
+        assert assembly._bytes <= BYTES_AT_ONCE

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from memory.assembly import ROWS_AT_ONCE
 from memory.chunk_builder import ChunkBuilder
 from memory.connection import Client
 from memory.counters import read_counters
@@ -206,4 +207,21 @@ def test_frames_of_every_step(client: Client, keys: Keys) -> None:
         np.testing.assert_array_equal(batch.next_frames[row, :taken], np.stack(expected))
         np.testing.assert_allclose(batch.step_discounts[row, :taken], SHAPE.discount ** np.arange(taken))
         assert not batch.next_frames[row, taken:].any() and not batch.step_discounts[row, taken:].any()
+    lease.release()
+
+
+def test_the_damaged_chunk_of_a_large_batch_is_the_one_left_out(client: Client, keys: Keys) -> None:
+    """Batches are read in parts; one chunk, drawn into the last of them alone, cannot be learned from."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(8), CAPACITY))
+    last = drafts[-1].chunk
+    unsound = drafts[-1]._replace(chunk=last._replace(targets=np.full_like(last.targets, np.nan)))
+    pusher.push(packets([*drafts[:-1], unsound], priority=1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    replay.ingest()
+    before = replay.fill
+    batch = replay.sample(2 * ROWS_AT_ONCE, beta=1.0)
+    assert replay.left_out == 1 and replay.fill == before - last.transitions
+    assert batch.chunk_id.max() < len(drafts)
     lease.release()

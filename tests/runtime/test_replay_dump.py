@@ -13,6 +13,7 @@ from args import read_args
 from launch_learner import run_learner
 from memory.chunk import chunk_from_bytes
 from memory.chunk_builder import ChunkBuilder
+from memory.chunk_layout import CHUNK_FORMAT
 from memory.codec import pack
 from memory.connection import Client, Patience
 from memory.counters import read_counters
@@ -151,3 +152,19 @@ def test_a_run_whose_redis_was_emptied_learns_on_at_once(
         client.flushall()
     torch.set_num_threads(threads)
     assert updates[1] - updates[0] >= 100 // 4 - 1
+
+
+def test_a_dump_of_another_version_is_left_alone(
+    client: Client,
+    keys: Keys,
+    replay: Replay,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as other_version:
+        other_version.setattr("memory.dump.CHUNK_FORMAT", CHUNK_FORMAT + 1)
+        _dump(tmp_path, client, keys, replay).save(1)
+    _dump(tmp_path, client, keys, replay).restore(_lose(client, keys), PATIENCE)
+    assert f"made with chunk_format {CHUNK_FORMAT + 1}, not {CHUNK_FORMAT}" in caplog.text
+    assert _held(client, keys) == []

@@ -15,6 +15,7 @@ from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
 from memory.limiter import Limiter
+from memory.runs import allow_learning
 from runtime.sampler import Sampler, SamplerConfig
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
@@ -79,3 +80,33 @@ def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
         batch = sampler.next_batch(1.0)
         batches += [] if batch is None else [batch]
     assert all(one[0] == "source" and one[1] is batch for one, batch in zip(staged, batches, strict=False))
+
+
+def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
+    client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four batches are due: each but the last is asked for together with the one before."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    allow_learning(client, keys, CAPACITY - 4 * CONFIG.replay_frequency)
+    replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
+    sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), 0, read_counters(client, keys), 0)
+    asked: list[tuple[float, float | None]] = []
+    sample = replay.sample
+
+    def noted(batch_size: int, beta: float, next_beta: float | None = None) -> Batch:
+        asked.append((beta, next_beta))
+        return sample(batch_size, beta, next_beta)
+
+    monkeypatch.setattr(replay, "sample", noted)
+    sampler.start()
+    for _ in range(4):
+        while (batch := sampler.next_batch(1.0)) is None:
+            pass
+        sampler.take_back(batch, np.ones(BATCH, np.float32))
+    sampler.stop()
+    betas = [0.4 + 0.6 * (CONFIG.learn_start + 4 * drawn) / CONFIG.t_max for drawn in range(4)]
+    assert [beta for beta, _ in asked] == pytest.approx(betas)
+    assert [beta for _, beta in asked[:3]] == pytest.approx(betas[1:]) and asked[3][1] is None
+    lease.release()
