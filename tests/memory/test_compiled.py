@@ -81,6 +81,7 @@ def _kept(folder: Path, ending: str) -> list[Path]:
 def test_later_processes_find_what_was_compiled_until_the_source_changes(tmp_path: Path) -> None:
     assert [_answers(tmp_path), _answers(tmp_path)] == ["42 42.5 0", "42 42.5 2"]
     assert _answers(tmp_path, 1) == "2 2.5 0"
+    assert len(_kept(tmp_path, "nbi")) == 2  # files of either source: neither can meet the other's
     for data in _kept(tmp_path, "nbc"):
         data.unlink()  # as after a kill between the index and the data
     assert _answers(tmp_path) == "42 42.5 0"
