@@ -14,11 +14,10 @@ from pathlib import Path
 
 from agents import agent_type
 from args import Args, UserError, parse_args
-from memory.chunk_layout import CHUNK_FORMAT
 from memory.episodes import recent_episodes
 from memory.keys import Keys
 from memory.lease import Lease
-from memory.runs import RunInfo, Settings, wait_for_run
+from memory.runs import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from runtime.allocator import keep_freed_memory
 from runtime.link import RunChanged
 from runtime.resume import wait_for_snapshot

@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 
 from memory.codec import MAX_RAW_BYTES, CodecError, Column, Header
 from memory.folding import word_of
-from memory.kernels import GAP_BYTES
+from memory.kernels import GAP_BYTES, PLACE_BYTES, TARGET_BYTES
 from memory.transitions import Place
 
-CHUNK_FORMAT = 2
-"""Raised whenever columns come to mean something else; 1 had all frames as they are."""
 DTYPES = {"rewards": "<f4", "ended": "|b1", "places": "<u2", "targets": "<f4"}
 FRAME_DTYPES = ("|u1", "<f4")
 CHANGES = "changes"
 COLUMNS = (*DTYPES, "a_tm1", "frame", CHANGES)
-PLACE_BYTES = TARGET_BYTES = 8
 
 
 class ChunkLayout:

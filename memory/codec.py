@@ -27,7 +27,7 @@ MAGIC = b"RC"
 VERSION = 1
 PREFIX = struct.Struct("<2sBBIII")
 MAX_RAW_BYTES = 1 << 28
-"""256 MiB: far above any chunk (a chunk of 16 Atari frames is 0.15 MB), far below what hurts a machine."""
+"""256 MiB: far above any chunk (one of 16 Atari transitions has 16 kB), far below what hurts a machine."""
 MAX_DIMENSIONS = 8
 DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 

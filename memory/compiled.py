@@ -53,7 +53,7 @@ class _Files(IndexDataCacheFile):
             return super().load(key)  # type: ignore[no-untyped-call]
         except Exception as error:  # noqa: BLE001 - a cut or damaged pickle can raise anything
             log.warning("%s is compiled again, what was kept of it is damaged (%r).", self._index_name, error)
-            self._try(self.flush)
+            self._try(Path(self._index_path).unlink)
             return None
 
     def save(self, key: Any, data: Any) -> None:

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from memory.chunk import chunk_from_bytes, repacked_chunk
-from memory.chunk_layout import CHUNK_FORMAT
 from memory.codec import CodecError, Packed, pack, unpack
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
 from memory.push import CHUNK_ID, Packet
+from memory.runs import CHUNK_FORMAT
 
 SIZE = struct.Struct("<I")
 MAX_RECORD_BYTES = 1 << 28

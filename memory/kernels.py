@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from memory.compiled import compiled
 
 GAP_BYTES = 2
+PLACE_BYTES = TARGET_BYTES = 8
+"""Four uint16, two float32."""
 FARTHEST = (1 << 8 * GAP_BYTES) - 1
 """Where nothing changes for so long, a word is stored that did not."""
 BLOCK = 16
@@ -127,11 +129,13 @@ def read_transitions(
     history = s_tm1.shape[1]
     for row in range(len(rows)):
         place, target, action, frame, changes, end, frames = rows[row]
-        newest_tm1, newest_t, depth_tm1, depth_t = data[place : place + 8].view(np.uint16).astype(np.int64)
+        newest_tm1, newest_t, depth_tm1, depth_t = (
+            data[place : place + PLACE_BYTES].view(np.uint16).astype(np.int64)
+        )
         stacks_exist = 0 < depth_tm1 <= newest_tm1 + 1 and 0 < depth_t <= newest_t + 1
         if not (stacks_exist and newest_tm1 < newest_t < frames):
             return row, OUTSIDE
-        targets[row] = data[target : target + 8].view(np.float32)
+        targets[row] = data[target : target + TARGET_BYTES].view(np.float32)
         if not (np.isfinite(targets[row, 0]) and 0 <= targets[row, 1] <= 1):
             return row, UNSOUND_TARGET
         steps[row] = newest_t - newest_tm1

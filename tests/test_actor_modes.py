@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from memory.chunk_layout import CHUNK_FORMAT
 from memory.connection import Client
 from memory.keys import Keys
 from memory.lease import Lease
-from memory.runs import open_run
+from memory.runs import CHUNK_FORMAT, open_run
 from runtime.snapshot import last_models, load_snapshot
 from tests.processes import run, start, wait
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from memory.chunk_layout import CHUNK_FORMAT
 from memory.connection import Client, patiently
 from memory.counters import Counters, read_counters
 from memory.keys import Keys
@@ -23,6 +22,9 @@ Setting = bool | int | float | str | None | list[float] | list[int]
 Settings = dict[str, Setting]
 
 POLL_EVERY_S = 0.5
+
+CHUNK_FORMAT = 2
+"""Raised whenever the columns of a chunk come to mean something else; 1 had all frames as they are."""
 
 _AT_LEAST = """
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
@@ -47,7 +49,7 @@ class RunInfo(NamedTuple):
     fresh_since: int  # the epoch in which the replay was last emptied
     learner: str  # lease token of the learner that opened this epoch
     began: int  # the first epoch of the run, which a resumed one keeps; 0 where an earlier version opened it
-    chunk_format: int = CHUNK_FORMAT  # of the stored chunks; 1 where an earlier version opened it
+    chunk_format: int  # of the stored chunks; 1 where an earlier version opened it
 
 
 def open_run(

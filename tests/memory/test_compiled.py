@@ -60,18 +60,19 @@ print(answer(1), answer(1.5), sum(answer.stats.cache_hits.values()))
 """
 
 
+def _printed(folder: Path, *words: str) -> tuple[str, str]:
+    """What a Python of its own says there, and what it warns of."""
+    project = str(Path(memory.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": project}
+    command = [sys.executable, *words]
+    found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return found.stdout.strip(), found.stderr
+
+
 def _answers(folder: Path, number: int = 41) -> str:
     """What a process of its own prints whose source adds `number`."""
     (folder / "answer.py").write_text(SOURCE.format(number=number))
-    found = subprocess.run(
-        [sys.executable, "answer.py"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(memory.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return found.stdout.strip()
+    return _printed(folder, "answer.py")[0]
 
 
 def _kept(folder: Path, ending: str) -> list[Path]:
@@ -106,12 +107,5 @@ def test_a_place_that_stops_taking_files_is_no_fault(tmp_path: Path) -> None:
         "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
         "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nimport answer\n"
     )
-    found = subprocess.run(
-        [sys.executable, "-B", "full.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(memory.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.strip() == "42 42.5 0" and "compiled by each process" in found.stderr
+    printed, warned = _printed(tmp_path, "-B", "full.py")
+    assert printed == "42 42.5 0" and "compiled by each process" in warned

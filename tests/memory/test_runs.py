@@ -10,12 +10,12 @@ import time
 import pytest
 
 from memory import status
-from memory.chunk_layout import CHUNK_FORMAT
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
 from memory.lease import Lease
 from memory.runs import (
+    CHUNK_FORMAT,
     LAYOUT,
     OpenedRun,
     RunInfo,
@@ -52,7 +52,8 @@ def test_a_first_opening_sets_counters_from_the_snapshot(client: Client, keys: K
         b"7",
         b"2",
     )
-    assert read_settings(client, keys) == RunInfo(SETTINGS, opened.epoch, opened.epoch, "token", opened.epoch)
+    epoch = opened.epoch
+    assert read_settings(client, keys) == RunInfo(SETTINGS, epoch, epoch, "token", epoch, CHUNK_FORMAT)
 
 
 def test_a_resumed_run_keeps_its_experience(client: Client, keys: Keys) -> None:
