@@ -13,10 +13,10 @@ from memory.chunk_limits import WRONG_ACTION
 from memory.chunk_reader import ChunkReader
 from memory.codec import CodecError
 from memory.lookahead import Lookahead
-from memory.transitions import Place, Rows, UnsoundRow, read
+from memory.transitions import Rows, UnsoundRow, read
 
-ROWS_AT_ONCE, BYTES_AT_ONCE = 32, 1 << 20
-"""How many decompressed chunks are held at a time, at most: 0.5 MB of Atari's stay in a core's own cache."""
+ROWS_AT_ONCE = 32
+"""How many chunks are held at a time."""
 ANY_STEPS = 1 << 16
 """More than places can tell."""
 
@@ -31,31 +31,30 @@ class Assembly:
         the frames of all n steps.
         """
         self._reader, self._rows, self._history, self._lookahead = reader, rows, history, lookahead
-        self._begun = self._bytes = 0
-        self._chunks: list[bytes] = []
-        self._places: list[Place] = []
+        self._begun = 0
+        self._bodies: list[bytes | memoryview] = []
+        self._numbers: list[tuple[int, ...]] = []
 
     def add(self, data: bytes | memoryview, m: int) -> None:
         """The next row: transition m of a packed chunk. Raises UnsoundRow, for an earlier row too."""
         try:
-            layout, raw = self._reader.open(data)
-            place = layout.place(m, len(raw))
+            layout, body, raw_size, lz4 = self._reader.open(data)
+            layout.check_transition(m)
         except CodecError as error:
             raise UnsoundRow(self._begun, str(error)) from error
         if self._begun == 0:
             self._make_room(layout)
-        elif layout is not self._layout and _kind(layout) != _kind(self._layout):
+        elif layout.kind != self._layout.kind:
             raise UnsoundRow(self._begun, "It is of another environment than the others of the batch.")
-        self._places.append(place)
-        self._chunks.append(raw)
+        self._bodies.append(body)
+        self._numbers.append((lz4, raw_size, m, *layout.parts))
         self._begun += 1
-        self._bytes += len(raw)
-        if len(self._chunks) == ROWS_AT_ONCE or self._bytes > BYTES_AT_ONCE:
+        if len(self._bodies) == ROWS_AT_ONCE:
             self._read()
 
     def batch(self, weights: NDArray[Any], leaf: NDArray[Any], chunk_id: NDArray[Any]) -> Batch:
         """The batch, once all rows are there. Raises UnsoundRow."""
-        if self._chunks:
+        if self._bodies:
             self._read()
         read_rows = self._filled
         return Batch(
@@ -86,15 +85,14 @@ class Assembly:
 
     def _read(self) -> None:
         """The rows of the chunks held; the chunks are forgotten."""
-        first = self._begun - len(self._chunks)
+        first = self._begun - len(self._bodies)
         longest = ANY_STEPS if self._lookahead is None else self._lookahead.multi_step
         try:
-            read(self._chunks, self._places, longest, self._filled.part(slice(first, self._begun)))
+            read(self._bodies, self._numbers, longest, self._filled.part(slice(first, self._begun)))
         except UnsoundRow as error:
             raise UnsoundRow(first + error.row, str(error)) from error
-        self._chunks.clear()
-        self._places.clear()
-        self._bytes = 0
+        self._bodies.clear()
+        self._numbers.clear()
 
     def _actions(self) -> NDArray[Any]:
         """[B] or [B, A]."""
@@ -110,7 +108,3 @@ class Assembly:
         step = np.arange(lookahead.multi_step)
         taken = step < self._filled.steps[:, None]
         return np.asarray(np.where(taken, lookahead.discount**step, 0), np.float32)
-
-
-def _kind(layout: ChunkLayout) -> tuple[Any, ...]:
-    return layout.frame_shape, layout.frame_dtype, layout.action_shape, layout.action_dtype

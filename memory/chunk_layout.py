@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memory.codec import MAX_RAW_BYTES, CodecError, Column, Header
 from memory.folding import word_of
-from memory.kernels import GAP_BYTES, PLACE_BYTES, TARGET_BYTES
-from memory.transitions import Place
+from memory.kernels import GAP_BYTES
+from memory.transitions import Parts
 
 DTYPES = {"rewards": "<f4", "ended": "|b1", "places": "<u2", "targets": "<f4"}
 FRAME_DTYPES = ("|u1", "<f4")
@@ -34,16 +30,26 @@ class ChunkLayout:
         self.columns = header.columns
         self.frames = self._checked_frames(columns)  # F
         self.transitions = actions.shape[0]  # M
-        self._places, self._targets = columns["places"].offset, columns["targets"].offset
-        self._actions, self.action_bytes = actions.offset, _row_bytes(actions)
+        self.action_bytes = _row_bytes(actions)
         self.first_frame, self.changes = first.offset, columns[CHANGES].offset
+        self.parts = Parts(
+            places=columns["places"].offset,
+            targets=columns["targets"].offset,
+            actions=actions.offset,
+            frame=self.first_frame,
+            changes=self.changes,
+            frames=self.frames,
+        )
         self.frame_shape, self.frame_dtype = first.shape, first.dtype
         self.action_shape, self.action_dtype = actions.shape[1:], actions.dtype
+        self.kind = first.shape, first.dtype, actions.shape[1:], actions.dtype
         frame_bytes = math.prod(first.shape) * first.dtype.itemsize
-        self._word_bytes = word_of(frame_bytes).itemsize
+        word_bytes = word_of(frame_bytes).itemsize
+        self._change_bytes = word_bytes + GAP_BYTES
         if not 0 < self.frames * frame_bytes <= MAX_RAW_BYTES:
             raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
-        self._most_changes = (self.frames - 1) * (frame_bytes // self._word_bytes)
+        most_changes = (self.frames - 1) * (frame_bytes // word_bytes)
+        self._most_bytes = self.changes + most_changes * self._change_bytes
 
     @staticmethod
     def _checked_frames(columns: Mapping[str, Column]) -> int:
@@ -61,28 +67,13 @@ class ChunkLayout:
 
     def fits(self, raw_size: int) -> bool:
         """Whether whole changes make up a body of this size."""
-        count, rest = divmod(raw_size - self.changes, self._word_bytes + GAP_BYTES)
-        return rest == 0 and 0 <= count <= self._most_changes
+        whole = (raw_size - self.changes) % self._change_bytes == 0
+        return whole and self.changes <= raw_size <= self._most_bytes
 
-    def frame_values(self, raw: bytes) -> list[NDArray[Any]]:
-        """Every value that a frame of the chunk has somewhere: those of the first, and what changed."""
-        dtype, count = self.frame_dtype, (len(raw) - self.changes) // (self._word_bytes + GAP_BYTES)
-        first = np.frombuffer(raw, dtype, math.prod(self.frame_shape), self.first_frame)
-        return [first, np.frombuffer(raw, dtype, count * self._word_bytes // dtype.itemsize, self.changes)]
-
-    def place(self, m: int, raw_size: int) -> Place:
-        """Where transition m lies in a body of `raw_size` bytes; CodecError where there is none."""
+    def check_transition(self, m: int) -> None:
+        """Raises CodecError where there is no transition m."""
         if m >= self.transitions:
             raise CodecError(f"A chunk of {self.transitions} transitions has no number {m}.")
-        return Place(
-            places=self._places + m * PLACE_BYTES,
-            targets=self._targets + m * TARGET_BYTES,
-            action=self._actions + m * self.action_bytes,
-            frame=self.first_frame,
-            changes=self.changes,
-            end=raw_size,
-            frames=self.frames,
-        )
 
 
 def _row_bytes(column: Column) -> int:

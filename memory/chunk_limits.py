@@ -28,12 +28,6 @@ class ChunkLimits:
         """Raises CodecError for frames or actions of another shape or dtype."""
         self._check_kinds(layout.frame_shape, layout.frame_dtype, layout.action_shape, layout.action_dtype)
 
-    def check_frames(self, layout: ChunkLayout, raw: bytes) -> None:
-        """The frames of a chunk whose layout was checked. Raises CodecError."""
-        if self.frame_dtype != "uint8":
-            for values in layout.frame_values(raw):
-                self._check_finite(values)
-
     def are_actions(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """[M] whether each of actions [M] or [M, A] is one of this run's."""
         least: Any = 0 if self.num_actions is not None else np.array(self.action_low, np.float32)
@@ -46,7 +40,8 @@ class ChunkLimits:
     def check_arrays(self, frames: NDArray[Any], actions: NDArray[Any]) -> None:
         """frames [N, *frame], actions [M] or [M, A]. Raises CodecError."""
         self._check_kinds(frames.shape[1:], frames.dtype, actions.shape[1:], actions.dtype)
-        self._check_finite(frames)
+        if frames.dtype.kind == "f" and not np.isfinite(frames).all():
+            raise CodecError("A frame is not finite.")
         if not self.are_actions(actions).all():
             raise CodecError(WRONG_ACTION)
 
@@ -64,7 +59,3 @@ class ChunkLimits:
         discrete = self.num_actions is not None
         if (action, dtype.str) != (((), "<i8") if discrete else ((len(self.action_low or ()),), "<f4")):
             raise CodecError(WRONG_ACTION)
-
-    def _check_finite(self, frames: NDArray[Any]) -> None:
-        if frames.dtype.kind == "f" and not np.isfinite(frames).all():
-            raise CodecError("A frame is not finite.")

@@ -7,17 +7,19 @@ from typing import NamedTuple
 
 from memory.chunk_layout import ChunkLayout
 from memory.chunk_limits import ChunkLimits
-from memory.codec import open_packed, read_header
+from memory.codec import LZ4, PLAIN, check_size, decompressed, read_header, unsealed
 
 HEADERS_KEPT = 1024
 """Chunks of one actor have few different headers: they differ in the number of frames at most."""
 
 
 class OpenedChunk(NamedTuple):
-    """A chunk whose columns are decompressed."""
+    """A chunk whose checksum and sizes are right."""
 
     layout: ChunkLayout
-    raw: bytes
+    body: bytes | memoryview  # its columns
+    raw_size: int  # bytes of them
+    lz4: bool  # whether they are compressed
 
 
 class ChunkReader:
@@ -30,10 +32,13 @@ class ChunkReader:
 
     def open(self, data: bytes | memoryview) -> OpenedChunk:
         """A packed chunk; raises CodecError where the bytes are damaged or of another environment."""
-        layout, raw = open_packed(data, self._layout)
-        if self.limits is not None:
-            self.limits.check_frames(layout, raw)
-        return OpenedChunk(layout, raw)
+        sealed = unsealed(data)
+        compression, raw_size, header, body = sealed
+        layout = self._layout(header)
+        check_size(layout, raw_size)
+        if compression in (PLAIN, LZ4):
+            return OpenedChunk(layout, body, raw_size, compression == LZ4)
+        return OpenedChunk(layout, decompressed(sealed), raw_size, False)
 
     def _new_layout(self, header: bytes) -> ChunkLayout:
         layout = ChunkLayout(read_header(header))

@@ -51,6 +51,15 @@ class CodecError(ValueError):
     """These bytes are not what `pack` made, or were damaged on the way."""
 
 
+class Sealed(NamedTuple):
+    """Packed bytes that came as they were sent."""
+
+    compression: int
+    raw_size: int  # bytes that the body is said to hold
+    header: bytes
+    body: memoryview
+
+
 class Packed(NamedTuple):
     """What `unpack` found."""
 
@@ -87,10 +96,11 @@ def _un_zstd(body: memoryview, raw_size: int) -> bytes:
     return bytes(_ZSTD.decompressor.decompress(body, max_output_size=raw_size))
 
 
+PLAIN, LZ4, ZSTD = range(3)
 COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes], Callable[[memoryview, int], bytes]]] = {
-    "none": (0, lambda raw: raw, lambda body, _: bytes(body)),
-    "lz4": (1, _lz4, _un_lz4),
-    "zstd": (2, _zstd, _un_zstd),
+    "none": (PLAIN, lambda raw: raw, lambda body, _: bytes(body)),
+    "lz4": (LZ4, _lz4, _un_lz4),
+    "zstd": (ZSTD, _zstd, _un_zstd),
 }
 _DECOMPRESS = {code: decompress for code, _, decompress in COMPRESSIONS.values()}
 
@@ -167,6 +177,14 @@ def open_packed(
     Raises CodecError where the bytes are damaged, or the header describes a body of another size, before it
     is allocated.
     """
+    sealed = unsealed(data)
+    description = described(sealed.header)
+    check_size(description, sealed.raw_size)
+    return description, decompressed(sealed)
+
+
+def unsealed(data: bytes | memoryview) -> Sealed:
+    """The parts of packed bytes, none of them read; raises CodecError where they are damaged."""
     if len(data) < PREFIX.size:
         raise CodecError(f"{len(data)} bytes are too few to hold a header of {PREFIX.size}.")
     magic, version, code, header_size, raw_size, checksum = PREFIX.unpack_from(data)
@@ -179,17 +197,24 @@ def open_packed(
     checked = memoryview(data)[PREFIX.size :]
     if zlib.crc32(checked) != checksum:
         raise CodecError("The checksum does not match: the bytes were damaged.")
-    header, body = bytes(checked[:header_size]), checked[header_size:]
-    description = described(header)
+    return Sealed(code, raw_size, bytes(checked[:header_size]), checked[header_size:])
+
+
+def check_size(description: Description, raw_size: int) -> None:
+    """Raises CodecError where the header describes a body of another size."""
     if not description.fits(raw_size):
         raise CodecError(f"The header does not describe the {raw_size} bytes that the body holds.")
+
+
+def decompressed(sealed: Sealed) -> bytes:
+    """The body, of the size that `check_size` allowed; raises CodecError where it is none."""
     try:
-        raw = _DECOMPRESS[code](body, raw_size)
+        raw = _DECOMPRESS[sealed.compression](sealed.body, sealed.raw_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
         raise CodecError(f"The body does not decompress: {error}") from error
-    if len(raw) != raw_size:
-        raise CodecError(f"The body holds {len(raw)} bytes instead of {raw_size}.")
-    return description, raw
+    if len(raw) != sealed.raw_size:
+        raise CodecError(f"The body holds {len(raw)} bytes instead of {sealed.raw_size}.")
+    return raw
 
 
 def read_header(header: bytes) -> Header:

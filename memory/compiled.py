@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
@@ -31,6 +32,16 @@ def compiled(function: FunctionT) -> FunctionT:
     except RuntimeError as error:
         log.debug("Not kept on disk: %s", error)
     return cast(FunctionT, machine_code)
+
+
+def external(library: str, name: str, signature: Any) -> Any:
+    """C's function `name` of the shared `library`, for compiled functions to call. Raises ImportError where
+    there is none: they must not be made or loaded then.
+    """
+    llvmlite.binding.load_library_permanently(library)
+    if llvmlite.binding.address_of_symbol(name) is None:
+        raise ImportError(f"{library} has no {name}: install the packages of requirements.txt.")
+    return numba.types.ExternalFunction(name, signature)
 
 
 class _Cache(FunctionCache):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import lz4.block
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from memory.compiled import compiled
+from memory.compiled import compiled, external
 
 GAP_BYTES = 2
 PLACE_BYTES = TARGET_BYTES = 8
@@ -16,8 +18,15 @@ FARTHEST = (1 << 8 * GAP_BYTES) - 1
 """Where nothing changes for so long, a word is stored that did not."""
 BLOCK = 16
 """Words that are compared at once: as many as a vector unit holds."""
-OUTSIDE, UNSOUND_TARGET, TOO_LONG = range(3)
+NOT_DECOMPRESSED, OUTSIDE, UNSOUND_TARGET, TOO_LONG, NOT_FINITE = range(5)
 """What may be wrong with a transition."""
+INFINITE = 0x7F800000
+"""These bits of a float32 are all set where it is not finite."""
+decompress_lz4 = external(
+    lz4.block._block.__file__,
+    "LZ4_decompress_safe",  # (source, target, bytes of source, bytes of target) -> bytes written, or < 0
+    types.int32(types.voidptr, types.voidptr, types.int32, types.int32),
+)
 
 
 @compiled
@@ -114,10 +123,40 @@ def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
 
 
 @compiled
+def _body(stored: NDArray[np.uint8], is_lz4: int, raw_size: int) -> NDArray[np.uint8]:
+    """What was stored as it was: `raw_size` bytes, or none where it is not that."""
+    if not is_lz4:
+        return stored if len(stored) == raw_size else stored[:0]
+    raw = np.empty(raw_size, np.uint8)
+    written = decompress_lz4(stored.ctypes, raw.ctypes, len(stored), raw_size)
+    return raw if written == raw_size else raw[:0]
+
+
+@compiled
+def _are_finite(words: NDArray[Any]) -> bool:
+    """Whether words are those of finite float32."""
+    finite = True
+    for i in range(len(words)):
+        finite &= (words[i] & INFINITE) != INFINITE
+    return finite
+
+
+@compiled
+def _finite_frames(raw: NDArray[np.uint8], first: int, changes: int, stack: NDArray[Any]) -> bool:
+    """Whether all values of a chunk's frames are: those of the first, and what changed."""
+    count = (len(raw) - changes) // (stack.itemsize + GAP_BYTES)
+    start = raw[first : first + stack.shape[1] * stack.itemsize].view(stack.dtype)
+    changed = raw[changes : changes + count * stack.itemsize].view(stack.dtype)
+    return _are_finite(start) and _are_finite(changed)
+
+
+@compiled
 def read_transitions(
     data: NDArray[np.uint8],
+    ends: NDArray[np.int64],
     rows: NDArray[np.int64],
     longest: int,
+    are_floats: bool,
     s_tm1: NDArray[Any],
     s_t: NDArray[Any],
     next_frames: NDArray[Any],
@@ -125,28 +164,39 @@ def read_transitions(
     targets: NDArray[np.float32],
     actions: NDArray[np.uint8],
 ) -> tuple[int, int]:
-    """How many rows were read, and what is wrong with the next one."""
-    history = s_tm1.shape[1]
+    """How many rows were read, and what is wrong with the next one.
+
+    Their bodies lie side by side in `data` and end at `ends`; sizes and parts in `rows` fit each other.
+    """
+    history, start = s_tm1.shape[1], 0
     for row in range(len(rows)):
-        place, target, action, frame, changes, end, frames = rows[row]
+        is_lz4, size, m, places, all_targets, all_actions, frame, changes, frames = rows[row]
+        raw = _body(data[start : ends[row]], is_lz4, size)
+        start = ends[row]
+        if len(raw) < size:
+            return row, NOT_DECOMPRESSED
+        place, target = places + m * PLACE_BYTES, all_targets + m * TARGET_BYTES
+        action = all_actions + m * actions.shape[1]
         newest_tm1, newest_t, depth_tm1, depth_t = (
-            data[place : place + PLACE_BYTES].view(np.uint16).astype(np.int64)
+            raw[place : place + PLACE_BYTES].view(np.uint16).astype(np.int64)
         )
         stacks_exist = 0 < depth_tm1 <= newest_tm1 + 1 and 0 < depth_t <= newest_t + 1
         if not (stacks_exist and newest_tm1 < newest_t < frames):
             return row, OUTSIDE
-        targets[row] = data[target : target + TARGET_BYTES].view(np.float32)
+        targets[row] = raw[target : target + TARGET_BYTES].view(np.float32)
         if not (np.isfinite(targets[row, 0]) and 0 <= targets[row, 1] <= 1):
             return row, UNSOUND_TARGET
         steps[row] = newest_t - newest_tm1
         if steps[row] > longest:
             return row, TOO_LONG
-        actions[row] = data[action : action + actions.shape[1]]
+        if are_floats and not _finite_frames(raw, frame, changes, s_t[row]):
+            return row, NOT_FINITE
+        actions[row] = raw[action : action + actions.shape[1]]
         missing_tm1, missing_t = max(history - depth_tm1, 0), max(history - depth_t, 0)
         s_tm1[row, :missing_tm1] = 0
         s_t[row, :missing_t] = 0
         next_frames[row, steps[row] :] = 0
         stack_tm1, stack_t = s_tm1[row, missing_tm1:], s_t[row, missing_t:]
         after = next_frames[row, : steps[row]]
-        unfold(data, frame, changes, end, newest_tm1, stack_tm1, newest_t, stack_t, after)
+        unfold(raw, frame, changes, size, newest_tm1, stack_tm1, newest_t, stack_t, after)
     return len(rows), 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,18 @@ from numpy.typing import NDArray
 
 from memory.codec import CodecError
 from memory.folding import words_of
-from memory.kernels import OUTSIDE, TOO_LONG, UNSOUND_TARGET, read_transitions
+from memory.kernels import (
+    NOT_DECOMPRESSED,
+    NOT_FINITE,
+    OUTSIDE,
+    TOO_LONG,
+    UNSOUND_TARGET,
+    read_transitions,
+)
 
 WRONG = {
+    NOT_DECOMPRESSED: "The body does not decompress to the bytes that it is said to hold.",
+    NOT_FINITE: "A frame is not finite.",
     OUTSIDE: "A transition points outside the frames of its chunk.",
     UNSOUND_TARGET: "A return is not finite or a discount lies outside [0, 1].",
     TOO_LONG: "A transition takes more steps than those of this run.",
@@ -28,15 +38,14 @@ class UnsoundRow(CodecError):
         self.row = row
 
 
-class Place(NamedTuple):
-    """Where a transition lies in the bytes of its chunk."""
+class Parts(NamedTuple):
+    """Where the parts of a chunk begin in its body."""
 
-    places: int  # first bytes of what belongs to it
+    places: int  # bytes before what belongs to its transitions
     targets: int
-    action: int
-    frame: int  # first byte of the chunk's first frame
-    changes: int  # first byte of all changes
-    end: int
+    actions: int
+    frame: int  # before its first frame
+    changes: int  # before all changes
     frames: int  # F
 
 
@@ -55,17 +64,20 @@ class Rows(NamedTuple):
         return Rows(*(column[rows] for column in self))
 
 
-def read(chunks: Sequence[bytes], places: Sequence[Place], longest: int, rows: Rows) -> None:
-    """Fill all `rows` [B], each from one of `chunks` [B]; `longest`: n, steps that a transition may take.
+def read(
+    bodies: Sequence[bytes | memoryview], numbers: Sequence[tuple[int, ...]], longest: int, rows: Rows
+) -> None:
+    """Fill all `rows` [B], each from one of `bodies` [B]; `longest`: n, steps that a transition may take.
 
-    Frames before an episode's first are 0. Raises UnsoundRow for a transition that cannot be learned from.
+    Of each row, `numbers` are: whether LZ4 compressed the body, its size as it was, which transition of it is
+    drawn, and its Parts. Frames before an episode's first are 0. Raises UnsoundRow for a transition that
+    cannot be learned from.
     """
-    starts = np.cumsum([0, *map(len, chunks[:-1])])
-    found = np.array(places, np.int64)  # [B, 7]
-    found[:, :-1] += starts[:, None]
-    data = np.frombuffer(b"".join(chunks), np.uint8)
+    data = np.frombuffer(b"".join(bodies), np.uint8)
+    ends = np.cumsum([len(body) for body in bodies])
+    table = np.fromiter(chain.from_iterable(numbers), np.int64).reshape(len(bodies), -1)
     s_tm1, s_t, next_frames = map(words_of, rows[:3])
     filled = s_tm1, s_t, next_frames, rows.steps, rows.targets, rows.actions
-    row, wrong = read_transitions(data, found, longest, *filled)
-    if row < len(chunks):
+    row, wrong = read_transitions(data, ends, table, longest, rows.s_t.dtype.kind == "f", *filled)
+    if row < len(bodies):
         raise UnsoundRow(row, WRONG[wrong])

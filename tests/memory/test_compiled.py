@@ -13,11 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import lz4.block
 import numba
 import pytest
 
 import memory
-from memory.compiled import compiled
+from memory.compiled import compiled, external
 
 NAMES = [module.name for module in pkgutil.iter_modules(memory.__path__)]
 MODULES = [importlib.import_module(f"memory.{name}") for name in NAMES]
@@ -49,8 +50,14 @@ def test_a_function_that_cannot_be_kept_is_compiled_all_the_same() -> None:
     assert compiled(names["twice"])(21) == 42
 
 
+def test_a_library_without_the_function_that_is_called_is_refused_at_once() -> None:
+    """A compiled function that calls what is not there would end the process."""
+    with pytest.raises(ImportError, match="LZ4_no_such_thing.*requirements"):
+        external(lz4.block._block.__file__, "LZ4_no_such_thing", numba.types.void())
+
+
 SOURCE = """
-from memory.compiled import compiled
+from memory.compiled import compiled, external
 
 @compiled
 def answer(x):

@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
-from memory.assembly import BYTES_AT_ONCE, Assembly
+from memory.assembly import Assembly
 from memory.chunk import chunk_from_bytes, chunk_to_bytes
 from memory.chunk_builder import ChunkBuilder
 from memory.chunk_layout import CHANGES, COLUMNS
@@ -38,6 +38,7 @@ from memory.kernels import GAP_BYTES
 from memory.lookahead import Lookahead
 from memory.rollout_limits import RolloutLimits
 from memory.rollouts import rollout_from_bytes, rollout_to_bytes
+from memory.transitions import UnsoundRow
 from memory.weights import WeightsError, parse_weights
 from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
 from runtime.weights_source import checked_tensors
@@ -341,7 +342,35 @@ def test_frames_that_are_not_finite(frame: int) -> None:
         drawn(chunk_to_bytes(DRAFT.chunk._replace(frames=frames), {}), [0], ChunkReader(limits))
 
 
-def test_chunks_that_unpack_to_much_are_not_held_together() -> None:
+SIZES = [(name, size) for name in COMPRESSIONS for size in (-1, 1)]
+
+
+@pytest.mark.parametrize(("compression", "more"), SIZES)
+def test_bodies_of_another_size_than_said(compression: str, more: int) -> None:
+    """The size said is one that a chunk may have; the row that is refused is named."""
+    data = pack(*CHUNK, compression, rest=CHANGES)
+    *fields, raw_size, checksum = PREFIX.unpack_from(data)
+    other = PREFIX.pack(*fields, raw_size + more * CHANGE_BYTES, checksum) + data[PREFIX.size :]
+    assembly = Assembly(ChunkReader(), 3, 1)
+    with pytest.raises(UnsoundRow, match="bytes|decompress") as caught:
+        for row in (data, resealed(other), data):
+            assembly.add(row, 0)
+        assembly.batch(*[np.zeros(3)] * 3)
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", bytes(1), b"\xff" * 1000, bytes(range(256)) * 8, b"\x1f\xff\xff" + b"\xff" * 64]
+)
+def test_bodies_that_lz4_never_wrote(body: bytes) -> None:
+    """Lengths that lead beyond both ends, matches from before the first byte."""
+    header_size = PREFIX.unpack_from(CHUNKS[1])[3]
+    sound = CHUNKS[1][: PREFIX.size + header_size]
+    with pytest.raises(CodecError, match="decompress"):
+        drawn(resealed(sound + body), [0])
+
+
+def test_of_chunks_that_unpack_to_much_one_is_held_at_a_time() -> None:
     """Each of 10 MB, which zeros pack into little."""
     count, words = 1 << 12, 1 << 12
     chunk = DRAFT.chunk._replace(
@@ -351,7 +380,10 @@ def test_chunks_that_unpack_to_much_are_not_held_together() -> None:
     )
     meta, columns = unpack(chunk_to_bytes(chunk, {}))
     columns[CHANGES] = np.zeros(10_000_002, np.uint8)  # gaps of 0: the same word again and again
-    huge, assembly = pack(meta, columns, rest=CHANGES), Assembly(ChunkReader(), 32, 1)
-    for _ in range(31):
+    rows = 32
+    huge, assembly = pack(meta, columns, rest=CHANGES), Assembly(ChunkReader(), rows, 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(rows):
         assembly.add(huge, 0)
-        assert assembly._bytes <= BYTES_AT_ONCE
+    assembly.batch(*[np.zeros(rows)] * 3)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
