@@ -35,10 +35,12 @@ class Assembly:
         self._bodies: list[bytes | memoryview] = []
         self._numbers: list[tuple[int, ...]] = []
 
-    def add(self, data: bytes | memoryview, m: int) -> None:
-        """The next row: transition m of a packed chunk. Raises UnsoundRow, for an earlier row too."""
+    def add(self, data: bytes, m: int, start: int = 0) -> None:
+        """The next row: transition m of the packed chunk that begins at byte `start`. Raises UnsoundRow, for
+        an earlier row too.
+        """
         try:
-            layout, body, raw_size, lz4 = self._reader.open(data)
+            layout, raw_size, is_lz4, body = self._reader.open(data, start)
             layout.check_transition(m)
         except CodecError as error:
             raise UnsoundRow(self._begun, str(error)) from error
@@ -47,7 +49,7 @@ class Assembly:
         elif layout.kind != self._layout.kind:
             raise UnsoundRow(self._begun, "It is of another environment than the others of the batch.")
         self._bodies.append(body)
-        self._numbers.append((lz4, raw_size, m, *layout.parts))
+        self._numbers.append((is_lz4, raw_size, m, *layout.parts))
         self._begun += 1
         if len(self._bodies) == ROWS_AT_ONCE:
             self._read()

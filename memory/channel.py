@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import hiredis
 
 from memory.connection import Client
 
@@ -15,33 +18,43 @@ class Channel:
     def __init__(self, client: Client) -> None:
         """Raises redis errors."""
         self._connection = client.connection_pool.get_connection()
-        self._awaited = 0
+        self._awaited: deque[bool] = deque()  # whether each answer on its way was asked for
 
-    def ask(self, commands: Sequence[Sequence[Any]]) -> None:
+    def ask(self, commands: Sequence[tuple[Any, ...]]) -> None:
         """Send `commands`. Raises redis errors, and those sent before are given up."""
+        self._send(commands, asked=True)
+
+    def tell(self, command: tuple[Any, ...]) -> None:
+        """Send `command`, whose answer nobody wants: if it is an error, the question after it raises it."""
+        self._send([command], asked=False)
+
+    def _send(self, commands: Sequence[tuple[Any, ...]], asked: bool) -> None:
         with self._closed_by_errors():
-            self._connection.send_packed_command(self._connection.pack_commands(commands))
-            self._awaited += len(commands)
+            self._connection.send_packed_command([b"".join(map(hiredis.pack_command, commands))])
+            self._awaited.extend([asked] * len(commands))
 
     def answers(self, count: int) -> Iterator[Any]:
-        """The answers to the next `count` commands, each once it is wanted. Raises redis errors."""
+        """The answers to the next `count` questions, each once it is wanted. Raises redis errors."""
         for _ in range(count):
             with self._closed_by_errors():
+                while not self._awaited.popleft():
+                    self._connection.read_response()
                 answer = self._connection.read_response()
-                self._awaited -= 1
             yield answer
 
     def give_up(self) -> None:
         """Forget what was asked."""
-        if self._awaited:
-            self._connection.disconnect()
-            self._awaited = 0
+        if any(self._awaited):
+            self._close()
 
     @contextmanager
     def _closed_by_errors(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            self._connection.disconnect()
-            self._awaited = 0
+            self._close()
             raise
+
+    def _close(self) -> None:
+        self._connection.disconnect()
+        self._awaited.clear()

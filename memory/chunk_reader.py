@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from memory.chunk_layout import ChunkLayout
 from memory.chunk_limits import ChunkLimits
-from memory.codec import LZ4, PLAIN, check_size, decompressed, read_header, unsealed
+from memory.codec import LZ4, check_size, decompressed, read_header, unsealed
 
 HEADERS_KEPT = 1024
 """Chunks of one actor have few different headers: they differ in the number of frames at most."""
-
-
-class OpenedChunk(NamedTuple):
-    """A chunk whose checksum and sizes are right."""
-
-    layout: ChunkLayout
-    body: bytes | memoryview  # its columns
-    raw_size: int  # bytes of them
-    lz4: bool  # whether they are compressed
 
 
 class ChunkReader:
@@ -30,15 +20,18 @@ class ChunkReader:
         self.limits = limits
         self._layout = lru_cache(HEADERS_KEPT)(self._new_layout)
 
-    def open(self, data: bytes | memoryview) -> OpenedChunk:
-        """A packed chunk; raises CodecError where the bytes are damaged or of another environment."""
-        sealed = unsealed(data)
-        compression, raw_size, header, body = sealed
+    def open(self, data: bytes, start: int = 0) -> tuple[ChunkLayout, int, bool, bytes | memoryview]:
+        """Of the packed chunk that begins at byte `start`: where its columns lie, their size in bytes,
+        whether LZ4 compressed them, and the columns.
+
+        Raises CodecError where the bytes are damaged or of another environment.
+        """
+        compression, raw_size, header, body = unsealed(data, start)
         layout = self._layout(header)
         check_size(layout, raw_size)
-        if compression in (PLAIN, LZ4):
-            return OpenedChunk(layout, body, raw_size, compression == LZ4)
-        return OpenedChunk(layout, decompressed(sealed), raw_size, False)
+        if compression == LZ4:
+            return layout, raw_size, True, body
+        return layout, raw_size, False, decompressed(compression, body, raw_size)
 
     def _new_layout(self, header: bytes) -> ChunkLayout:
         layout = ChunkLayout(read_header(header))

@@ -51,15 +51,6 @@ class CodecError(ValueError):
     """These bytes are not what `pack` made, or were damaged on the way."""
 
 
-class Sealed(NamedTuple):
-    """Packed bytes that came as they were sent."""
-
-    compression: int
-    raw_size: int  # bytes that the body is said to hold
-    header: bytes
-    body: memoryview
-
-
 class Packed(NamedTuple):
     """What `unpack` found."""
 
@@ -177,27 +168,30 @@ def open_packed(
     Raises CodecError where the bytes are damaged, or the header describes a body of another size, before it
     is allocated.
     """
-    sealed = unsealed(data)
-    description = described(sealed.header)
-    check_size(description, sealed.raw_size)
-    return description, decompressed(sealed)
+    compression, raw_size, header, body = unsealed(data)
+    description = described(header)
+    check_size(description, raw_size)
+    return description, decompressed(compression, body, raw_size)
 
 
-def unsealed(data: bytes | memoryview) -> Sealed:
-    """The parts of packed bytes, none of them read; raises CodecError where they are damaged."""
-    if len(data) < PREFIX.size:
-        raise CodecError(f"{len(data)} bytes are too few to hold a header of {PREFIX.size}.")
-    magic, version, code, header_size, raw_size, checksum = PREFIX.unpack_from(data)
+def unsealed(data: bytes | memoryview, start: int = 0) -> tuple[int, int, bytes, memoryview]:
+    """Compression, size of the body as it was, header and body of the packed bytes that begin at `start`.
+
+    Raises CodecError where they are damaged; header and body are not looked at.
+    """
+    checked = memoryview(data)[start + PREFIX.size :]
+    if len(data) < start + PREFIX.size:
+        raise CodecError(f"{len(data) - start} bytes are too few to hold a header of {PREFIX.size}.")
+    magic, version, code, header_size, raw_size, checksum = PREFIX.unpack_from(data, start)
     if magic != MAGIC or version != VERSION:
         raise CodecError(
             f"Unknown format {magic!r} version {version}; this program reads {MAGIC!r} version {VERSION}."
         )
-    if raw_size > MAX_RAW_BYTES or header_size > len(data) - PREFIX.size or code not in _DECOMPRESS:
+    if raw_size > MAX_RAW_BYTES or header_size > len(checked) or code not in _DECOMPRESS:
         raise CodecError(f"Refused sizes: header {header_size}, raw {raw_size}, compression {code}.")
-    checked = memoryview(data)[PREFIX.size :]
     if zlib.crc32(checked) != checksum:
         raise CodecError("The checksum does not match: the bytes were damaged.")
-    return Sealed(code, raw_size, bytes(checked[:header_size]), checked[header_size:])
+    return code, raw_size, bytes(checked[:header_size]), checked[header_size:]
 
 
 def check_size(description: Description, raw_size: int) -> None:
@@ -206,14 +200,14 @@ def check_size(description: Description, raw_size: int) -> None:
         raise CodecError(f"The header does not describe the {raw_size} bytes that the body holds.")
 
 
-def decompressed(sealed: Sealed) -> bytes:
-    """The body, of the size that `check_size` allowed; raises CodecError where it is none."""
+def decompressed(compression: int, body: memoryview, raw_size: int) -> bytes:
+    """A body, of a size that `check_size` allowed; raises CodecError where it is none."""
     try:
-        raw = _DECOMPRESS[sealed.compression](sealed.body, sealed.raw_size)
+        raw = _DECOMPRESS[compression](body, raw_size)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, ValueError) as error:
         raise CodecError(f"The body does not decompress: {error}") from error
-    if len(raw) != sealed.raw_size:
-        raise CodecError(f"The body holds {len(raw)} bytes instead of {sealed.raw_size}.")
+    if len(raw) != raw_size:
+        raise CodecError(f"The body holds {len(raw)} bytes instead of {raw_size}.")
     return raw
 
 

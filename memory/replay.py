@@ -260,12 +260,13 @@ class Replay:
         """The transitions drawn, or None when a chunk was overwritten meanwhile or is damaged."""
         values = chain.from_iterable(self._chunks.answers(draw.answers))
         offsets = draw.leaf % self.shape.chunk_length
+        named = draw.ids.astype("<u8").view(f"V{CHUNK_ID.size}").tolist()  # as stored chunks begin
         assembly = Assembly(self._reader, len(offsets), self.shape.history_length, self._lookahead)
         try:
-            for value, chunk_id, offset in zip(values, draw.ids.tolist(), offsets.tolist(), strict=True):
-                if value is None or _named(value) not in (chunk_id, NAMELESS):
+            for value, name, offset in zip(values, named, offsets.tolist(), strict=True):
+                if value is None or (value[: CHUNK_ID.size] != name and _named(value) != NAMELESS):
                     return None
-                assembly.add(memoryview(value)[CHUNK_ID.size :], offset)
+                assembly.add(value, offset, CHUNK_ID.size)
             return assembly.batch(draw.weights, draw.leaf, draw.ids)
         except UnsoundRow as error:
             self._leave_out(int(draw.ids[error.row]), error)
@@ -313,8 +314,16 @@ class Replay:
         return float(np.mean(sizes)) if sizes else 0.0
 
     def count_batches(self, batches: int) -> None:
-        """Publish how many batches were consumed in this epoch: what the actors' limiter waits for."""
-        self._client.hset(self._keys.counters, "batches", batches)
+        """Publish how many batches were consumed in this epoch: what the actors' limiter waits for.
+
+        While a batch is on its way the answer is not waited for: an error is raised by the `sample` after
+        the next.
+        """
+        command = "HSET", self._keys.counters, "batches", batches
+        if self._ahead is None:
+            self._client.execute_command(*command)
+        else:
+            self._chunks.tell(command)
 
 
 def _named(value: bytes) -> int:

@@ -17,6 +17,7 @@ from memory.compiled import compiled
 
 FAN_OUT = 16
 """Children of a node: few levels, and the children of a node are two lines of a processor's cache."""
+LARGEST = float(np.finfo(np.float64).max)
 
 
 class SumTree:
@@ -54,7 +55,7 @@ class SumTree:
         index = self._check(leaves)
         new = np.empty(index.shape)
         new[...] = values
-        if not np.all(np.isfinite(new)) or np.any(new < 0):
+        if not _all_within(new.ravel(), 0.0, LARGEST):
             raise ValueError("A leaf must be finite and not negative.")
         self._filled += _set(self._nodes, self._starts, index.ravel(), new.ravel())
 
@@ -79,9 +80,18 @@ class SumTree:
 
     def _check(self, leaves: ArrayLike) -> NDArray[Any]:
         index = np.asarray(leaves, np.int64)
-        if index.size and (index.min() < 0 or index.max() >= self.capacity):
+        if not _all_within(index.ravel(), 0, self.capacity - 1):
             raise IndexError(f"A leaf lies outside 0 … {self.capacity - 1}.")
         return index
+
+
+@compiled
+def _all_within(values: NDArray[Any], least: float, most: float) -> bool:
+    """Whether none lies outside these two or is not a number."""
+    within = True
+    for i in range(len(values)):
+        within &= least <= values[i] <= most
+    return within
 
 
 @compiled

@@ -32,7 +32,7 @@ RULES: dict[str, Rule] = {
     "args": _rule("spec_file", "pydantic pydantic_core"),
     "spec_file": _rule(packages="yaml"),
     "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
-    "memory": _rule(packages="llvmlite lz4 msgpack numba numpy redis redlock zstandard"),
+    "memory": _rule(packages="hiredis llvmlite lz4 msgpack numba numpy redis redlock zstandard"),
     "memory.event_log": _rule("runtime.mp4"),
     "memory.event_minari": _rule(packages="gymnasium h5py minari numpy"),
     "memory.event_pictures": _rule("runtime.mp4", "cv2 numpy"),

@@ -12,6 +12,7 @@ from memory.batch import Batch
 from memory.channel import Channel
 from memory.chunk_builder import ChunkBuilder
 from memory.connection import Client
+from memory.counters import read_counters
 from memory.keys import Keys
 from memory.replay import Replay
 from tests.memory.reference import feed, random_episodes
@@ -81,6 +82,21 @@ def test_chunks_overwritten_on_the_way_are_drawn_again(twins: list[Replay], push
     assert (batch.chunk_id > newest).all()
 
 
+def test_batches_are_counted_with_and_without_one_on_its_way(
+    twins: list[Replay], client: Client, keys: Keys
+) -> None:
+    replay, _ = twins
+    for count, next_beta in enumerate((0.5, 0.5, None, None), 1):
+        replay.sample(BATCH, 0.5, next_beta)
+        replay.count_batches(count)
+        assert next_beta or read_counters(client, keys).batches == count
+    replay.sample(BATCH, 0.5, next_beta=0.5)
+    replay.count_batches(7)
+    for _ in range(2):
+        replay.sample(BATCH, 0.5)
+    assert read_counters(client, keys).batches == 7
+
+
 def test_a_batch_of_another_size_is_drawn_anew(twins: list[Replay]) -> None:
     replay, _ = twins
     replay.sample(BATCH, 0.5, next_beta=0.5)
@@ -134,6 +150,25 @@ def test_what_is_given_up_is_not_taken_for_the_next_answer(channel: Channel) -> 
     channel.ask(COMMANDS)
     assert next(channel.answers(3)) == [b"1", None]
     channel.give_up()
+    channel.ask(COMMANDS[1:2])
+    assert list(channel.answers(1)) == [[b"2", None]]
+
+
+def test_what_is_told_is_done_and_its_answer_left_out(channel: Channel, client: Client) -> None:
+    channel.ask(COMMANDS[:1])
+    channel.tell(("HSET", "hash", "told", 1))
+    assert list(channel.answers(1)) == [[b"1", None]]
+    channel.give_up()
+    channel.ask(COMMANDS[1:2])
+    assert list(channel.answers(1)) == [[b"2", None]]
+    assert client.hget("hash", "told") == b"1"
+
+
+def test_an_error_of_what_was_told_is_raised_by_the_next_question(channel: Channel) -> None:
+    channel.tell(("HSET", "hash"))
+    channel.ask(COMMANDS[:1])
+    with pytest.raises(redis.exceptions.ResponseError, match="arguments"):
+        list(channel.answers(1))
     channel.ask(COMMANDS[1:2])
     assert list(channel.answers(1)) == [[b"2", None]]
 
