@@ -6,7 +6,9 @@ from typing import Any
 
 import lz4.block
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from memory.compiled import compiled, external
@@ -20,6 +22,8 @@ BLOCK = 16
 """Words that are compared at once: as many as a vector unit holds."""
 NOT_DECOMPRESSED, OUTSIDE, UNSOUND_TARGET, TOO_LONG, NOT_FINITE = range(5)
 """What may be wrong with a transition."""
+STREAMED_BYTES = 4
+"""Size of words that a processor writes past its caches one by one as fast as many together."""
 INFINITE = 0x7F800000
 """These bits of a float32 are all set where it is not finite."""
 decompress_lz4 = external(
@@ -27,6 +31,33 @@ decompress_lz4 = external(
     "LZ4_decompress_safe",  # (source, target, bytes of source, bytes of target) -> bytes written, or < 0
     types.int32(types.voidptr, types.voidptr, types.int32, types.int32),
 )
+
+
+def _store_past_caches(typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """array[index] = value; other threads see it after `finish_stores`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        store = builder.store(arguments[2], builder.gep(data, [arguments[1]]))
+        store.align = array.dtype.bitwidth // 8
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), generate
+
+
+def _finish_stores(typing: Any) -> Any:
+    """Wait until what was stored past the caches is there for all."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+store_past_caches: Any = intrinsic(_store_past_caches)
+finish_stores: Any = intrinsic(_finish_stores)
 
 
 @compiled
@@ -113,7 +144,18 @@ def unfold(
 def _keep(frame: NDArray[Any], age: int, stack: NDArray[Any]) -> None:
     """Put the frame that came `age` before the newest of stack [D, W] there, if it is one of its D."""
     if 0 <= age < len(stack):
-        _copy(frame, stack[len(stack) - 1 - age])
+        target = stack[len(stack) - 1 - age]
+        if frame.itemsize == STREAMED_BYTES:
+            _stream(frame, target)
+        else:
+            _copy(frame, target)
+
+
+@compiled
+def _stream(source: NDArray[Any], target: NDArray[Any]) -> None:
+    """Copy past the caches: what is overwritten is not fetched first, and nothing else is driven out."""
+    for i in range(len(target)):
+        store_past_caches(target, i, source[i])
 
 
 @compiled
@@ -199,4 +241,5 @@ def read_transitions(
         stack_tm1, stack_t = s_tm1[row, missing_tm1:], s_t[row, missing_t:]
         after = next_frames[row, : steps[row]]
         unfold(raw, frame, changes, size, newest_tm1, stack_tm1, newest_t, stack_t, after)
+    finish_stores()
     return len(rows), 0
