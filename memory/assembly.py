@@ -15,8 +15,8 @@ from memory.codec import CodecError
 from memory.lookahead import Lookahead
 from memory.transitions import Rows, UnsoundRow, read
 
-ROWS_AT_ONCE = 32
-"""How many chunks are held at a time."""
+BYTES_AT_ONCE = 1 << 22
+"""How much of packed chunks is held, at most, before their rows are read: 256 of Atari's have 1.3 MB."""
 ANY_STEPS = 1 << 16
 """More than places can tell."""
 
@@ -31,7 +31,7 @@ class Assembly:
         the frames of all n steps.
         """
         self._reader, self._rows, self._history, self._lookahead = reader, rows, history, lookahead
-        self._begun = 0
+        self._begun = self._bytes = 0
         self._bodies: list[bytes | memoryview] = []
         self._numbers: list[tuple[int, ...]] = []
 
@@ -51,7 +51,8 @@ class Assembly:
         self._bodies.append(body)
         self._numbers.append((is_lz4, raw_size, m, *layout.parts))
         self._begun += 1
-        if len(self._bodies) == ROWS_AT_ONCE:
+        self._bytes += len(body)
+        if self._bytes > BYTES_AT_ONCE:
             self._read()
 
     def batch(self, weights: NDArray[Any], leaf: NDArray[Any], chunk_id: NDArray[Any]) -> Batch:
@@ -95,6 +96,7 @@ class Assembly:
             raise UnsoundRow(first + error.row, str(error)) from error
         self._bodies.clear()
         self._numbers.clear()
+        self._bytes = 0
 
     def _actions(self) -> NDArray[Any]:
         """[B] or [B, A]."""

@@ -370,8 +370,9 @@ def test_bodies_that_lz4_never_wrote(body: bytes) -> None:
         drawn(resealed(sound + body), [0])
 
 
-def test_of_chunks_that_unpack_to_much_one_is_held_at_a_time() -> None:
-    """Each of 10 MB, which zeros pack into little."""
+@pytest.mark.parametrize("compression", ["none", "lz4"])
+def test_large_chunks_are_not_held_together(compression: str) -> None:
+    """Each of 10 MB, which zeros pack into little, or into as much."""
     count, words = 1 << 12, 1 << 12
     chunk = DRAFT.chunk._replace(
         frames=np.zeros((count, words), np.uint8),
@@ -381,7 +382,7 @@ def test_of_chunks_that_unpack_to_much_one_is_held_at_a_time() -> None:
     meta, columns = unpack(chunk_to_bytes(chunk, {}))
     columns[CHANGES] = np.zeros(10_000_002, np.uint8)  # gaps of 0: the same word again and again
     rows = 32
-    huge, assembly = pack(meta, columns, rest=CHANGES), Assembly(ChunkReader(), rows, 1)
+    huge, assembly = pack(meta, columns, compression, CHANGES), Assembly(ChunkReader(), rows, 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(rows):
         assembly.add(huge, 0)

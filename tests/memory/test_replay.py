@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.assembly import ROWS_AT_ONCE
 from memory.chunk_builder import ChunkBuilder
 from memory.connection import Client
 from memory.counters import read_counters
@@ -210,8 +209,11 @@ def test_frames_of_every_step(client: Client, keys: Keys) -> None:
     lease.release()
 
 
-def test_the_damaged_chunk_of_a_large_batch_is_the_one_left_out(client: Client, keys: Keys) -> None:
-    """Batches are read in parts; one chunk, drawn into the last of them alone, cannot be learned from."""
+def test_the_damaged_chunk_of_a_large_batch_is_the_one_left_out(
+    client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large ones are read in parts; one chunk, drawn into the last of them alone, cannot be learned from."""
+    monkeypatch.setattr("memory.assembly.BYTES_AT_ONCE", 5_000)
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(8), CAPACITY))
@@ -221,7 +223,7 @@ def test_the_damaged_chunk_of_a_large_batch_is_the_one_left_out(client: Client, 
     replay = make_replay(client, keys, run.epoch, CAPACITY)
     replay.ingest()
     before = replay.fill
-    batch = replay.sample(2 * ROWS_AT_ONCE, beta=1.0)
+    batch = replay.sample(64, beta=1.0)
     assert replay.left_out == 1 and replay.fill == before - last.transitions
     assert batch.chunk_id.max() < len(drafts)
     lease.release()
