@@ -83,7 +83,7 @@ def test_goes_on_from_its_state(shape: ChunkShape, at: int) -> None:
 
 
 def test_a_chunk_stays_as_it_was_handed_out() -> None:
-    """It is a view of the builder's memory, which is never written twice."""
+    """Some of it is a view of the builder's memory, which is never written twice."""
     builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(2)
     drafts, copies = [], []
     for now in play:
