@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.compiled import compiled
+from compiled import compiled
 
 GAP_BYTES = 2
 PLACE_BYTES = TARGET_BYTES = 8

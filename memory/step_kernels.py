@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.compiled import compiled
+from compiled import compiled
 
 
 class Steps(NamedTuple):

@@ -17,10 +17,14 @@ import numba
 import pytest
 
 import memory
-from memory.compiled import compiled
+import models
+from compiled import compiled
 
-NAMES = [module.name for module in pkgutil.iter_modules(memory.__path__)]
-MODULES = [importlib.import_module(f"memory.{name}") for name in NAMES]
+MODULES = [
+    importlib.import_module(module.name)
+    for room in (memory, models)
+    for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
+]
 
 
 def _compiled_in(module: ModuleType) -> dict[str, ModuleType | None]:
@@ -50,7 +54,7 @@ def test_a_function_that_cannot_be_kept_is_compiled_all_the_same() -> None:
 
 
 SOURCE = """
-from memory.compiled import compiled
+from compiled import compiled
 
 @compiled
 def answer(x):
