@@ -26,16 +26,14 @@ class FrameLog:
         self.length = 0
 
     def append(self, frames: NDArray[Any]) -> None:
-        """Those of the next moment, [N, *frame]."""
+        """Those of the next moment, [N, *frame]; ValueError for others than those before."""
         if self.length == 0:
-            self._shape, self._dtype = frames.shape[1:], frames.dtype
-            self._word = word_of(frames[0].nbytes)
-        rows = np.ascontiguousarray(frames).reshape(len(frames), -1).view(self._word)  # [N, W]
-        if self.length == 0:
-            self._begin(rows)
+            self._begin(frames)
+        elif (frames.shape, frames.dtype) != (self._shape, self._dtype):
+            raise ValueError(f"Frames {frames.dtype} {frames.shape} after {self._dtype} {self._shape}.")
         else:
-            self._make_room(rows.shape[1])
-            note_changes(rows, self._newest, self._words, self._places, self._counts)
+            self._make_room()
+            note_changes(self._rows(frames), self._newest, self._words, self._places, self._counts)
         self._until[:, self.length] = self._counts
         self.length += 1
 
@@ -47,7 +45,7 @@ class FrameLog:
         first = self._rolled(environment, start).copy()
         words, places, until = self._words[environment], self._places[environment], self._until[environment]
         changes = fold(first, words, places, until[start:stop])
-        return first.view(self._dtype).reshape(self._shape), changes
+        return first.view(self._dtype).reshape(self._shape[1:]), changes
 
     def forget(self, moments: int) -> None:
         """The first `moments` are no longer needed."""
@@ -63,9 +61,11 @@ class FrameLog:
             for moment in range(since + 1, self.length):
                 roll(frame, self._words[row], self._places[row], until[moment - 1], until[moment])
                 found[row, moment] = frame
-        return found.view(self._dtype).reshape(*found.shape[:2], *self._shape)
+        return found.view(self._dtype).reshape(*found.shape[:2], *self._shape[1:])
 
-    def _begin(self, rows: NDArray[Any]) -> None:
+    def _begin(self, frames: NDArray[Any]) -> None:
+        self._shape, self._dtype = frames.shape, frames.dtype
+        rows = self._rows(frames)
         self._oldest, self._newest = rows.copy(), rows.copy()  # [N, W]
         self._since = [0] * len(rows)  # moment of each oldest frame
         self._counts = np.zeros(len(rows), np.int64)  # [N] changes noted
@@ -73,6 +73,11 @@ class FrameLog:
         self._words = np.empty((len(rows), FRAMES_OF_ROOM * rows.shape[1]), rows.dtype)  # [N, C]
         self._places = np.empty(self._words.shape, np.uint32)  # [N, C] which words of a frame they are
         self._spare = FRAMES_OF_ROOM  # frames of nothing but changes that there is room for
+
+    def _rows(self, frames: NDArray[Any]) -> NDArray[Any]:
+        """[N, *frame] as [N, W] words."""
+        pixels = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
+        return pixels.view(word_of(pixels.shape[1]))
 
     def _drop(self, moments: int) -> None:
         for row, count in enumerate(self._counts.tolist()):
@@ -94,10 +99,10 @@ class FrameLog:
         self._since[environment] = moment
         return oldest
 
-    def _make_room(self, frame_words: int) -> None:
+    def _make_room(self) -> None:
         """For another frame."""
         if self._spare == 0:
-            free = self._words.shape[1] - int(self._counts.max())
+            frame_words, free = self._newest.shape[1], self._words.shape[1] - int(self._counts.max())
             if free < frame_words:
                 free += self._words.shape[1]
                 self._words, self._places = _doubled(self._words), _doubled(self._places)

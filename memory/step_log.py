@@ -60,7 +60,12 @@ class StepLog:
         return self._streams.ready
 
     def append(self, now: Moments) -> int:
-        """The next moment; returns the most transitions that an environment has ready."""
+        """The next moment; returns the most transitions that an environment has ready.
+
+        Raises ValueError where it is of another number of environments.
+        """
+        if now.acted.shape != self.ready.shape:
+            raise ValueError(f"A moment of {len(now.acted)} environments, where there are {len(self.ready)}.")
         for name in TOLD:
             if (values := getattr(now, name)) is not None:
                 self._tell(name, values)
@@ -101,12 +106,16 @@ class StepLog:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict()`; ValueError where it is of another number of environments."""
+        """Go on from `state_dict()`; ValueError where it is of another number of environments, or damaged."""
         environments = len(self._streams.age)
         if len(state["age"]) != environments:
             raise ValueError(f"{len(state['age'])} environments were saved, and there are {environments}")
+        acted, streams = state["moments"]["acted"], Streams(*(state[name].copy() for name in Streams._fields))
+        waiting = np.arange(acted.shape[1]) >= streams.next[:, None]
+        if (streams.next < 0).any() or (streams.ready > (acted & waiting).sum(axis=1)).any():
+            raise ValueError("more transitions are said to be complete than steps were saved")
         self._keep(state["moments"])
-        self._streams = Streams(*(state[name].copy() for name in Streams._fields))
+        self._streams = streams
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         return {**self._steps._asdict(), **self._told}

@@ -107,6 +107,26 @@ def test_idle_environments_need_no_room() -> None:
     assert sum(draft.chunk.transitions for draft in drafts) == sum(int(now.acted[1]) for now in play)
 
 
+def test_moments_of_other_environments_are_refused() -> None:
+    """Compiled loops take what they are given."""
+    builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(4)
+    builder.add(play[0])
+    with pytest.raises(ValueError, match="1 environments, where there are 3"):
+        builder.add(_row(play[1], 0)._replace(frames=play[1].frames))
+    with pytest.raises(ValueError, match="Frames uint8"):
+        builder.add(play[1]._replace(frames=play[1].frames[:, :1]))
+
+
+def test_a_state_that_tells_of_more_steps_than_it_has_is_refused() -> None:
+    builder = ChunkBuilder(SHAPES[0], ENVIRONMENTS)
+    for now in _play(5)[:10]:
+        builder.add(now)
+    state = builder.state_dict()
+    for damaged in ({"ready": state["ready"] + 20}, {"next": state["next"] - 20}):
+        with pytest.raises(ValueError, match="more transitions"):
+            ChunkBuilder(SHAPES[0], ENVIRONMENTS).load_state_dict({**state, **damaged})
+
+
 def test_a_state_of_other_environments_is_refused() -> None:
     """Before anything is cut from it."""
     with pytest.raises(ValueError, match="1 environments were saved, and there are 3"):
