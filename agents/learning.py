@@ -68,7 +68,7 @@ class GradientStep:
         if self._l2 > 0:
             self._add_decay()
         norm = nn.utils.get_total_norm([p.grad for p in self._parameters if p.grad is not None])
-        if self._max_grad_norm > 0:
+        if self._max_grad_norm > 0 and _may_exceed(norm, self._max_grad_norm):
             nn.utils.clip_grads_with_norm_(self._parameters, self._max_grad_norm, norm)
         self._adam.step()
         return norm
@@ -91,6 +91,11 @@ class GradientStep:
                 raise AgentError("The moments of the optimiser are of another network.")
         groups = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": copied_to_cpu(state["moments"]), "param_groups": groups})
+
+
+def _may_exceed(norm: Tensor, maximum: float) -> bool:
+    """Whether it does, or is not a number; on a GPU, which one would wait for to know, always."""
+    return norm.device.type != "cpu" or not bool(norm <= maximum)
 
 
 def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:

@@ -14,24 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.chunk_layout import CHANGES, ChunkLayout
-from memory.codec import Columns, Meta, open_packed, pack, read_header
-from memory.folding import fold, unfolded
+from memory.codec import Meta, open_packed, pack, read_header
+from memory.folding import unfolded
 
 
 class Chunk(NamedTuple):
     """M transitions over F frames. A step's columns stand at the frame it is taken from; 0 where none is."""
 
-    frames: NDArray[Any]  # [F, *frame]
     rewards: NDArray[Any]  # [F, 2] float32: raw, and clipped and smoothed as it is learned from
     ended: NDArray[Any]  # [F, 2] bool: terminated, truncated
     places: NDArray[Any]  # [M, 4] uint16: newest frame of s_tm1 and of s_t, depth of s_tm1 and of s_t
     a_tm1: NDArray[Any]  # [M] int64, or [M, A] float32
     targets: NDArray[Any]  # [M, 2] float32: n-step return r_t of learned rewards, discount_t
+    frame: NDArray[Any]  # [*frame] the first
+    changes: NDArray[np.uint8]  # [bytes] the others (memory.folding)
 
     @property
     def transitions(self) -> int:
         """M."""
         return len(self.places)
+
+    @property
+    def frames(self) -> NDArray[Any]:
+        """[F, *frame], restored."""
+        return unfolded(self.frame, self.changes, len(self.rewards))
 
     @property
     def r_t(self) -> NDArray[Any]:
@@ -45,16 +51,8 @@ class Chunk(NamedTuple):
 
 
 def chunk_to_bytes(chunk: Chunk, meta: Meta) -> bytes:
-    """Packed chunk, its frames folded; `meta` says where it comes from (run, epoch, actor, …)."""
-    columns = chunk._asdict()
-    frames = columns.pop("frames")
-    changes = np.frombuffer(fold(frames), np.uint8)
-    return repacked_chunk(meta, {**columns, "frame": frames[0], CHANGES: changes})
-
-
-def repacked_chunk(meta: Meta, columns: Columns) -> bytes:
-    """A packed chunk from what `memory.codec.unpack` found in one."""
-    return pack(meta, columns, rest=CHANGES)
+    """Packed chunk; `meta` says where it comes from (run, epoch, actor, …)."""
+    return pack(meta, chunk._asdict(), rest=CHANGES)
 
 
 def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
@@ -62,9 +60,7 @@ def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
     are drawn (`memory.chunk_reader`).
     """
     layout, raw = open_packed(data, lambda header: ChunkLayout(read_header(header)))
-    columns = {column.name: column.array(raw) for column in layout.columns if column.name in Chunk._fields}
-    shape = layout.frames, *layout.frame_shape
-    return Chunk(unfolded(raw, layout.first_frame, layout.changes, shape, layout.frame_dtype), **columns)
+    return Chunk(**{column.name: column.array(raw) for column in layout.columns})
 
 
 @dataclass(frozen=True)

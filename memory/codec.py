@@ -33,6 +33,7 @@ DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 
 Meta = dict[str, int | float | str]
 Columns = dict[str, NDArray[Any]]
+PAIR = msgpack.Packer().pack_array_header(2)
 REST = (-1,)
 """Shape of a column that is the rest of the body."""
 
@@ -105,16 +106,23 @@ def pack(
     """Bytes that hold `meta` and all `columns` (any shapes, dtypes of DTYPES); `rest`: the last of them, of
     bytes, whose length the header leaves out.
     """
-    arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
-    schema = [
-        [name, array.dtype.str, list(REST if name == rest else array.shape)] for name, array in arrays.items()
-    ]
-    header = msgpack.packb([dict(meta), schema])
-    raw = b"".join(array.data for array in arrays.values())
+    arrays = [np.ascontiguousarray(column) for column in columns.values()]
+    kinds = tuple(
+        (name, array.dtype, REST if name == rest else array.shape)
+        for name, array in zip(columns, arrays, strict=True)
+    )
+    header = PAIR + msgpack.packb(dict(meta)) + _packed_schema(kinds)
+    raw = b"".join([array.data for array in arrays])
     code, compress, _ = COMPRESSIONS[compression]
     body = compress(raw)
     checksum = zlib.crc32(body, zlib.crc32(header))
     return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
+
+
+@lru_cache(maxsize=1024)
+def _packed_schema(kinds: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]) -> bytes:
+    """The second part of a header. Values of one origin have few different ones."""
+    return bytes(msgpack.packb([[name, dtype.str, shape] for name, dtype, shape in kinds]))
 
 
 class Column(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from memory.chunk import chunk_from_bytes, repacked_chunk
+from memory.chunk import chunk_from_bytes
+from memory.chunk_layout import CHANGES
 from memory.codec import CodecError, Packed, pack, unpack
 from memory.connection import Client
 from memory.counters import read_counters
@@ -124,7 +125,7 @@ def _next(file: BinaryIO, size: int) -> Packed:
 def _packet(record: Packed, chunk_length: int) -> Packet:
     columns: dict[str, Any] = dict(record.columns)
     leaves = columns.pop(LEAVES, None)
-    data = repacked_chunk(record.meta, columns)
+    data = pack(record.meta, columns, rest=CHANGES)
     try:
         chunk_from_bytes(data)
     except CodecError as error:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.kernels import find_changes, unfold
+from memory.kernels import unfold
 
 WORD, BYTE = np.dtype("<u4"), np.dtype("|u1")
 
@@ -24,16 +24,6 @@ def word_of(frame_bytes: int) -> np.dtype[Any]:
     return BYTE if frame_bytes % WORD.itemsize else WORD
 
 
-def fold(frames: NDArray[Any]) -> bytes:
-    """The changes of frames [F, *frame], F >= 1: their words, the low bytes of their gaps, the high ones."""
-    rows = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
-    words = rows.view(word_of(rows.shape[1]))
-    before, now = words[:-1].reshape(-1), words[1:].reshape(-1)
-    changed, low, high = np.empty_like(now), np.empty(len(now), np.uint8), np.empty(len(now), np.uint8)
-    found = find_changes(before, now, changed, low, high)
-    return b"".join((changed[:found].data, low[:found].data, high[:found].data))
-
-
 def words_of(stacks: NDArray[Any]) -> NDArray[Any]:
     """[B, D, *frame] as [B, D, W] words of the same memory."""
     rows, depth, *frame = stacks.shape
@@ -41,14 +31,10 @@ def words_of(stacks: NDArray[Any]) -> NDArray[Any]:
     return pixels.view(word_of(pixels.shape[2]))
 
 
-def unfolded(
-    raw: bytes, first: int, changes: int, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> NDArray[Any]:
-    """Frames of `shape` [F, *frame], of which the first begins at byte `first` of `raw`, and what `fold` made
-    of all at byte `changes`.
-    """
-    frames = np.empty(shape, dtype)
-    stack, newest = words_of(frames[None])[0], shape[0] - 1
-    data, none = np.frombuffer(raw, np.uint8), stack[:0]
-    unfold(data, first, changes, len(raw), newest, none, newest, stack, none)
+def unfolded(first: NDArray[Any], changes: NDArray[np.uint8], count: int) -> NDArray[Any]:
+    """[F, *frame] `count` frames: the first [*frame], and those that `changes` make of it."""
+    frames = np.empty((count, *first.shape), first.dtype)
+    data = np.frombuffer(first.tobytes() + changes.tobytes(), np.uint8)
+    stack, newest = words_of(frames[None])[0], count - 1
+    unfold(data, 0, first.nbytes, len(data), newest, stack[:0], newest, stack, stack[:0])
     return frames

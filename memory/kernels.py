@@ -11,15 +11,15 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from memory.compiled import compiled, external
+from compiled import compiled, external
 
 GAP_BYTES = 2
 PLACE_BYTES = TARGET_BYTES = 8
 """Four uint16, two float32."""
 FARTHEST = (1 << 8 * GAP_BYTES) - 1
 """Where nothing changes for so long, a word is stored that did not."""
-BLOCK = 16
-"""Words that are compared at once: as many as a vector unit holds."""
+BLOCK = 64
+"""Words that are compared before any of them is looked at."""
 NOT_DECOMPRESSED, OUTSIDE, UNSOUND_TARGET, TOO_LONG, NOT_FINITE = range(5)
 """What may be wrong with a transition."""
 STREAMED_BYTES = 4
@@ -61,43 +61,94 @@ finish_stores: Any = intrinsic(_finish_stores)
 
 
 @compiled
-def find_changes(
-    before: NDArray[Any],
-    now: NDArray[Any],
-    changed: NDArray[Any],
-    low: NDArray[np.uint8],
-    high: NDArray[np.uint8],
-) -> int:
-    """Where words [N] differ, into the other three; returns how many do."""
-    found, last, whole = 0, 0, len(now) // BLOCK * BLOCK
-    for start in range(0, whole, BLOCK):
-        difference = now[start] ^ before[start]
-        for i in range(BLOCK):
-            difference |= now[start + i] ^ before[start + i]
-        if difference or start + BLOCK - last > FARTHEST:
-            found, last = _note(before, now, start, start + BLOCK, changed, low, high, found, last)
-    found, _ = _note(before, now, whole, len(now), changed, low, high, found, last)
-    return found
+def note_changes(
+    frames: NDArray[Any],
+    newest: NDArray[Any],
+    words: NDArray[Any],
+    places: NDArray[np.uint32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Note for N environments where words of frames [N, W] differ from those of `newest`, which become them:
+    `words` and `places` [N, C] behind the `counts` [N] that are noted already.
+    """
+    whole = frames.shape[1] // BLOCK * BLOCK
+    for n in range(len(frames)):
+        now, before = frames[n], newest[n]
+        for start in range(0, whole, BLOCK):
+            difference = now[start] ^ before[start]
+            for i in range(start, start + BLOCK):
+                difference |= now[i] ^ before[i]
+            if difference:
+                counts[n] = _note(now, before, start, start + BLOCK, words[n], places[n], counts[n])
+        counts[n] = _note(now, before, whole, frames.shape[1], words[n], places[n], counts[n])
 
 
 @compiled
 def _note(
-    before: NDArray[Any],
     now: NDArray[Any],
+    before: NDArray[Any],
     start: int,
     stop: int,
-    changed: NDArray[Any],
-    low: NDArray[np.uint8],
-    high: NDArray[np.uint8],
-    found: int,
-    last: int,
-) -> tuple[int, int]:
+    words: NDArray[Any],
+    places: NDArray[np.uint32],
+    count: int,
+) -> int:
     for i in range(start, stop):
-        gap = i - last
-        if now[i] != before[i] or gap == FARTHEST:
-            changed[found], low[found], high[found] = now[i], gap & 0xFF, gap >> 8
-            found, last = found + 1, i
-    return found, last
+        if now[i] != before[i]:
+            words[count], places[count] = now[i], i
+            before[i] = now[i]
+            count += 1
+    return count
+
+
+@compiled
+def roll(frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], first: int, stop: int) -> None:
+    """Bring frame [W] up to date by the changes from `first` to before `stop`."""
+    for change in range(first, stop):
+        frame[places[change]] = words[change]
+
+
+@compiled
+def fold(
+    frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], until: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """The changes of the frames behind `frame` [W] as they are stored: words, low bytes of their gaps, high
+    ones. Those of the k-th frame are the changes from until[k - 1] to before until[k].
+    """
+    rolled, count = frame.copy(), until[-1] - until[0] + _fillers(len(frame), places, until)
+    folded = np.empty(count * (frame.itemsize + GAP_BYTES), np.uint8)
+    low, high = folded[count * frame.itemsize :], folded[count * (frame.itemsize + 1) :]
+    stored = folded[: count * frame.itemsize].view(frame.dtype)
+    found, gap = 0, np.int64(0)
+    for k in range(1, len(until)):
+        place = np.int64(0)
+        for change in range(until[k - 1], until[k]):
+            gap += np.int64(places[change]) - place
+            place = np.int64(places[change])
+            while gap > FARTHEST:
+                gap -= FARTHEST
+                stored[found], low[found], high[found] = rolled[(place - gap) % len(frame)], 0xFF, 0xFF
+                found += 1
+            stored[found], low[found], high[found] = words[change], gap & 0xFF, gap >> 8
+            found, gap = found + 1, np.int64(0)
+            rolled[place] = words[change]
+        gap += len(frame) - place
+    return folded
+
+
+@compiled
+def _fillers(size: int, places: NDArray[np.uint32], until: NDArray[np.int64]) -> int:
+    """How many words are stored that did not change."""
+    found, gap = 0, np.int64(0)
+    for k in range(1, len(until)):
+        place = np.int64(0)
+        for change in range(until[k - 1], until[k]):
+            gap += np.int64(places[change]) - place
+            place = np.int64(places[change])
+            found += int((gap - 1) // FARTHEST) if gap else 0
+            gap = np.int64(0)
+        gap += size - place
+    return found
 
 
 @compiled

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from memory.compiled import compiled
+from compiled import compiled
 
 FAN_OUT = 16
 """Children of a node: few levels, and the children of a node are two lines of a processor's cache."""

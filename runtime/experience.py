@@ -60,9 +60,13 @@ class ExperienceWriter(Writer):
     def _packets(self, drafts: list[Draft]) -> list[Packet]:
         if not drafts:
             return []
-        sizes = [draft.chunk.transitions for draft in drafts]
-        first = np.split(self._first_leaves(drafts), np.cumsum(sizes)[:-1])
-        return [self._packet(draft, values) for draft, values in zip(drafts, first, strict=True)]
+        sizes = np.array([draft.chunk.transitions for draft in drafts])
+        leaves = np.zeros((len(drafts), self._shape.chunk_length), np.float32)
+        leaves[np.arange(self._shape.chunk_length) < sizes[:, None]] = self._first_leaves(drafts)
+        return [
+            Packet(chunk_to_bytes(draft.chunk, self._meta), row, draft.chunk.transitions)
+            for draft, row in zip(drafts, leaves, strict=True)
+        ]
 
     def _first_leaves(self, drafts: list[Draft]) -> NDArray[np.float32]:
         """Leaves of all transitions of `drafts`: the running maximum where the actor did not look."""
@@ -80,8 +84,3 @@ class ExperienceWriter(Writer):
             self._largest = np.maximum(self._largest, values[known].max())
             values[~known] = self._largest
         return values
-
-    def _packet(self, draft: Draft, values: NDArray[np.float32]) -> Packet:
-        padded = np.zeros(self._shape.chunk_length, np.float32)
-        padded[: len(values)] = values
-        return Packet(chunk_to_bytes(draft.chunk, self._meta), padded, len(values))

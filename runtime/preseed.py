@@ -117,7 +117,7 @@ def _portions(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
     portion, size = list[Draft](), 0
     for draft in drafts:
         portion.append(draft)
-        size += draft.chunk.frames.nbytes
+        size += sum(column.nbytes for column in draft.chunk)
         if size >= PUSH_BYTES or len(portion) == PUSH_CHUNKS:
             yield portion
             portion, size = [], 0

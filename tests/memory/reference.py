@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import ChunkShape, Draft
+from memory.chunk import Chunk, ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
+from memory.folding import word_of
+from memory.kernels import FARTHEST
 from memory.moments import Moments
 
 SHAPES = [
@@ -102,3 +104,23 @@ def moments_of(episode: Episode) -> list[Moments]:
             Moments(episode.frames[i][None], np.array([action]), rewards, ended, cut, np.array([True]))
         )
     return [*steps, Moments.ended(episode.frames[-1][None])]
+
+
+def fold(frames: NDArray[Any]) -> bytes:
+    """The changes of frames [F, *frame] as they are stored: words, low bytes of their gaps, high ones."""
+    rows = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
+    words = rows.view(word_of(rows.shape[1]))
+    now, changed = words[1:].ravel(), (words[1:] != words[:-1]).ravel()
+    stored, last = list[int](), 0
+    for place in np.flatnonzero(changed).tolist():
+        fillers = range(last + FARTHEST, place, FARTHEST)
+        stored += [*fillers, place]
+        last = place
+    gaps = np.diff(stored, prepend=0).astype(np.uint16)
+    low, high = (gaps & 0xFF).astype(np.uint8), (gaps >> 8).astype(np.uint8)
+    return now[stored].tobytes() + low.tobytes() + high.tobytes()
+
+
+def with_frames(chunk: Chunk, frames: NDArray[Any]) -> Chunk:
+    """`chunk` with other frames [F, *frame]."""
+    return chunk._replace(frame=frames[0], changes=np.frombuffer(fold(frames), np.uint8))

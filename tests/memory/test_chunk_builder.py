@@ -83,7 +83,7 @@ def test_goes_on_from_its_state(shape: ChunkShape, at: int) -> None:
 
 
 def test_a_chunk_stays_as_it_was_handed_out() -> None:
-    """It is a view of the builder's memory, which is never written twice."""
+    """Some of it is a view of the builder's memory, which is never written twice."""
     builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(2)
     drafts, copies = [], []
     for now in play:
@@ -105,6 +105,26 @@ def test_idle_environments_need_no_room() -> None:
         drafts += builder.add(now._replace(acted=goes_on))
         drafts += builder.flush(now.frames)
     assert sum(draft.chunk.transitions for draft in drafts) == sum(int(now.acted[1]) for now in play)
+
+
+def test_moments_of_other_environments_are_refused() -> None:
+    """Compiled loops take what they are given."""
+    builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(4)
+    builder.add(play[0])
+    with pytest.raises(ValueError, match="1 environments, where there are 3"):
+        builder.add(_row(play[1], 0)._replace(frames=play[1].frames))
+    with pytest.raises(ValueError, match="Frames uint8"):
+        builder.add(play[1]._replace(frames=play[1].frames[:, :1]))
+
+
+def test_a_state_that_tells_of_more_steps_than_it_has_is_refused() -> None:
+    builder = ChunkBuilder(SHAPES[0], ENVIRONMENTS)
+    for now in _play(5)[:10]:
+        builder.add(now)
+    state = builder.state_dict()
+    for damaged in ({"ready": state["ready"] + 20}, {"next": state["next"] - 20}):
+        with pytest.raises(ValueError, match="more transitions"):
+            ChunkBuilder(SHAPES[0], ENVIRONMENTS).load_state_dict({**state, **damaged})
 
 
 def test_a_state_of_other_environments_is_refused() -> None:

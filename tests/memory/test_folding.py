@@ -2,61 +2,98 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.folding import BYTE, WORD, fold, unfolded
+from memory.folding import BYTE, WORD, unfolded
+from memory.frame_log import FrameLog
 from memory.kernels import FARTHEST, GAP_BYTES, unfold
+from tests.memory.reference import fold
 
 
-def _restored(frames: NDArray[np.uint8], changes: bytes) -> NDArray[np.uint8]:
-    first = frames[0].tobytes()
-    return unfolded(first + changes, 0, len(first), frames.shape, frames.dtype)
+def _logged(frames: NDArray[Any]) -> FrameLog:
+    """[N, T, *frame] as one environment after the other saw them."""
+    log = FrameLog(frames.shape[1])
+    for moment in np.moveaxis(frames, 1, 0):
+        log.append(moment)
+    return log
+
+
+def _check(log: FrameLog, frames: NDArray[np.uint8], row: int, start: int, stop: int) -> None:
+    first, changes = log.folded(row, start, stop)
+    assert changes.tobytes() == fold(frames[row, start:stop])
+    np.testing.assert_array_equal(unfolded(first, changes, stop - start), frames[row, start:stop])
 
 
 def _some_changes(shape: tuple[int, ...], share: float, seed: int) -> NDArray[np.uint8]:
-    """Frames of which each pixel changes from one to the next with probability `share`."""
+    """[N, T, *frame] of which each pixel changes from one moment to the next with probability `share`."""
     generator = np.random.default_rng(seed)
     differences = generator.integers(1, 256, shape) * (generator.random(shape) < share)
-    return np.bitwise_xor.accumulate(differences.astype(np.uint8), axis=0)
+    return np.bitwise_xor.accumulate(differences.astype(np.uint8), axis=1)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 1.0])
 @pytest.mark.parametrize("shape", [(1, 8), (22, 84, 84), (9, 5, 3), (2, 1), (40, 4), (3, 7, 2, 3)])
 def test_round_trip(shape: tuple[int, ...], share: float) -> None:
-    """Words of one byte and of four, whole blocks of them and the rest behind the last."""
-    frames = _some_changes(shape, share, seed=len(shape))
-    np.testing.assert_array_equal(_restored(frames, fold(frames)), frames)
+    """Words of one byte and of four, whole blocks of them and the rest behind the last; other environments
+    beside them.
+    """
+    frames = _some_changes((2, *shape), share, seed=len(shape))
+    log = _logged(frames)
+    for row in range(2):
+        _check(log, frames, row, 0, shape[0])
+
+
+def test_frames_are_asked_for_piece_by_piece_and_forgotten() -> None:
+    """As chunks of two environments need them, each at its own pace."""
+    frames = _some_changes((2, 300, 6, 8), 0.1, seed=1)
+    log, gone, starts = FrameLog(40), 0, [0, 0]
+    for moment in range(300):
+        if log.length == 40:
+            log.forget(min(starts) - gone)
+            gone = min(starts)
+            np.testing.assert_array_equal(log.frames()[0, starts[0] - gone :], frames[0, starts[0] : moment])
+        log.append(frames[:, moment])
+        for row, pace in enumerate((5, 9)):
+            if moment % pace == pace - 1:
+                _check(log, frames[:, gone:], row, starts[row] - gone, moment + 1 - gone)
+                starts[row] = moment - 2
+    log.forget(log.length)
+    log.append(frames[:, 0])
+    _check(log, frames, 1, 0, 1)
 
 
 def test_only_what_changes_is_stored() -> None:
-    frames = np.zeros((10, 84, 84), np.uint8)
-    assert len(fold(frames)) == 0
-    frames[4:, 50, 3] = 9
-    frames[5:, 50, 3] = 0
-    assert len(fold(frames)) == 2 * (WORD.itemsize + GAP_BYTES)
+    frames = np.zeros((1, 10, 84, 84), np.uint8)
+    assert len(_logged(frames).folded(0, 0, 10)[1]) == 0
+    frames[0, 4:, 50, 3] = 9
+    frames[0, 5:, 50, 3] = 0
+    assert len(_logged(frames).folded(0, 0, 10)[1]) == 2 * (WORD.itemsize + GAP_BYTES)
 
 
 @pytest.mark.parametrize("words", [FARTHEST - 1, FARTHEST, FARTHEST + 1, 3 * FARTHEST + 5])
 def test_changes_may_lie_far_apart(words: int) -> None:
     """Farther than a gap can say."""
-    frames = np.zeros((3, words, 4), np.uint8)
-    frames[1:, -1, 2] = 7
-    frames[2, 0, 0] = 8
-    np.testing.assert_array_equal(_restored(frames, fold(frames)), frames)
+    frames = np.zeros((1, 4, words, 4), np.uint8)
+    frames[:, 1:, -1, 2] = 7
+    frames[:, 3, 0, 0] = 8
+    frames[:, :, FARTHEST // 2] = 5
+    _check(_logged(frames), frames, 0, 0, 4)
 
 
 def test_floats_keep_every_bit() -> None:
     """Also where values are equal and bits are not, and where bits are equal and values are not."""
-    frames = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [np.nan, np.inf]], np.float32)
-    restored = unfolded(frames[0].tobytes() + fold(frames), 0, 8, frames.shape, frames.dtype)
-    assert restored.tobytes() == frames.tobytes()
+    frames = np.array([[[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [np.nan, np.inf]]], np.float32)
+    first, changes = _logged(frames).folded(0, 0, 4)
+    assert unfolded(first, changes, 4).tobytes() == frames.tobytes()
 
 
 def test_frames_need_not_lie_side_by_side() -> None:
-    frames = _some_changes((6, 8, 8), 0.1, seed=3)[::2, :, ::2]
-    np.testing.assert_array_equal(_restored(frames, fold(frames)), frames)
+    frames = _some_changes((2, 6, 8, 8), 0.1, seed=3)[:, ::2, :, ::2]
+    _check(_logged(frames), frames, 1, 0, 3)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -43,7 +43,7 @@ from memory.weights import WeightsError, parse_weights
 from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
 from runtime.weights_source import checked_tensors
 from tests.memory.random_rollouts import HISTORY, STEPS, random_rollout
-from tests.memory.reference import feed, random_episodes
+from tests.memory.reference import feed, random_episodes, with_frames
 from tests.memory.road import SHAPE
 from tests.memory.rows import drawn
 
@@ -259,9 +259,9 @@ def test_values_of_another_environment(
     """Whole, finite, and not of this run."""
     everything = range(DRAFT.chunk.transitions)
     assert drawn(chunk_to_bytes(DRAFT.chunk, {}), everything, ChunkReader(LIMITS))
-    chunk = DRAFT.chunk._replace(
-        **{name: change(getattr(DRAFT.chunk, name)) for name, change in changes.items()}
-    )
+    told = {name: change(getattr(DRAFT.chunk, name)) for name, change in changes.items()}
+    frames = told.pop("frames", DRAFT.chunk.frames)
+    chunk = with_frames(DRAFT.chunk, frames)._replace(**told)
     with pytest.raises(CodecError, match=reason):
         drawn(chunk_to_bytes(chunk, {}), everything, ChunkReader(limits))
 
@@ -336,10 +336,10 @@ def test_frames_that_are_not_finite(frame: int) -> None:
     """In the first frame and in what changed."""
     frames = DRAFT.chunk.frames.astype(np.float32)
     limits = ChunkLimits(frames.shape[1:], "float32", ACTIONS, None, None)
-    assert drawn(chunk_to_bytes(DRAFT.chunk._replace(frames=frames), {}), [0], ChunkReader(limits))
+    assert drawn(chunk_to_bytes(with_frames(DRAFT.chunk, frames), {}), [0], ChunkReader(limits))
     frames[frame, 0] = np.nan
     with pytest.raises(CodecError, match="finite"):
-        drawn(chunk_to_bytes(DRAFT.chunk._replace(frames=frames), {}), [0], ChunkReader(limits))
+        drawn(chunk_to_bytes(with_frames(DRAFT.chunk, frames), {}), [0], ChunkReader(limits))
 
 
 SIZES = [(name, size) for name in COMPRESSIONS for size in (-1, 1)]
@@ -374,8 +374,7 @@ def test_bodies_that_lz4_never_wrote(body: bytes) -> None:
 def test_large_chunks_are_not_held_together(compression: str) -> None:
     """Each of 10 MB, which zeros pack into little, or into as much."""
     count, words = 1 << 12, 1 << 12
-    chunk = DRAFT.chunk._replace(
-        frames=np.zeros((count, words), np.uint8),
+    chunk = with_frames(DRAFT.chunk, np.zeros((count, words), np.uint8))._replace(
         rewards=np.zeros((count, 2), np.float32),
         ended=np.zeros((count, 2), np.bool_),
     )

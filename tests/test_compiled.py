@@ -18,10 +18,14 @@ import numba
 import pytest
 
 import memory
-from memory.compiled import compiled, external
+import models
+from compiled import compiled, external
 
-NAMES = [module.name for module in pkgutil.iter_modules(memory.__path__)]
-MODULES = [importlib.import_module(f"memory.{name}") for name in NAMES]
+MODULES = [
+    importlib.import_module(module.name)
+    for room in (memory, models)
+    for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
+]
 
 
 def _compiled_in(module: ModuleType) -> dict[str, ModuleType | None]:
@@ -57,7 +61,7 @@ def test_a_library_without_the_function_that_is_called_is_refused_at_once() -> N
 
 
 SOURCE = """
-from memory.compiled import compiled, external
+from compiled import compiled
 
 @compiled
 def answer(x):

@@ -1,0 +1,141 @@
+"""Steps that N environments took lately, in columns, and which transitions of them are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.chunk import ChunkShape
+from memory.moments import Moments
+from memory.step_kernels import Steps, Streams, cut_transitions, note_steps
+
+TOLD = "a_t", "chosen", "greedy"
+"""What is kept as it comes, where it comes; NaN or 0 where it does not."""
+
+
+class Cut(NamedTuple):
+    """M transitions of an environment, and the F moments that they need."""
+
+    start: int  # first of the moments
+    stop: int  # behind the last
+    tm1: NDArray[np.int64]  # [M] moments of s_tm1
+    t: NDArray[np.int64]  # [M] of s_t: n steps later, or the episode's end before that
+    places: NDArray[np.uint16]  # [M, 4] newest frame of s_tm1 and of s_t, from start on, and their depths
+    targets: NDArray[np.float32]  # [M, 2] n-step return of learned rewards; gamma**k, or 0 beyond a terminal
+
+
+class StepLog:
+    """Columns [N, T, ...] that grow by a moment at a time.
+
+    Memory of a moment is written once: what was handed out of it stays as it is.
+    """
+
+    def __init__(self, shape: ChunkShape, environments: int, room: int) -> None:
+        """`room`: moments until `forget` must be called."""
+        self._shape, self._room = shape, room
+        powers = np.cumprod([1.0, *[shape.discount] * shape.multi_step])  # gamma**k, k = 0 … n
+        self._discounts = powers.astype(np.float64)
+        self.length = 0
+        self._streams = Streams(
+            age=np.zeros(environments, np.int64),
+            carried=np.zeros(environments),
+            next=np.zeros(environments, np.int64),
+            ready=np.zeros(environments, np.int64),
+        )
+        self._steps = Steps(
+            rewards=np.zeros((environments, room, 2), np.float32),
+            ended=np.zeros((environments, room, 2), np.bool_),
+            acted=np.zeros((environments, room), np.bool_),
+            depth=np.zeros((environments, room), np.uint16),
+        )
+        unknown = np.full((environments, room, 1), np.nan, np.float32)
+        self._told = {"chosen": unknown, "greedy": unknown.copy()}
+
+    @property
+    def ready(self) -> NDArray[np.int64]:
+        """[N] complete transitions that are in no chunk yet."""
+        return self._streams.ready
+
+    def append(self, now: Moments) -> int:
+        """The next moment; returns the most transitions that an environment has ready.
+
+        Raises ValueError where it is of another number of environments.
+        """
+        if now.acted.shape != self.ready.shape:
+            raise ValueError(f"A moment of {len(now.acted)} environments, where there are {len(self.ready)}.")
+        for name in TOLD:
+            if (values := getattr(now, name)) is not None:
+                self._tell(name, values)
+        rewards, shape = np.asarray(now.rewards, np.float64), self._shape
+        taken = rewards, now.terminated, now.truncated, now.acted
+        learned = float(shape.reward_clip), float(shape.reward_smoothing)
+        rules = shape.history_length, shape.multi_step, *learned
+        most = note_steps(self._steps, self._streams, self.length, *taken, *rules)
+        self.length += 1
+        return most
+
+    def cut(self, environment: int, transitions: int) -> Cut:
+        """Its next `transitions`, which must be ready, and are no longer."""
+        return Cut(*cut_transitions(self._steps, self._streams, environment, transitions, self._discounts))
+
+    def row(self, environment: int) -> dict[str, NDArray[Any]]:
+        """[T, ...] rewards, ended, chosen, greedy and a_t of an environment."""
+        return {name: column[environment] for name, column in self._columns().items()}
+
+    def forget(self) -> int:
+        """Drop the moments that no later chunk needs, all but the H-1 before the next transition; returns how
+        many.
+        """
+        streams = self._streams
+        between_episodes = (streams.ready == 0) & (streams.age == 0)
+        streams.next[between_episodes] = self.length
+        dropped = max(int(streams.next.min()) - self._shape.history_length + 1, 0)
+        self._keep({name: column[:, dropped : self.length] for name, column in self._columns().items()})
+        streams.next[:] -= dropped
+        return dropped
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is known."""
+        columns = {name: column[:, : self.length].copy() for name, column in self._columns().items()}
+        return {
+            "moments": columns,
+            **{name: column.copy() for name, column in self._streams._asdict().items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict()`; ValueError where it is of another number of environments, or damaged."""
+        environments = len(self._streams.age)
+        if len(state["age"]) != environments:
+            raise ValueError(f"{len(state['age'])} environments were saved, and there are {environments}")
+        acted, streams = state["moments"]["acted"], Streams(*(state[name].copy() for name in Streams._fields))
+        waiting = np.arange(acted.shape[1]) >= streams.next[:, None]
+        if (streams.next < 0).any() or (streams.ready > (acted & waiting).sum(axis=1)).any():
+            raise ValueError("more transitions are said to be complete than steps were saved")
+        self._keep(state["moments"])
+        self._streams = streams
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {**self._steps._asdict(), **self._told}
+
+    def _keep(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Nothing but `columns` [N, T, ...]."""
+        self.length = columns["acted"].shape[1]
+        steps = self._steps._asdict().items()
+        self._steps = Steps(*(self._moved(columns[name].astype(old.dtype)) for name, old in steps))
+        self._told = {name: self._moved(columns[name]) for name in TOLD if name in columns}
+
+    def _moved(self, kept: NDArray[Any]) -> NDArray[Any]:
+        unknown = np.nan if kept.dtype.kind == "f" else 0
+        column = np.full((len(kept), self._room, *kept.shape[2:]), unknown, kept.dtype)
+        column[:, : kept.shape[1]] = kept
+        return column
+
+    def _tell(self, name: str, values: NDArray[Any]) -> None:
+        """What a column has at the next moment. One that is new, or of other sizes, is unknown until then."""
+        column = self._told.get(name)
+        if column is None or column.shape[2:] != values.shape[1:]:
+            column = self._told[name] = self._moved(values[:, None][:, :0])
+        column[:, self.length] = values
