@@ -47,7 +47,7 @@ def _store_past_caches(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 def _finish_stores(typing: Any) -> Any:
-    """Wait until what was stored past the caches is there for all."""
+    """Wait until what was stored past the caches is there for all threads."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.fence("seq_cst")
@@ -189,6 +189,7 @@ def unfold(
         _keep(frame, newest_tm1 - moment, stack_tm1)
         _keep(frame, newest_t - moment, stack_t)
         _keep(frame, newest_t - moment, between)
+    finish_stores()
 
 
 @compiled
@@ -292,5 +293,4 @@ def read_transitions(
         stack_tm1, stack_t = s_tm1[row, missing_tm1:], s_t[row, missing_t:]
         after = next_frames[row, : steps[row]]
         unfold(raw, frame, changes, size, newest_tm1, stack_tm1, newest_t, stack_t, after)
-    finish_stores()
     return len(rows), 0
