@@ -45,7 +45,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
         for work, key in WORKS.items():
             result = race(sides, work, effort)
             yield Figure(key, result.ratio("ours", "naive"), result.rates())
-    yield _bytes(redis, MEASURED_GAMES + (REPORTED_GAMES if effort.informs else ()), seed)
+    yield _bytes(redis, MEASURED_GAMES + REPORTED_GAMES, seed)
     yield from _million(redis, effort.rounds, seed)
 
 

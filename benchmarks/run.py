@@ -1,6 +1,6 @@
 """How fast every part of the road is, as ratios to baselines in the seed's manner.
 
-    python benchmarks/run.py [replay|learner|acting|loop|scale|rnd|all] [--quick | --guard] [--json FILE]
+    python benchmarks/run.py [replay|learner|acting|loop|scale|rnd|all] [--quick] [--guard] [--json FILE]
 
 Starts a redis-server of its own, on a Unix socket, and ends it. Nothing else should run meanwhile.
 """
@@ -23,9 +23,7 @@ from benchmarks.timing import Effort  # noqa: E402
 from memory.connection import RedisConfig  # noqa: E402
 from runtime.redis_server import RedisServer  # noqa: E402
 
-FULL, QUICK, GUARD = Effort(7, 3.0), Effort(3, 1.5), Effort(2, 0.8, informs=False)
-GUARDED = ("replay", "learner", "acting", "loop", "scale")
-"""What the road is made of, and all of it together."""
+FULL, QUICK = Effort(7, 3.0), Effort(3, 1.5)
 
 Section = Callable[[RedisConfig, Effort, int], Iterator[Figure]]
 SECTIONS: dict[str, Section] = {
@@ -43,11 +41,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How fast every part of the road is.")
     parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument(
-        "--guard",
-        action="store_true",
-        help=f"quicker still, of {', '.join(GUARDED)}; exit code 1 where half of the speed is lost",
-    )
+    parser.add_argument("--guard", action="store_true", help="exit code 1 where half of the speed is lost")
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     parser.add_argument("--seed", type=int, default=123, help="of play, draws and weights")
     return parser.parse_args(argv)
@@ -70,7 +64,7 @@ def measured(sections: Sequence[str], effort: Effort, seed: int) -> Iterator[Fig
 
 
 def too_slow(figures: Sequence[Figure]) -> list[str]:
-    """What has lost half of its speed: the few rounds of a guard share the machine with others."""
+    """What has lost half of its speed: less can be the noise of a shared machine."""
     bfloat16 = report.bfloat16_units()
     return [figure.key for figure in figures if figure.target.has_rotted(figure.value.median, bfloat16)]
 
@@ -80,11 +74,10 @@ def main(argv: Sequence[str]) -> int:
     words = parsed(argv)
     os.chdir(ROOT)  # specs are named from there
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
-    every = GUARDED if words.guard else tuple(SECTIONS)
-    effort = GUARD if words.guard else QUICK if words.quick else FULL
+    sections = tuple(SECTIONS) if words.section == "all" else (words.section,)
     figures: list[Figure] = []
     try:
-        for figure in measured(every if words.section == "all" else [words.section], effort, words.seed):
+        for figure in measured(sections, QUICK if words.quick else FULL, words.seed):
             figures.append(figure)
     finally:  # what was measured before a section failed is not lost with it
         report.show(figures)

@@ -16,8 +16,6 @@ class Effort(NamedTuple):
     rounds: int
     seconds: float
     """Of one contestant's part of a round."""
-    informs: bool = True
-    """Whether figures are measured too that need not reach anything."""
 
 
 class Spread(NamedTuple):

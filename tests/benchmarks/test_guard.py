@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from benchmarks.figures import Figure
-from benchmarks.run import GUARDED, SECTIONS, too_slow
+from benchmarks.run import too_slow
 from benchmarks.targets import TARGETS
 from benchmarks.timing import Spread
 
@@ -16,4 +16,3 @@ def test_the_guard_speaks_below_half_of_what_must_be_reached() -> None:
     assert too_slow(reached(0.49)) == ["acting.ratio"]
     assert too_slow(reached(0.51)) == []
     assert too_slow([Figure("of no target", Spread(0, 0, 0), {})]) == []
-    assert set(GUARDED) <= SECTIONS.keys()
