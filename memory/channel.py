@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import hiredis
+import redis
 
 from memory.connection import Client
 
@@ -37,6 +38,8 @@ class Channel:
         """The answers to the next `count` questions, each once it is wanted. Raises redis errors."""
         for _ in range(count):
             with self._closed_by_errors():
+                if not self._awaited:
+                    raise redis.exceptions.ConnectionError("The connection broke before this was answered.")
                 while not self._awaited.popleft():
                     self._connection.read_response()
                 answer = self._connection.read_response()

@@ -26,8 +26,8 @@ class ChunkBuilder:
         """The next moment of every environment. Returns the chunks now ready."""
         if self._steps.length == self._room:
             self._frames.forget(self._steps.forget())
-        self._frames.append(now.frames)
         ready = self._steps.append(now)
+        self._frames.append(now.frames)
         return self._whole_chunks() if ready >= self._length else []
 
     def flush(self, frames: NDArray[Any]) -> list[Draft]:
@@ -50,9 +50,12 @@ class ChunkBuilder:
         columns = dict(state["moments"])
         frames = columns.pop("frames", None)
         self._steps.load_state_dict({**state, "moments": columns})
+        moments = [] if frames is None else list(np.moveaxis(frames, 1, 0))
+        if len(moments) != self._steps.length or any(len(rows) != len(self._steps.ready) for rows in moments):
+            raise ValueError("it has other frames than steps")
         self._frames = FrameLog(self._room)
-        for moment in () if frames is None else np.moveaxis(frames, 1, 0):
-            self._frames.append(moment)
+        for rows in moments:
+            self._frames.append(rows)
 
     def _whole_chunks(self) -> list[Draft]:
         """Those of L: an episode's end completes up to n transitions at once."""

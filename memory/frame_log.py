@@ -40,8 +40,10 @@ class FrameLog:
     def folded(self, environment: int, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
         """The frame of moment `start` [*frame], and the changes up to moment stop - 1 as chunks have them.
 
-        What came before `start` is forgotten.
+        What came before `start` is forgotten. Raises ValueError for moments that are not known.
         """
+        if not 0 <= start < stop <= self.length:
+            raise ValueError(f"Of {self.length} moments none are {start} to {stop - 1}.")
         first = self._rolled(environment, start).copy()
         words, places, until = self._words[environment], self._places[environment], self._until[environment]
         changes = fold(first, words, places, until[start:stop])

@@ -320,10 +320,12 @@ class Replay:
         the next.
         """
         command = "HSET", self._keys.counters, "batches", batches
-        if self._ahead is None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
             self._client.execute_command(*command)
         else:
-            self._chunks.tell(command)
+            self._chunks.tell(command)  # what was asked for goes with a connection that breaks
+            self._ahead = ahead
 
 
 def _named(value: bytes) -> int:

@@ -62,10 +62,14 @@ class StepLog:
     def append(self, now: Moments) -> int:
         """The next moment; returns the most transitions that an environment has ready.
 
-        Raises ValueError where it is of another number of environments.
+        Raises ValueError where it is of another number of environments, or there is no room.
         """
-        if now.acted.shape != self.ready.shape:
-            raise ValueError(f"A moment of {len(now.acted)} environments, where there are {len(self.ready)}.")
+        told = now.rewards, now.terminated, now.truncated, now.acted
+        if any(column.shape != self.ready.shape for column in told):
+            sizes = [len(column) for column in told]
+            raise ValueError(f"A moment of {sizes} environments, where there are {len(self.ready)}.")
+        if self.length == self._room:
+            raise ValueError(f"More than {self._room} moments in a row without a chunk.")
         for name in TOLD:
             if (values := getattr(now, name)) is not None:
                 self._tell(name, values)
@@ -110,21 +114,41 @@ class StepLog:
         environments = len(self._streams.age)
         if len(state["age"]) != environments:
             raise ValueError(f"{len(state['age'])} environments were saved, and there are {environments}")
-        acted, streams = state["moments"]["acted"], Streams(*(state[name].copy() for name in Streams._fields))
-        waiting = np.arange(acted.shape[1]) >= streams.next[:, None]
-        if (streams.next < 0).any() or (streams.ready > (acted & waiting).sum(axis=1)).any():
-            raise ValueError("more transitions are said to be complete than steps were saved")
-        self._keep(state["moments"])
+        streams = Streams(*(_like(state[name], old) for name, old in self._streams._asdict().items()))
+        if state["moments"]:
+            self._keep(state["moments"])
         self._streams = streams
+        self._check()
+
+    def _check(self) -> None:
+        """Raises ValueError where streams and columns tell of other steps: compiled loops trust them."""
+        streams, moments = self._streams, np.arange(self.length)
+        acted, depth = self._steps.acted[:, : self.length], self._steps.depth[:, : self.length]
+        waiting = acted & (moments >= streams.next[:, None])  # [N, T]
+        going_on = np.logical_and.accumulate(acted[:, ::-1], axis=1).sum(axis=1)  # [N] steps up to the newest
+        incomplete = np.minimum(streams.age, self._shape.multi_step)
+        sound = (
+            (streams.next >= 0) & (streams.next <= self.length) & (streams.age >= 0) & (streams.ready >= 0),
+            streams.ready + incomplete == waiting.sum(axis=1),
+            incomplete == np.minimum(going_on, self._shape.multi_step),
+            (~waiting | ((depth >= 1) & (depth <= moments + 1))).all(axis=1),
+        )
+        if not np.all(sound):
+            raise ValueError("its transitions are not those of the steps that were saved")
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         return {**self._steps._asdict(), **self._told}
 
     def _keep(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Nothing but `columns` [N, T, ...]."""
-        self.length = columns["acted"].shape[1]
-        steps = self._steps._asdict().items()
-        self._steps = Steps(*(self._moved(columns[name].astype(old.dtype)) for name, old in steps))
+        length, environments = columns["acted"].shape[1], len(self.ready)
+        if length > self._room or any(
+            column.shape[:2] != (environments, length) for column in columns.values()
+        ):
+            raise ValueError("its columns are of different lengths, or too long")
+        self.length = length
+        steps = {name: old[:, :length] for name, old in self._steps._asdict().items()}
+        self._steps = Steps(*(self._moved(_like(columns[name], old)) for name, old in steps.items()))
         self._told = {name: self._moved(columns[name]) for name in TOLD if name in columns}
 
     def _moved(self, kept: NDArray[Any]) -> NDArray[Any]:
@@ -139,3 +163,10 @@ class StepLog:
         if column is None or column.shape[2:] != values.shape[1:]:
             column = self._told[name] = self._moved(values[:, None][:, :0])
         column[:, self.length] = values
+
+
+def _like(column: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """A copy of the other's type; ValueError for another shape."""
+    if column.shape != other.shape:
+        raise ValueError(f"a column of shape {column.shape} was saved, not {other.shape}")
+    return column.astype(other.dtype)

@@ -29,10 +29,11 @@ def side_by_side(frames: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _takes_compiled(frames: Tensor, dtype: torch.dtype) -> bool:
-    """Grey bytes in the memory of this process; torch.compile makes loops of its own."""
-    grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8
-    on_cpu = frames.device.type == "cpu" and dtype == torch.float32
-    return grey_bytes and on_cpu and not torch.compiler.is_compiling()
+    """Grey bytes on a CPU. PyTorch shares passes among threads, torch.compile makes loops of its own."""
+    grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8 and dtype == torch.float32
+    if torch.compiler.is_compiling() or frames.device.type != "cpu":
+        return False
+    return grey_bytes and torch.get_num_threads() == 1
 
 
 def _arranged(frames: Tensor, dtype: torch.dtype) -> Tensor:

@@ -74,6 +74,16 @@ def test_gradient_is_clipped_to_its_norm(name: str, make_agent: MakeAgent, make_
         torch.testing.assert_close(part, whole * scale, rtol=1e-3, atol=1e-8)
 
 
+def test_a_gradient_that_is_not_a_number_is_nowhere_one_after_clipping(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
+    """As with a loss that diverged: no part of such a step may look sound."""
+    agent, batch = make_agent(name, max_grad_norm=10.0), make_batch()
+    weights = np.where(np.arange(8) == 0, np.nan, batch.weights).astype(np.float32)
+    agent.update(batch._replace(weights=weights), 4)
+    assert all(bool(gradient.isnan().all()) for gradient in gradients(agent))
+
+
 def test_importance_weights_enter_linearly(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     batch = make_batch()
     parts = [np.where(np.arange(8) < 4, batch.weights, 0), np.where(np.arange(8) < 4, 0, batch.weights)]

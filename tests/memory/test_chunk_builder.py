@@ -111,20 +111,74 @@ def test_moments_of_other_environments_are_refused() -> None:
     """Compiled loops take what they are given."""
     builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(4)
     builder.add(play[0])
-    with pytest.raises(ValueError, match="1 environments, where there are 3"):
-        builder.add(_row(play[1], 0)._replace(frames=play[1].frames))
+    for column in ("rewards", "terminated", "truncated", "acted"):
+        with pytest.raises(ValueError, match="environments, where there are 3"):
+            builder.add(play[1]._replace(**{column: getattr(play[1], column)[:1]}))
+    builder = ChunkBuilder(SHAPES[0], ENVIRONMENTS)
+    builder.add(play[0])
     with pytest.raises(ValueError, match="Frames uint8"):
         builder.add(play[1]._replace(frames=play[1].frames[:, :1]))
 
 
-def test_a_state_that_tells_of_more_steps_than_it_has_is_refused() -> None:
-    builder = ChunkBuilder(SHAPES[0], ENVIRONMENTS)
-    for now in _play(5)[:10]:
+def _state(shape: ChunkShape, steps: int) -> dict[str, Any]:
+    """A builder's in the middle of play."""
+    builder = ChunkBuilder(shape, ENVIRONMENTS)
+    for now in _play(5)[:steps]:
         builder.add(now)
-    state = builder.state_dict()
-    for damaged in ({"ready": state["ready"] + 20}, {"next": state["next"] - 20}):
-        with pytest.raises(ValueError, match="more transitions"):
-            ChunkBuilder(SHAPES[0], ENVIRONMENTS).load_state_dict({**state, **damaged})
+    return builder.state_dict()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_state_whose_parts_do_not_fit_is_refused(shape: ChunkShape) -> None:
+    """Each number changed a little, each column cut or widened: refused, or of no consequence."""
+    state = _state(shape, 60)
+    damaged = [
+        {**state, name: state[name] + by} for name in ("next", "ready", "age") for by in (-20, -1, 1, 20)
+    ]
+    waiting = state["ready"] + np.minimum(state["age"], shape.multi_step)
+    damaged.append({**state, "ready": waiting, "age": np.zeros_like(waiting)})
+    damaged += [{**state, name: state[name][:1]} for name in ("next", "ready", "age", "carried")]
+    for name, column in state["moments"].items():
+        for other in (column[:, 1:], column[:, :-1], column[:1], np.concatenate([column] * 9, axis=1)):
+            damaged.append({**state, "moments": {**state["moments"], name: other}})
+    for name in ("rewards", "ended"):
+        column = state["moments"][name][..., :1]
+        damaged.append({**state, "moments": {**state["moments"], name: column}})
+    for value in (0, 60_000):
+        depth = np.full_like(state["moments"]["depth"], value)
+        damaged.append({**state, "moments": {**state["moments"], "depth": depth}})
+    refused = 0
+    for one in damaged:
+        builder = ChunkBuilder(shape, ENVIRONMENTS)
+        try:
+            builder.load_state_dict(one)
+        except ValueError:
+            refused += 1
+        else:
+            for now in _play(6)[60:160]:
+                builder.add(now)
+    assert refused >= len(damaged) - 2 * len(SHAPES)
+
+
+def test_a_state_from_before_the_first_moment_goes_on() -> None:
+    """As older versions saved it too: without columns."""
+    state, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS).state_dict(), _play(7)
+    drafts = []
+    older: dict[str, Any] = {}
+    for moments in (older, state["moments"]):
+        builder = ChunkBuilder(SHAPES[0], ENVIRONMENTS)
+        builder.load_state_dict({**state, "moments": moments})
+        drafts.append([draft for now in play for draft in builder.add(now)])
+    _assert_same(*drafts)
+
+
+def test_an_environment_that_waits_for_ever_is_named() -> None:
+    """Transitions that wait for one step more keep every later moment."""
+    builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(8)
+    builder.add(play[0]._replace(acted=np.ones(ENVIRONMENTS, bool)))
+    with pytest.raises(ValueError, match="in a row without a chunk"):
+        for now in play:
+            builder.add(now._replace(acted=np.arange(ENVIRONMENTS) == 1))
 
 
 def test_a_state_of_other_environments_is_refused() -> None:

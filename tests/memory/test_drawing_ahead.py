@@ -164,6 +164,11 @@ def test_what_is_told_is_done_and_its_answer_left_out(channel: Channel, client: 
     assert client.hget("hash", "told") == b"1"
 
 
+def test_a_question_that_went_with_its_connection_is_named(channel: Channel) -> None:
+    with pytest.raises(redis.exceptions.ConnectionError, match="broke before"):
+        list(channel.answers(1))
+
+
 def test_an_error_of_what_was_told_is_raised_by_the_next_question(channel: Channel) -> None:
     channel.tell(("HSET", "hash"))
     channel.ask(COMMANDS[:1])
@@ -179,3 +184,19 @@ def test_an_answer_may_be_an_error(channel: Channel) -> None:
         list(channel.answers(3))
     channel.ask(COMMANDS[1:2])
     assert list(channel.answers(1)) == [[b"2", None]]
+
+
+@pytest.mark.parametrize("next_beta", [None, 0.5])
+def test_a_connection_that_breaks_takes_the_batch_on_its_way_with_it(
+    twins: list[Replay], client: Client, keys: Keys, next_beta: float | None
+) -> None:
+    """Where that is noticed while batches are counted; the next is drawn anew."""
+    replay, _ = twins
+    replay.sample(BATCH, 0.5, next_beta=0.5)
+    client.client_kill_filter(_type="normal", skipme=True)
+    with pytest.raises(redis.exceptions.ConnectionError):
+        replay.count_batches(1)
+    assert len(replay.sample(BATCH, 0.5, next_beta).leaf) == BATCH
+    replay.count_batches(7)
+    replay.sample(BATCH, 0.5)
+    assert read_counters(client, keys).batches == 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -21,6 +23,22 @@ def test_pixels_keep_their_places(
     assert found.dtype == dtype and torch.equal(found, wanted)
     assert found.is_contiguous(memory_format=torch.channels_last)
     assert torch.equal(side_by_side(frames.to(dtype), dtype) / 255, wanted)
+
+
+def test_loops_of_torch_compile_are_its_own(generator: torch.Generator) -> None:
+    """One graph, which a compiled loop in between would break."""
+    frames = torch.randint(0, 256, (2, 4, 6, 6), generator=generator, dtype=torch.uint8)
+    graph = torch.compile(side_by_side, backend="eager", fullgraph=True)
+    assert torch.equal(graph(frames, torch.float32), side_by_side(frames, torch.float32))
+
+
+@pytest.fixture(autouse=True, params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One thread takes the compiled loop, more share PyTorch's."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
 
 
 def test_every_byte_is_its_part_of_white() -> None:
