@@ -38,7 +38,10 @@ def external(library: str, name: str, signature: Any) -> Any:
     """C's function `name` of the shared `library`, for compiled functions to call. Raises ImportError where
     there is none: they must not be made or loaded then.
     """
-    llvmlite.binding.load_library_permanently(library)
+    try:
+        llvmlite.binding.load_library_permanently(library)
+    except RuntimeError as error:
+        raise ImportError(f"{library} cannot be loaded ({error}).") from error
     if llvmlite.binding.address_of_symbol(name) is None:
         raise ImportError(f"{library} has no {name}: install the packages of requirements.txt.")
     return numba.types.ExternalFunction(name, signature)

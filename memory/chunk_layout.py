@@ -31,13 +31,12 @@ class ChunkLayout:
         self.frames = self._checked_frames(columns)  # F
         self.transitions = actions.shape[0]  # M
         self.action_bytes = _row_bytes(actions)
-        self.first_frame, self.changes = first.offset, columns[CHANGES].offset
         self.parts = Parts(
             places=columns["places"].offset,
             targets=columns["targets"].offset,
             actions=actions.offset,
-            frame=self.first_frame,
-            changes=self.changes,
+            frame=first.offset,
+            changes=columns[CHANGES].offset,
             frames=self.frames,
         )
         self.frame_shape, self.frame_dtype = first.shape, first.dtype
@@ -49,7 +48,7 @@ class ChunkLayout:
         if not 0 < self.frames * frame_bytes <= MAX_RAW_BYTES:
             raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
         most_changes = (self.frames - 1) * (frame_bytes // word_bytes)
-        self._most_bytes = self.changes + most_changes * self._change_bytes
+        self._most_bytes = self.parts.changes + most_changes * self._change_bytes
 
     @staticmethod
     def _checked_frames(columns: Mapping[str, Column]) -> int:
@@ -67,8 +66,8 @@ class ChunkLayout:
 
     def fits(self, raw_size: int) -> bool:
         """Whether whole changes make up a body of this size."""
-        whole = (raw_size - self.changes) % self._change_bytes == 0
-        return whole and self.changes <= raw_size <= self._most_bytes
+        changes = self.parts.changes
+        return (raw_size - changes) % self._change_bytes == 0 and changes <= raw_size <= self._most_bytes
 
     def check_transition(self, m: int) -> None:
         """Raises CodecError where there is no transition m."""

@@ -58,6 +58,8 @@ def test_a_library_without_the_function_that_is_called_is_refused_at_once() -> N
     """A compiled function that calls what is not there would end the process."""
     with pytest.raises(ImportError, match="LZ4_no_such_thing.*requirements"):
         external(lz4.block._block.__file__, "LZ4_no_such_thing", numba.types.void())
+    with pytest.raises(ImportError, match="no_such_library"):
+        external("/no_such_library.so", "LZ4_no_such_thing", numba.types.void())
 
 
 SOURCE = """
