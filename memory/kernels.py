@@ -115,10 +115,9 @@ def fold(
     """The changes of the frames behind `frame` [W] as they are stored: words, low bytes of their gaps, high
     ones. Those of the k-th frame are the changes from until[k - 1] to before until[k].
     """
-    rolled, count = frame.copy(), until[-1] - until[0] + _fillers(len(frame), places, until)
-    folded = np.empty(count * (frame.itemsize + GAP_BYTES), np.uint8)
-    low, high = folded[count * frame.itemsize :], folded[count * (frame.itemsize + 1) :]
-    stored = folded[: count * frame.itemsize].view(frame.dtype)
+    rolled, behind = frame.copy(), len(until) - 1
+    most = until[-1] - until[0] + behind * len(frame) // FARTHEST  # with words that did not change
+    stored, low, high = np.empty(most, frame.dtype), np.empty(most, np.uint8), np.empty(most, np.uint8)
     found, gap = 0, np.int64(0)
     for k in range(1, len(until)):
         place = np.int64(0)
@@ -133,22 +132,7 @@ def fold(
             found, gap = found + 1, np.int64(0)
             rolled[place] = words[change]
         gap += len(frame) - place
-    return folded
-
-
-@compiled
-def _fillers(size: int, places: NDArray[np.uint32], until: NDArray[np.int64]) -> int:
-    """How many words are stored that did not change."""
-    found, gap = 0, np.int64(0)
-    for k in range(1, len(until)):
-        place = np.int64(0)
-        for change in range(until[k - 1], until[k]):
-            gap += np.int64(places[change]) - place
-            place = np.int64(places[change])
-            found += int((gap - 1) // FARTHEST) if gap else 0
-            gap = np.int64(0)
-        gap += size - place
-    return found
+    return np.concatenate((stored[:found].view(np.uint8), low[:found], high[:found]))
 
 
 @compiled

@@ -64,17 +64,16 @@ class StepLog:
 
         Raises ValueError where it is of another number of environments, or there is no room.
         """
-        told = now.rewards, now.terminated, now.truncated, now.acted
-        if any(column.shape != self.ready.shape for column in told):
-            sizes = [len(column) for column in told]
+        taken = np.asarray(now.rewards, np.float64), now.terminated, now.truncated, now.acted
+        if any(column.shape != self.ready.shape for column in taken):
+            sizes = [len(column) for column in taken]
             raise ValueError(f"A moment of {sizes} environments, where there are {len(self.ready)}.")
         if self.length == self._room:
             raise ValueError(f"More than {self._room} moments in a row without a chunk.")
         for name in TOLD:
             if (values := getattr(now, name)) is not None:
                 self._tell(name, values)
-        rewards, shape = np.asarray(now.rewards, np.float64), self._shape
-        taken = rewards, now.terminated, now.truncated, now.acted
+        shape = self._shape
         learned = float(shape.reward_clip), float(shape.reward_smoothing)
         rules = shape.history_length, shape.multi_step, *learned
         most = note_steps(self._steps, self._streams, self.length, *taken, *rules)
