@@ -148,18 +148,30 @@ class Stage:
         return read_counters(self.client, KEYS)
 
     def await_progress(self, limit_s: float) -> None:
-        """Until actors have played and the learner has learned since now; ended processes start again."""
+        """Until actors have played and the learner has learned since now, and has said how far it is; ended
+        processes start again.
+        """
         seen: list[Counters] = []
 
         def goes_on() -> bool:
-            for process in self.workers:
-                process.look_after()
+            self._look_after_workers()
             now = self.counters
             if not seen or now.epoch != seen[0].epoch or now.steps < seen[0].steps:
                 seen[:] = [now]
             return now.steps > seen[0].steps + 32 and now.batches > seen[0].batches + 2
 
         wait_until(goes_on, limit_s, "The run goes on")
+        went_on_at = time.time()
+
+        def has_spoken() -> bool:
+            self._look_after_workers()
+            return self.told("time") > went_on_at
+
+        wait_until(has_spoken, limit_s, "The learner says how far it is")
+
+    def _look_after_workers(self) -> None:
+        for process in self.workers:
+            process.look_after()
 
     def leave(self) -> None:
         """End everything, the learner last so that it collects all scores."""
