@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
+from args import UserError
 from lab.session import Record, known_record
 from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
 from reporting.fitness import Fitness, session_fitness, standard_of, trial_fitness
@@ -18,6 +19,23 @@ from reporting.sessions import Curve
 from reporting.window import WINDOW
 
 EMPTY = Curve(np.zeros(0), np.zeros(0))
+
+
+class _Arguments(BaseModel):
+    game: str
+
+
+class _Commit(BaseModel):
+    hash: str
+    dirty: bool
+
+
+class _Run(BaseModel):
+    """Of what a learner writes to run_<game>.json (`reporting.provenance`)."""
+
+    arguments: _Arguments
+    seed: int
+    commit: _Commit | None
 
 
 class SessionResult(NamedTuple):
@@ -54,18 +72,21 @@ class SessionResult(NamedTuple):
 
 
 def read_session(folder: Path) -> SessionResult:
-    """Raises ValueError for a table that cannot be read."""
+    """Raises UserError for a table, or a record of the run, that cannot be read."""
     runs = sorted(folder.glob("run_*.json"))
     if not runs:
         return SessionResult(folder, known_record(folder), "", 0, "", EMPTY, {})
-    run = json.loads(runs[0].read_text(encoding="utf-8"))
-    training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
+    run = _read_run(runs[0])
+    try:
+        training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
+    except ValueError as error:
+        raise UserError(str(error)) from error
     training = sorted(training, key=lambda record: record.actor_steps)
-    game = str(run["arguments"]["game"])
+    game = run.arguments.game
     games = game.split(",")
     episodes = {each: _scores([r for r in training if each == (r.game or games[0])]) for each in games}
     curve = _curve([*_means(games, training).items()])
-    return SessionResult(folder, known_record(folder), game, run["seed"], _commit(run), curve, episodes)
+    return SessionResult(folder, known_record(folder), game, run.seed, _commit(run), curve, episodes)
 
 
 def _scores(training: Sequence[EpisodeRecord]) -> Curve:
@@ -93,9 +114,19 @@ def _curve(points: Sequence[tuple[int, float]]) -> Curve:
     return Curve(steps, scores)
 
 
-def _commit(run: dict[str, dict[str, object]]) -> str:
-    commit = run["commit"]
-    return f"{str(commit['hash'])[:7]}{' and changes' if commit['dirty'] else ''}" if commit else ""
+def _read_run(path: Path) -> _Run:
+    try:
+        return _Run.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path} is no record of a run ({where}: {first['msg']}): move it away.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _commit(run: _Run) -> str:
+    return f"{run.commit.hash[:7]}{' and changes' if run.commit.dirty else ''}" if run.commit else ""
 
 
 def sessions_in(trial: Path) -> list[SessionResult]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from args import UserError
 from lab.results import report_experiment
 from lab.session import Record, write_record
 from lab.session_result import SessionResult, fitness_of, read_session
@@ -76,3 +77,26 @@ def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
     text = (experiment / "experiment.yaml").read_text()
     assert "2 sessions have in common; commit: abcdefg" in text
     assert yaml.safe_load(text) == {"game": "pong,breakout", "lr": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[]", "no record of a run"),
+        ("{", "no record of a run"),
+        ('{"arguments": {}, "seed": 1, "commit": null}', "arguments.game"),
+        ('{"arguments": {"game": "pong"}, "seed": 1, "commit": "abc"}', "commit"),
+    ],
+)
+def test_what_is_no_record_of_a_run_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "run_pong.json").write_text(text)
+    with pytest.raises(UserError, match=f"run_pong.json.*{complaint}"):
+        read_session(tmp_path)
+
+
+def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    run = {"arguments": {"game": "pong"}, "seed": 1, "commit": None}
+    (tmp_path / "run_pong.json").write_text(json.dumps(run))
+    (tmp_path / "pong.csv").write_text("what,is,this\n1,2,3\n")
+    with pytest.raises(UserError, match=r"pong\.csv"):
+        read_session(tmp_path)
