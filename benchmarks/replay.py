@@ -15,13 +15,14 @@ from benchmarks.naive.replay import NaiveReplay, Step
 from benchmarks.play import record, setting_for
 from benchmarks.road import Road
 from benchmarks.timing import Effort, race, seconds_of, spread
+from memory.chunk_id import CHUNK_ID
 from memory.connection import RedisConfig, make_client
 from memory.keys import Keys
-from memory.push import CHUNK_ID
 from memory.replay import Replay
 from memory.runs import open_run
 from runtime.allocator import keep_freed_memory
 from runtime.player import VectorStep
+from runtime.sampler import DRAWN_AHEAD
 from runtime.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
 from wiring import Setting
 from wiring.replay_store import sizes_of
@@ -85,7 +86,7 @@ def _sampling(road: Road, batch_size: int, seed: int) -> Callable[[], int]:
         if now - looked > INGEST_EVERY_S:
             road.replay.ingest()
             looked = now
-        batch = road.replay.sample(batch_size, BETA, next_beta=BETA)
+        batch = road.replay.sample(batch_size, BETA, [BETA] * DRAWN_AHEAD)
         road.replay.update(batch.leaf, batch.chunk_id, generator.random(batch_size))
         batches += 1
         road.replay.count_batches(batches)

@@ -20,19 +20,26 @@ class Channel:
         """Raises redis errors."""
         self._connection = client.connection_pool.get_connection()
         self._awaited: deque[bool] = deque()  # whether each answer on its way was asked for
+        self._untold: list[tuple[Any, ...]] = []
 
     def ask(self, commands: Sequence[tuple[Any, ...]]) -> None:
         """Send `commands`. Raises redis errors, and those sent before are given up."""
-        self._send(commands, asked=True)
+        with self._closed_by_errors():
+            sent = map(hiredis.pack_command, [*self._untold, *commands])
+            self._connection.send_packed_command([b"".join(sent)])
+            self._awaited.extend([False] * len(self._untold) + [True] * len(commands))
+        self._untold.clear()
 
     def tell(self, command: tuple[Any, ...]) -> None:
-        """Send `command`, whose answer nobody wants: if it is an error, the question after it raises it."""
-        self._send([command], asked=False)
+        """Send `command` with the next question; nobody wants its answer: an error is raised by whoever wants
+        the one behind it.
+        """
+        self._untold.append(command)
 
-    def _send(self, commands: Sequence[tuple[Any, ...]], asked: bool) -> None:
-        with self._closed_by_errors():
-            self._connection.send_packed_command([b"".join(map(hiredis.pack_command, commands))])
-            self._awaited.extend([asked] * len(commands))
+    def flush(self) -> None:
+        """Send what is to be told and waits for a question. Raises redis errors, as `ask`."""
+        if self._untold:
+            self.ask([])
 
     def answers(self, count: int) -> Iterator[Any]:
         """The answers to the next `count` questions, each once it is wanted. Raises redis errors."""

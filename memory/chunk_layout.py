@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from memory.codec import MAX_RAW_BYTES, CodecError, Column, Header
 from memory.folding import word_of
@@ -14,6 +17,15 @@ DTYPES = {"rewards": "<f4", "ended": "|b1", "places": "<u2", "targets": "<f4"}
 FRAME_DTYPES = ("|u1", "<f4")
 CHANGES = "changes"
 COLUMNS = (*DTYPES, "a_tm1", "frame", CHANGES)
+
+
+class Kind(NamedTuple):
+    """What frames and actions are."""
+
+    frame_shape: tuple[int, ...]
+    frame_dtype: np.dtype[Any]
+    action_shape: tuple[int, ...]
+    action_dtype: np.dtype[Any]
 
 
 class ChunkLayout:
@@ -30,7 +42,6 @@ class ChunkLayout:
         self.columns = header.columns
         self.frames = self._checked_frames(columns)  # F
         self.transitions = actions.shape[0]  # M
-        self.action_bytes = _row_bytes(actions)
         self.parts = Parts(
             places=columns["places"].offset,
             targets=columns["targets"].offset,
@@ -39,16 +50,14 @@ class ChunkLayout:
             changes=columns[CHANGES].offset,
             frames=self.frames,
         )
-        self.frame_shape, self.frame_dtype = first.shape, first.dtype
-        self.action_shape, self.action_dtype = actions.shape[1:], actions.dtype
-        self.kind = first.shape, first.dtype, actions.shape[1:], actions.dtype
+        self.kind = Kind(first.shape, first.dtype, actions.shape[1:], actions.dtype)
         frame_bytes = math.prod(first.shape) * first.dtype.itemsize
         word_bytes = word_of(frame_bytes).itemsize
-        self._change_bytes = word_bytes + GAP_BYTES
+        self.change_bytes = word_bytes + GAP_BYTES
         if not 0 < self.frames * frame_bytes <= MAX_RAW_BYTES:
             raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
         most_changes = (self.frames - 1) * (frame_bytes // word_bytes)
-        self._most_bytes = self.parts.changes + most_changes * self._change_bytes
+        self.most_bytes = min(self.parts.changes + most_changes * self.change_bytes, MAX_RAW_BYTES)
 
     @staticmethod
     def _checked_frames(columns: Mapping[str, Column]) -> int:
@@ -67,13 +76,9 @@ class ChunkLayout:
     def fits(self, raw_size: int) -> bool:
         """Whether whole changes make up a body of this size."""
         changes = self.parts.changes
-        return (raw_size - changes) % self._change_bytes == 0 and changes <= raw_size <= self._most_bytes
+        return (raw_size - changes) % self.change_bytes == 0 and changes <= raw_size <= self.most_bytes
 
     def check_transition(self, m: int) -> None:
         """Raises CodecError where there is no transition m."""
         if m >= self.transitions:
             raise CodecError(f"A chunk of {self.transitions} transitions has no number {m}.")
-
-
-def _row_bytes(column: Column) -> int:
-    return math.prod(column.shape[1:]) * column.dtype.itemsize

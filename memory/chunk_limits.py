@@ -26,7 +26,7 @@ class ChunkLimits:
 
     def check_layout(self, layout: ChunkLayout) -> None:
         """Raises CodecError for frames or actions of another shape or dtype."""
-        self._check_kinds(layout.frame_shape, layout.frame_dtype, layout.action_shape, layout.action_dtype)
+        self._check_kinds(*layout.kind)
 
     def are_actions(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """[M] whether each of actions [M] or [M, A] is one of this run's."""

@@ -1,40 +1,143 @@
-"""What the sampler knows of a stored chunk before it reads a transition of it."""
+"""Opens packed chunks: what their headers say is checked once, and known from then on."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from memory.chunk_layout import ChunkLayout
+import numpy as np
+from isal.isal_zlib import crc32
+from numpy.typing import NDArray
+
+from memory.chunk_layout import ChunkLayout, Kind
 from memory.chunk_limits import ChunkLimits
-from memory.codec import LZ4, check_size, decompressed, read_header, unsealed
+from memory.codec import (
+    LZ4,
+    MAGIC,
+    PLAIN,
+    VERSION,
+    CodecError,
+    check_size,
+    decompressed,
+    read_header,
+    unsealed,
+)
+from memory.opening import FIRST_PART, ITS_PARTS, Known, open_known
+from memory.transitions import Parts, UnsoundRow
 
-HEADERS_KEPT = 1024
-"""Chunks of one actor have few different headers: they differ in the number of frames at most."""
+LAYOUTS_KEPT = 1 << 10
+HEADERS_KEPT = 1 << 16
+"""An actor's chunks have some ten different ones: they differ in their numbers of frames and transitions."""
+LONGEST_HEADER_KEPT = 1 << 10
+"""Bytes; those of chunks have some 150."""
+BYTES_AT_ONCE = 1 << 22
+"""How much is opened at a time, as it is read later: 256 chunks of Atari have 1.3 MB."""
+BEGINNINGS = np.array([int.from_bytes((*MAGIC, VERSION, code), "little") for code in (PLAIN, LZ4)], np.uint32)
+"""Of chunks that compiled code opens."""
+ROW_LENGTH = ITS_PARTS + len(Parts._fields)
+NUMBERS = FIRST_PART + len(Parts._fields)
+
+
+class Opened(NamedTuple):
+    """Chunks ready to be read."""
+
+    data: NDArray[np.uint8]  # the bodies, among other bytes
+    rows: NDArray[np.int64]  # [B, ROW_LENGTH] as memory/opening.py has them
 
 
 class ChunkReader:
-    """Opens the chunks of one run."""
+    """Opens the chunks of one run. For one thread."""
 
     def __init__(self, limits: ChunkLimits | None = None) -> None:
         """`limits`: what a chunk of this run must keep to; None: any environment's will do."""
         self.limits = limits
-        self._layout = lru_cache(HEADERS_KEPT)(self._new_layout)
+        self.kinds: list[Kind] = []
+        """That were met; with limits there is only one."""
+        self._new: dict[bytes, ChunkLayout] = {}  # headers that compiled code does not know
+        self._layout = lru_cache(LAYOUTS_KEPT)(self._new_layout)
+        self._known = Known(
+            checksums=np.empty(0, np.uint32),
+            headers=np.empty(0, np.uint8),
+            begins=np.empty(0, np.int64),
+            ends=np.empty(0, np.int64),
+            numbers=np.empty((0, NUMBERS), np.int64),
+        )
 
-    def open(self, data: bytes, start: int = 0) -> tuple[ChunkLayout, int, bool, bytes | memoryview]:
-        """Of the packed chunk that begins at byte `start`: where its columns lie, their size in bytes,
-        whether LZ4 compressed them, and the columns.
+    def open(self, values: Sequence[bytes], drawn: Sequence[int], skipped: int) -> Opened:
+        """Open the chunks packed in `values` [N] behind their first `skipped` bytes; each has the transition
+        `drawn` [N]. Of many bytes only the first B are opened, at least one.
 
-        Raises CodecError where the bytes are damaged or of another environment.
+        Raises UnsoundRow where bytes are damaged, or of another environment than this run's.
         """
-        compression, raw_size, header, body = unsealed(data, start)
+        sizes = np.fromiter(map(len, values), np.int64, len(values))
+        count = max(int(np.searchsorted(np.cumsum(sizes), BYTES_AT_ONCE, "right")), 1)
+        data = np.frombuffer(b"".join(values[:count]), np.uint8)
+        rows, wanted = np.empty((count, ROW_LENGTH), np.int64), np.asarray(drawn[:count], np.int64)
+        unpacked, first = bytearray(), 0
+        while len(unpacked) < BYTES_AT_ONCE:
+            first = open_known(data, sizes[:count], skipped, wanted, first, BEGINNINGS, self._known, rows)
+            if first == count:
+                break
+            end, free = int(sizes[: first + 1].sum()), len(data) + len(unpacked)
+            try:
+                rows[first], raw = self._look_at(values[first], skipped, drawn[first], end, free)
+            except CodecError as error:
+                raise UnsoundRow(first, str(error)) from error
+            unpacked += raw
+            first += 1
+        if self._new:
+            self._learn()
+        if unpacked:
+            data = np.frombuffer(data.tobytes() + unpacked, np.uint8)
+        return Opened(data, rows[:first])
+
+    def _look_at(
+        self, value: bytes, skipped: int, m: int, end: int, free: int
+    ) -> tuple[tuple[int, ...], bytes]:
+        """The row of a chunk that ends at byte `end`; and its body, which is to lie at byte `free`, where
+        compiled code cannot unpack it. Raises CodecError.
+        """
+        compression, size, header, body = unsealed(memoryview(value)[skipped:])
         layout = self._layout(header)
-        check_size(layout, raw_size)
-        if compression == LZ4:
-            return layout, raw_size, True, body
-        return layout, raw_size, False, decompressed(compression, body, raw_size)
+        check_size(layout, size)
+        layout.check_transition(m)
+        its = size, m, self.kinds.index(layout.kind), *layout.parts
+        if compression not in (PLAIN, LZ4):
+            return (False, free, free + size, *its), decompressed(compression, body, size)
+        if len(header) <= LONGEST_HEADER_KEPT:
+            self._new[header] = layout
+        return (compression == LZ4, end - len(body), end, *its), b""
 
     def _new_layout(self, header: bytes) -> ChunkLayout:
         layout = ChunkLayout(read_header(header))
         if self.limits is not None:
             self.limits.check_layout(layout)
+        if layout.kind not in self.kinds:
+            self.kinds.append(layout.kind)
         return layout
+
+    def _learn(self) -> None:
+        """From now on compiled code opens chunks with the new headers; of those of one checksum, with the
+        first.
+        """
+        known, new = self._known, {crc32(header): header for header in self._new}
+        checksums = np.setdiff1d(np.array(list(new), np.uint32), known.checksums)
+        checksums = checksums[: HEADERS_KEPT - len(known.checksums)]
+        headers = [new[checksum] for checksum in checksums.tolist()]
+        numbers = [self._numbers(self._new[header]) for header in headers]
+        at = np.searchsorted(known.checksums, checksums)
+        sizes = np.array([len(header) for header in headers], np.int64)
+        ends = len(known.headers) + np.cumsum(sizes)
+        self._known = Known(
+            checksums=np.insert(known.checksums, at, checksums),
+            headers=np.concatenate((known.headers, np.frombuffer(b"".join(headers), np.uint8))),
+            begins=np.insert(known.begins, at, ends - sizes),
+            ends=np.insert(known.ends, at, ends),
+            numbers=np.insert(known.numbers, at, np.reshape(numbers, (-1, NUMBERS)), axis=0),
+        )
+        self._new.clear()
+
+    def _numbers(self, layout: ChunkLayout) -> tuple[int, ...]:
+        kind, changes = self.kinds.index(layout.kind), layout.parts.changes
+        return kind, layout.transitions, layout.change_bytes, changes, layout.most_bytes, *layout.parts

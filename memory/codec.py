@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -21,6 +20,7 @@ import lz4.block
 import msgpack
 import numpy as np
 import zstandard
+from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
 MAGIC = b"RC"
@@ -115,7 +115,7 @@ def pack(
     raw = b"".join([array.data for array in arrays])
     code, compress, _ = COMPRESSIONS[compression]
     body = compress(raw)
-    checksum = zlib.crc32(body, zlib.crc32(header))
+    checksum = crc32(body, crc32(header))
     return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
 
 
@@ -182,22 +182,22 @@ def open_packed(
     return description, decompressed(compression, body, raw_size)
 
 
-def unsealed(data: bytes | memoryview, start: int = 0) -> tuple[int, int, bytes, memoryview]:
-    """Compression, size of the body as it was, header and body of the packed bytes that begin at `start`.
+def unsealed(data: bytes | memoryview) -> tuple[int, int, bytes, memoryview]:
+    """Compression, size of the body as it was, header and body of packed bytes.
 
     Raises CodecError where they are damaged; header and body are not looked at.
     """
-    checked = memoryview(data)[start + PREFIX.size :]
-    if len(data) < start + PREFIX.size:
-        raise CodecError(f"{len(data) - start} bytes are too few to hold a header of {PREFIX.size}.")
-    magic, version, code, header_size, raw_size, checksum = PREFIX.unpack_from(data, start)
+    checked = memoryview(data)[PREFIX.size :]
+    if len(data) < PREFIX.size:
+        raise CodecError(f"{len(data)} bytes are too few to hold a header of {PREFIX.size}.")
+    magic, version, code, header_size, raw_size, checksum = PREFIX.unpack_from(data)
     if magic != MAGIC or version != VERSION:
         raise CodecError(
             f"Unknown format {magic!r} version {version}; this program reads {MAGIC!r} version {VERSION}."
         )
     if raw_size > MAX_RAW_BYTES or header_size > len(checked) or code not in _DECOMPRESS:
         raise CodecError(f"Refused sizes: header {header_size}, raw {raw_size}, compression {code}.")
-    if zlib.crc32(checked) != checksum:
+    if crc32(checked) != checksum:
         raise CodecError("The checksum does not match: the bytes were damaged.")
     return code, raw_size, bytes(checked[:header_size]), checked[header_size:]
 

@@ -14,12 +14,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from memory.chunk import chunk_from_bytes
+from memory.chunk_id import CHUNK_ID
 from memory.chunk_layout import CHANGES
 from memory.codec import CodecError, Packed, pack, unpack
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
-from memory.push import CHUNK_ID, Packet
+from memory.push import Packet
 from memory.runs import CHUNK_FORMAT
 
 SIZE = struct.Struct("<I")

@@ -231,8 +231,7 @@ def _finite_frames(raw: NDArray[np.uint8], first: int, changes: int, stack: NDAr
 @compiled
 def read_transitions(
     data: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    opened: NDArray[np.int64],
     longest: int,
     are_floats: bool,
     s_tm1: NDArray[Any],
@@ -244,13 +243,12 @@ def read_transitions(
 ) -> tuple[int, int]:
     """How many rows were read, and what is wrong with the next one.
 
-    Their bodies lie side by side in `data` and end at `ends`; sizes and parts in `rows` fit each other.
+    Their bodies lie in `data`; what `opened` [B, ...] says of them (memory/opening.py) fits together.
     """
-    history, start = s_tm1.shape[1], 0
-    for row in range(len(rows)):
-        is_lz4, size, m, places, all_targets, all_actions, frame, changes, frames = rows[row]
-        raw = _body(data[start : ends[row]], is_lz4, size)
-        start = ends[row]
+    history = s_tm1.shape[1]
+    for row in range(len(opened)):
+        is_lz4, begin, end, size, m, _, places, all_targets, all_actions, frame, changes, frames = opened[row]
+        raw = _body(data[begin:end], is_lz4, size)
         if len(raw) < size:
             return row, NOT_DECOMPRESSED
         place, target = places + m * PLACE_BYTES, all_targets + m * TARGET_BYTES
@@ -277,4 +275,4 @@ def read_transitions(
         stack_tm1, stack_t = s_tm1[row, missing_tm1:], s_t[row, missing_t:]
         after = next_frames[row, : steps[row]]
         unfold(raw, frame, changes, size, newest_tm1, stack_tm1, newest_t, stack_t, after)
-    return len(rows), 0
+    return len(opened), 0

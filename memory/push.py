@@ -4,7 +4,6 @@ counts once.
 
 from __future__ import annotations
 
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,9 +16,6 @@ from numpy.typing import NDArray
 from memory.connection import Client, ServerFull, lacks_memory, patiently, shortage
 from memory.counters import FIELDS, Counters, counted, parse_counters
 from memory.keys import Keys
-
-CHUNK_ID = struct.Struct("<Q")
-"""Every stored chunk and every stored row of leaves begins with the id of its chunk."""
 
 CALL_BYTES = 1 << 18
 """Of packed data that one call of a script takes, unless a single packet is larger. The server answers nobody

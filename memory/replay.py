@@ -8,9 +8,13 @@ counts only together with the id of the chunk it was made for.
 from __future__ import annotations
 
 import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +22,15 @@ from numpy.typing import ArrayLike, NDArray
 from memory.assembly import Assembly
 from memory.batch import Batch
 from memory.channel import Channel
+from memory.chunk_id import CHUNK_ID, NAMELESS, chunk_id_of
 from memory.chunk_limits import ChunkLimits
 from memory.chunk_reader import ChunkReader
 from memory.connection import Client
 from memory.counters import FIELDS, Counters, parse_counters
+from memory.fetch import Draw, Fetch, Overwritten
 from memory.keys import Keys
 from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
-from memory.push import CHUNK_ID
 from memory.server_watch import ServerWatch
 from memory.sum_tree import SumTree
 from memory.transitions import UnsoundRow
@@ -33,17 +38,12 @@ from memory.transitions import UnsoundRow
 log = logging.getLogger(__name__)
 
 ARRIVALS_PER_READ = 2048
-SLOTS_PER_READ = 8
-"""Of a batch's chunks, asked for at a time: what has come is unpacked while Redis sends more."""
 SLOTS_PER_WRITE_BACK = 256
 SIZES_ASKED = 100
 REDRAWS = 20
 """A drawn chunk is stale only if it was overwritten since the last read of arrivals; twenty times in a row is
 a fault.
 """
-
-NAMELESS = 0
-"""Chunks count from 1: what is stored under no id is damaged."""
 
 _WRITE_BACK = """
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
@@ -79,16 +79,6 @@ class ReplayShape:
         return max(self.memory_capacity // self.chunk_length, 1)
 
 
-class _Draw(NamedTuple):
-    """A batch whose chunks Redis was asked for."""
-
-    leaf: NDArray[np.int64]  # [B]
-    ids: NDArray[np.int64]  # [B] of their chunks
-    weights: NDArray[np.float32]  # [B]
-    answers: int  # in which they come
-    state: Any  # of the generator after the draw
-
-
 class Replay:
     """Draws batches by priority, takes new priorities, keeps both sides equal."""
 
@@ -113,7 +103,8 @@ class Replay:
         self.drawn_state = generator.bit_generator.state  # after the last batch that `sample` returned
         self._client = client
         self._chunks = Channel(client)
-        self._ahead: _Draw | None = None
+        self._on_their_way: deque[Fetch] = deque()
+        self._helper = ThreadPoolExecutor(1, "unpack")
         self._keys = keys
         self._epoch = epoch
         self._rule = rule
@@ -155,7 +146,7 @@ class Replay:
         self._forget_all()
         newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
         scanned = self._client.hscan_iter(self._keys.priorities, count=1000)
-        rows = {chunk_id: row for _, row in scanned if (chunk_id := _named(row)) <= newest}
+        rows = {chunk_id: row for _, row in scanned if (chunk_id := chunk_id_of(row)) <= newest}
         rows.pop(NAMELESS, None)
         if rows:
             self._place(
@@ -168,6 +159,7 @@ class Replay:
         """Take in the chunks that arrived; returns the run's counters. Raises ReplayLost when the epoch is
         over, or the server was started anew: it may have less, and given the same ids again since.
         """
+        self._send_counts()
         while True:
             with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.xread({self._keys.arrivals: f"{self._newest}-0"}, count=ARRIVALS_PER_READ)
@@ -222,55 +214,68 @@ class Replay:
         first = np.asarray(slots, np.int64)[..., None] * self.shape.chunk_length
         return np.asarray(first + np.arange(self.shape.chunk_length))
 
-    def sample(self, batch_size: int, beta: float, next_beta: float | None = None) -> Batch:
+    def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
         """A batch of `batch_size` leaves, one from each of so many equal parts of the total (Schaul et al.
         2016, B.2.1).
 
-        Importance weights are (fill * p / total) ** -beta over their maximum. With `next_beta` the next batch
-        is drawn too, and on its way while this one is unpacked: losses that come in between are too late for
-        it. Raises ReplayLost when chunks are gone.
+        Importance weights are (fill * p / total) ** -beta over their maximum. The batches of `later_betas`
+        are drawn too: losses that come in between are too late for them. By the next call they have come, and
+        those behind its own are unpacked beside this thread. Raises ReplayLost when chunks are gone.
         """
         for _ in range(REDRAWS):
-            draw, self._ahead = self._ahead, None
-            if draw is None or len(draw.leaf) != batch_size:
-                self._chunks.give_up()
-                draw = self._draw(batch_size, beta)
-            ahead = None if next_beta is None else self._draw(batch_size, next_beta)
-            batch = self._assembled(draw)
-            if batch is not None:
-                self._ahead, self.drawn_state = ahead, draw.state
-                return batch
-            self.ingest()
+            with self._given_up_by_errors():
+                fetch = self._next_fetch(batch_size, (beta, *later_betas))
+                try:
+                    batch = fetch.batch()
+                except (Overwritten, UnsoundRow) as error:
+                    self._give_up()  # batches drawn with this one may hold the same chunk
+                    if isinstance(error, UnsoundRow):
+                        self._leave_out(int(fetch.draw.chunk_id[error.row]), error)
+                    self.ingest()
+                else:
+                    self.drawn_state = fetch.draw.state
+                    return batch
         raise ReplayLost(f"{REDRAWS} batches in a row held chunks that Redis no longer has.")
 
-    def _draw(self, batch_size: int, beta: float) -> _Draw:
-        """Leaves of the next batch; Redis is asked for their chunks."""
+    def _next_fetch(self, batch_size: int, betas: Sequence[float]) -> Fetch:
+        """That of betas[0]; those of all are on their way, and the helper unpacks those asked for earlier."""
+        fetches = self._on_their_way
+        if any(len(fetch.draw.leaf) != batch_size for fetch in fetches):
+            self._give_up()
+        for fetch in fetches:
+            fetch.receive()
+        for fetch in islice(fetches, 1, None):
+            fetch.unpack_beside(self._helper)
+        for beta in betas[len(fetches) :]:
+            assembly = Assembly(
+                self._reader, batch_size, self.shape.history_length, self._lookahead, CHUNK_ID.size
+            )
+            fetches.append(Fetch(self._chunks, self._keys.chunks, self._draw(batch_size, beta), assembly))
+        self._chunks.flush()
+        return fetches.popleft()
+
+    def _draw(self, batch_size: int, beta: float) -> Draw:
+        """Leaves of the next batch."""
         if not self.fill:
             raise ReplayLost("No transition is left that could be drawn.")
         parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
         leaf = self._tree.find(parts * self._tree.total)
-        slots = leaf // self.shape.chunk_length
-        listed, firsts = slots.tolist(), range(0, batch_size, SLOTS_PER_READ)
-        reads = [("HMGET", self._keys.chunks, *listed[first : first + SLOTS_PER_READ]) for first in firsts]
-        self._chunks.ask(reads)
+        slots, offsets = np.divmod(leaf, self.shape.chunk_length)
         state = self.generator.bit_generator.state
-        return _Draw(leaf, self._ids[slots], self._weights(leaf, beta), len(reads), state)
+        return Draw(leaf, slots, self._ids[slots], offsets, self._weights(leaf, beta), state)
 
-    def _assembled(self, draw: _Draw) -> Batch | None:
-        """The transitions drawn, or None when a chunk was overwritten meanwhile or is damaged."""
-        values = chain.from_iterable(self._chunks.answers(draw.answers))
-        offsets = draw.leaf % self.shape.chunk_length
-        named = draw.ids.astype("<u8").view(f"V{CHUNK_ID.size}").tolist()  # as stored chunks begin
-        assembly = Assembly(self._reader, len(offsets), self.shape.history_length, self._lookahead)
+    @contextmanager
+    def _given_up_by_errors(self) -> Iterator[None]:
         try:
-            for value, name, offset in zip(values, named, offsets.tolist(), strict=True):
-                if value is None or (value[: CHUNK_ID.size] != name and _named(value) != NAMELESS):
-                    return None
-                assembly.add(value, offset, CHUNK_ID.size)
-            return assembly.batch(draw.weights, draw.leaf, draw.ids)
-        except UnsoundRow as error:
-            self._leave_out(int(draw.ids[error.row]), error)
-            return None
+            yield
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Nothing is on its way any more."""
+        self._on_their_way.clear()
+        self._chunks.give_up()
 
     def _leave_out(self, chunk_id: int, error: UnsoundRow) -> None:
         self.left_out += 1
@@ -293,6 +298,7 @@ class Replay:
 
     def write_back(self) -> None:
         """Send changed leaves to Redis, so that a learner that is killed finds them. Raises ReplayLost."""
+        self._send_counts()
         dirty = sorted(self._dirty)
         for start in range(0, len(dirty), SLOTS_PER_WRITE_BACK):
             arguments: list[Any] = [self._epoch]
@@ -316,18 +322,17 @@ class Replay:
     def count_batches(self, batches: int) -> None:
         """Publish how many batches were consumed in this epoch: what the actors' limiter waits for.
 
-        While a batch is on its way the answer is not waited for: an error is raised by the `sample` after
-        the next.
+        While a batch is on its way, this goes with the next `sample`, `ingest` or `write_back`, and the
+        answer is not waited for: an error is raised by a later `sample`. A count that is lost with its
+        connection is made good by the next: that of the batch on its way, or of the one drawn in its place.
         """
         command = "HSET", self._keys.counters, "batches", batches
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            self._client.execute_command(*command)
-        else:
-            self._chunks.tell(command)  # what was asked for goes with a connection that breaks
-            self._ahead = ahead
+        if self._on_their_way:
+            self._chunks.tell(command)
+            return
+        self._chunks.ask([command])
+        list(self._chunks.answers(1))
 
-
-def _named(value: bytes) -> int:
-    """The id that a stored chunk or row begins with."""
-    return int(CHUNK_ID.unpack_from(value)[0]) if len(value) >= CHUNK_ID.size else NAMELESS
+    def _send_counts(self) -> None:
+        with self._given_up_by_errors():
+            self._chunks.flush()

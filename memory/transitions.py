@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,27 +55,26 @@ class Rows(NamedTuple):
     next_frames: NDArray[Any]  # [B, n, *frame] after each step from s_tm1 to s_t, then 0; or [B, 0, *frame]
     steps: NDArray[Any]  # [B] int64, from s_tm1 to s_t
     targets: NDArray[Any]  # [B, 2] float32: r_t, discount_t
-    actions: NDArray[Any]  # [B, bytes] uint8
+    actions: NDArray[Any]  # [B] or [B, A]
 
     def part(self, rows: slice) -> Rows:
         """Some of them."""
         return Rows(*(column[rows] for column in self))
 
 
-def read(
-    bodies: Sequence[bytes | memoryview], numbers: Sequence[tuple[int, ...]], longest: int, rows: Rows
-) -> None:
-    """Fill all `rows` [B], each from one of `bodies` [B]; `longest`: n, steps that a transition may take.
+def read(data: NDArray[np.uint8], opened: NDArray[np.int64], longest: int, rows: Rows) -> None:
+    """Fill all `rows` [B], each from the body of a chunk in `data` of which `opened` [B, ...] tells as
+    memory/opening.py has it; `longest`: n, steps that a transition may take.
 
-    Of each row, `numbers` are: whether LZ4 compressed the body, its size as it was, which transition of it is
-    drawn, and its Parts. Frames before an episode's first are 0. Raises UnsoundRow for a transition that
-    cannot be learned from.
+    Frames before an episode's first are 0. Raises UnsoundRow for a transition that cannot be learned from.
     """
-    data = np.frombuffer(b"".join(bodies), np.uint8)
-    ends = np.cumsum([len(body) for body in bodies])
-    table = np.fromiter(chain.from_iterable(numbers), np.int64).reshape(len(bodies), -1)
     s_tm1, s_t, next_frames = map(words_of, rows[:3])
-    filled = s_tm1, s_t, next_frames, rows.steps, rows.targets, rows.actions
-    row, wrong = read_transitions(data, ends, table, longest, rows.s_t.dtype.kind == "f", *filled)
-    if row < len(bodies):
+    filled = s_tm1, s_t, next_frames, rows.steps, rows.targets, _bytes_of(rows.actions)
+    row, wrong = read_transitions(data, opened, longest, rows.s_t.dtype.kind == "f", *filled)
+    if row < len(opened):
         raise UnsoundRow(row, WRONG[wrong])
+
+
+def _bytes_of(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """[B, bytes], of the same memory."""
+    return rows.reshape(len(rows), -1).view(np.uint8)

@@ -5,8 +5,9 @@ here.
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import NamedTuple
+
+from isal.isal_zlib import crc32
 
 from memory.connection import Client
 from memory.keys import Keys
@@ -42,7 +43,7 @@ class Weights(NamedTuple):
 
 def publish_weights(client: Client, keys: Keys, weights: Weights) -> None:
     """Set value and version in one step, so that no reader sees one without the other. Raises StaleEpoch."""
-    checksum = zlib.crc32(weights.payload)
+    checksum = crc32(weights.payload)
     header = _HEADER.pack(MAGIC, VERSION, checksum, weights.epoch, weights.updates, weights.t_learner)
     names = [keys.counters, keys.weights, keys.weights_version]
     arguments = [weights.epoch, header + weights.payload, weights.version]
@@ -56,7 +57,7 @@ def parse_weights(data: bytes) -> Weights:
         raise WeightsError("The stored weights are too short.")
     magic, version, checksum, epoch, updates, t_learner = _HEADER.unpack_from(data)
     payload = data[_HEADER.size :]
-    if (magic, version) != (MAGIC, VERSION) or zlib.crc32(payload) != checksum:
+    if (magic, version) != (MAGIC, VERSION) or crc32(payload) != checksum:
         raise WeightsError("The stored weights are damaged or of another format.")
     return Weights(epoch, updates, t_learner, payload)
 

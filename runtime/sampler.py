@@ -18,6 +18,9 @@ from memory.replay import Replay
 from runtime.replay_dump import ReplayDump
 from runtime.source import Source
 
+DRAWN_AHEAD = 2
+"""Batches: Redis sends one while another is unpacked, beside the thread that draws."""
+
 
 @dataclass(frozen=True)
 class SamplerConfig:
@@ -74,6 +77,7 @@ class Sampler(Source[Batch]):
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
         self._draws_ahead = False
         self._learned = 0  # batches that came back
+        self._counted = 0  # of those, published
         self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
     def clock(self, updates: int) -> int:
@@ -137,15 +141,15 @@ class Sampler(Source[Batch]):
             self._dump.save(self.counters.steps)
 
     def start(self) -> None:
-        """Begin to prepare batches in a thread, which draws one while the one before is unpacked."""
+        """Begin to prepare batches in a thread, which draws some ahead of the one that is handed out."""
         self._draws_ahead = True
         super().start()
 
     def draw(self) -> Batch:
         """One batch, now."""
-        another = self._draws_ahead and self._owes_after(self.drawn + 1)
-        next_beta = self._beta_after(self.drawn + 1) if another else None
-        batch = self._replay.sample(self._config.batch_size, self.beta, next_beta)
+        later = range(self.drawn + 1, self.drawn + 1 + DRAWN_AHEAD) if self._draws_ahead else ()
+        later_betas = [self._beta_after(drawn) for drawn in later if self._owes_after(drawn)]
+        batch = self._replay.sample(self._config.batch_size, self.beta, later_betas)
         self._drawn_states.append(self._replay.drawn_state)
         self.drawn += 1
         age = self._replay.newest_chunk - batch.chunk_id.mean()
@@ -168,12 +172,12 @@ class Sampler(Source[Batch]):
 
     def settle(self, write_back: bool) -> None:
         """Bring returned losses into the tree, and if asked into Redis."""
-        before = self.consumed
         while not self._returned.empty():
             self._replay.update(*self._returned.get())
             self.consumed += 1
-        if self.consumed != before:
+        if self._counted < self.consumed:
             self._replay.count_batches(self.consumed)
+            self._counted = self.consumed
         if write_back:
             self._replay.write_back()
             self.total_priority = self._replay.total_priority

@@ -33,7 +33,7 @@ RULES: dict[str, Rule] = {
     "spec_file": _rule(packages="yaml"),
     "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
     "compiled": _rule(packages="llvmlite numba"),
-    "memory": _rule("compiled", "hiredis llvmlite lz4 msgpack numba numpy redis redlock zstandard"),
+    "memory": _rule("compiled", "hiredis isal llvmlite lz4 msgpack numba numpy redis redlock zstandard"),
     "memory.event_log": _rule("runtime.mp4"),
     "memory.event_minari": _rule(packages="gymnasium h5py minari numpy"),
     "memory.event_pictures": _rule("runtime.mp4", "cv2 numpy"),

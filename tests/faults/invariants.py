@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from memory.chunk import chunk_from_bytes
+from memory.chunk_id import CHUNK_ID
 from memory.counters import FIELDS, parse_counters
-from memory.push import CHUNK_ID
 from memory.rollouts import NAMED, rollout_from_bytes
 from memory.status import read_all
 from runtime.snapshot import last_models, load_snapshot

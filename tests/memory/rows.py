@@ -25,7 +25,7 @@ def drawn(
     found, some = [], np.zeros(1)
     for m in numbers:
         assembly = Assembly(reader, 1, history, lookahead)
-        assembly.add(data, m)
+        assembly.add([data], [m])
         found.append(assembly.batch(some, some, some))
     return [_only_row(batch) for batch in found]
 

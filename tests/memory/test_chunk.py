@@ -102,13 +102,14 @@ def test_unsound_transitions_are_refused(column: str, change: Callable[..., Any]
         drawn(data, [3])
 
 
-def test_a_batch_is_of_one_environment() -> None:
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_batch_is_of_one_environment(parts: int) -> None:
     """Without limits that tell them apart, the first row says what the others are."""
-    assembly = Assembly(ChunkReader(), 2, 4)
+    assembly, packed = Assembly(ChunkReader(), 2, 4), []
     for dtype in ("uint8", "float32"):
         episodes = random_episodes(np.random.default_rng(2), 40, dtype=dtype)
-        data = chunk_to_bytes(feed(ChunkBuilder(SHAPES[0]), episodes)[0].chunk, {})
-        if dtype == "uint8":
-            assembly.add(data, 0)
-    with pytest.raises(UnsoundRow, match="another environment"):
-        assembly.add(data, 0)
+        packed.append(chunk_to_bytes(feed(ChunkBuilder(SHAPES[0]), episodes)[0].chunk, {}))
+    with pytest.raises(UnsoundRow, match="another environment") as caught:
+        for part in np.split(np.arange(2), parts):
+            assembly.add([packed[row] for row in part], [0] * len(part))
+    assert caught.value.row == 1

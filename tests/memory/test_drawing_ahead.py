@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 
 CAPACITY, BATCH = 400, 20
+LATER = 0.5, 0.5
 COMMANDS = [("HMGET", "hash", name, "none") for name in ("a", "b", "c")]
 
 
@@ -55,30 +57,31 @@ def _assert_equal(batch: Batch, other: Batch) -> None:
 
 def test_batches_and_states_are_those_of_one_after_the_other(twins: list[Replay]) -> None:
     ahead, plain = twins
-    for i in range(6):
-        batch = ahead.sample(BATCH, 0.1 * i, next_beta=0.1 * (i + 1))
-        _assert_equal(batch, plain.sample(BATCH, 0.1 * i))
+    for i, more in enumerate((2, 2, 2, 1, 0, 0, 1, 1, 2, 2)):
+        later_betas = [0.1 * later for later in range(i + 1, i + 1 + more)]
+        _assert_equal(ahead.sample(BATCH, 0.1 * i, later_betas), plain.sample(BATCH, 0.1 * i))
         assert ahead.drawn_state == plain.drawn_state == plain.generator.bit_generator.state
 
 
-def test_new_priorities_come_too_late_for_the_batch_on_its_way(twins: list[Replay]) -> None:
+def test_new_priorities_come_too_late_for_batches_on_their_way(twins: list[Replay]) -> None:
     """And in time for the one after."""
     (replay, _), only = twins, 7
-    batch = replay.sample(BATCH, 0.5, next_beta=0.5)
+    batch = replay.sample(BATCH, 0.5, LATER)
     leaves = np.arange(CAPACITY)
     replay.update(leaves, leaves // SHAPE.chunk_length + 1, np.where(leaves == only, 1e12, 0.0))
-    assert len(set(replay.sample(BATCH, 0.5, next_beta=0.5).leaf)) > len(batch.leaf) // 2
+    for _ in LATER:
+        assert len(set(replay.sample(BATCH, 0.5).leaf)) > len(batch.leaf) // 2
     assert set(replay.sample(BATCH, 0.5).leaf) == {only}
 
 
 def test_chunks_overwritten_on_the_way_are_drawn_again(twins: list[Replay], push: Callable[[], None]) -> None:
     """As those asked for just now."""
     replay, _ = twins
-    replay.sample(BATCH, 0.5, next_beta=0.5)
+    replay.sample(BATCH, 0.5, LATER)
     newest = replay.newest_chunk
     push()
     for _ in range(3):
-        batch = replay.sample(BATCH, 0.5, next_beta=0.5)
+        batch = replay.sample(BATCH, 0.5, LATER)
     assert (batch.chunk_id > newest).all()
 
 
@@ -86,20 +89,38 @@ def test_batches_are_counted_with_and_without_one_on_its_way(
     twins: list[Replay], client: Client, keys: Keys
 ) -> None:
     replay, _ = twins
-    for count, next_beta in enumerate((0.5, 0.5, None, None), 1):
-        replay.sample(BATCH, 0.5, next_beta)
+    for count, later_betas in enumerate((LATER, LATER, (), (), ()), 1):
+        replay.sample(BATCH, 0.5, later_betas)
         replay.count_batches(count)
-        assert next_beta or read_counters(client, keys).batches == count
-    replay.sample(BATCH, 0.5, next_beta=0.5)
+    assert read_counters(client, keys).batches == count
+    replay.sample(BATCH, 0.5, LATER)
     replay.count_batches(7)
-    for _ in range(2):
+    for _ in range(3):
         replay.sample(BATCH, 0.5)
     assert read_counters(client, keys).batches == 7
 
 
+@pytest.mark.parametrize("what_else", [Replay.ingest, Replay.write_back])
+def test_a_count_waits_no_longer_than_for_whatever_is_sent_next(
+    twins: list[Replay], client: Client, keys: Keys, what_else: Callable[[Replay], object]
+) -> None:
+    """The learner may have all batches it can hold for now: actors must hear of those it has done."""
+    replay, _ = twins
+    replay.sample(BATCH, 0.5, LATER)
+    replay.count_batches(3)
+    what_else(replay)
+    _await_count(client, keys, 3)
+
+
+def _await_count(client: Client, keys: Keys, batches: int) -> None:
+    deadline = time.monotonic() + 10
+    while read_counters(client, keys).batches != batches:
+        assert time.monotonic() < deadline
+
+
 def test_a_batch_of_another_size_is_drawn_anew(twins: list[Replay]) -> None:
     replay, _ = twins
-    replay.sample(BATCH, 0.5, next_beta=0.5)
+    replay.sample(BATCH, 0.5, LATER)
     assert len(replay.sample(3, 0.5).leaf) == 3
     assert len(replay.sample(BATCH, 0.5).leaf) == BATCH
 
@@ -107,12 +128,12 @@ def test_a_batch_of_another_size_is_drawn_anew(twins: list[Replay]) -> None:
 def test_a_lost_connection_is_an_error_once(twins: list[Replay], client: Client) -> None:
     """Whoever tries again gets another batch."""
     replay, _ = twins
-    replay.sample(BATCH, 0.5, next_beta=0.5)
+    replay.sample(BATCH, 0.5, LATER)
     client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     with pytest.raises(redis.exceptions.ConnectionError):
-        replay.sample(BATCH, 0.5, next_beta=0.5)
+        replay.sample(BATCH, 0.5, LATER)
     for _ in range(2):
-        assert len(replay.sample(BATCH, 0.5, next_beta=0.5).leaf) == BATCH
+        assert len(replay.sample(BATCH, 0.5, LATER).leaf) == BATCH
 
 
 def test_a_damaged_chunk_that_was_overwritten_on_the_way_takes_no_other_with_it(
@@ -123,9 +144,9 @@ def test_a_damaged_chunk_that_was_overwritten_on_the_way_takes_no_other_with_it(
     replay.sample(BATCH, 0.5)
     for slot, value in client.hgetall(keys.chunks).items():
         client.hset(keys.chunks, slot, value[:-1])
-    replay._ahead = replay._draw(BATCH, 0.5)
-    for _ in range(2):
-        client.ping()  # answered after what was asked before
+    ahead = replay._next_fetch(BATCH, [0.5])
+    ahead.receive()
+    replay._on_their_way.append(ahead)
     push()
     replay.ingest()
     before = replay.fill
@@ -186,17 +207,18 @@ def test_an_answer_may_be_an_error(channel: Channel) -> None:
     assert list(channel.answers(1)) == [[b"2", None]]
 
 
-@pytest.mark.parametrize("next_beta", [None, 0.5])
+@pytest.mark.parametrize("later_betas", [(), LATER])
 def test_a_connection_that_breaks_takes_the_batch_on_its_way_with_it(
-    twins: list[Replay], client: Client, keys: Keys, next_beta: float | None
+    twins: list[Replay], client: Client, keys: Keys, later_betas: Sequence[float]
 ) -> None:
-    """Where that is noticed while batches are counted; the next is drawn anew."""
+    """And a count that was to go with it; the next is drawn anew, the next count is published."""
     replay, _ = twins
-    replay.sample(BATCH, 0.5, next_beta=0.5)
+    replay.sample(BATCH, 0.5, LATER)
     client.client_kill_filter(_type="normal", skipme=True)
+    replay.count_batches(1)
     with pytest.raises(redis.exceptions.ConnectionError):
-        replay.count_batches(1)
-    assert len(replay.sample(BATCH, 0.5, next_beta).leaf) == BATCH
+        replay.sample(BATCH, 0.5, later_betas)
+    assert len(replay.sample(BATCH, 0.5, later_betas).leaf) == BATCH
     replay.count_batches(7)
     replay.sample(BATCH, 0.5)
-    assert read_counters(client, keys).batches == 7
+    _await_count(client, keys, 7)

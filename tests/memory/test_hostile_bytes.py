@@ -353,8 +353,7 @@ def test_bodies_of_another_size_than_said(compression: str, more: int) -> None:
     other = PREFIX.pack(*fields, raw_size + more * CHANGE_BYTES, checksum) + data[PREFIX.size :]
     assembly = Assembly(ChunkReader(), 3, 1)
     with pytest.raises(UnsoundRow, match="bytes|decompress") as caught:
-        for row in (data, resealed(other), data):
-            assembly.add(row, 0)
+        assembly.add((data, resealed(other), data), (0, 0, 0))
         assembly.batch(*[np.zeros(3)] * 3)
     assert caught.value.row == 1
 
@@ -370,7 +369,7 @@ def test_bodies_that_lz4_never_wrote(body: bytes) -> None:
         drawn(resealed(sound + body), [0])
 
 
-@pytest.mark.parametrize("compression", ["none", "lz4"])
+@pytest.mark.parametrize("compression", list(COMPRESSIONS))
 def test_large_chunks_are_not_held_together(compression: str) -> None:
     """Each of 10 MB, which zeros pack into little, or into as much."""
     count, words = 1 << 12, 1 << 12
@@ -383,7 +382,6 @@ def test_large_chunks_are_not_held_together(compression: str) -> None:
     rows = 32
     huge, assembly = pack(meta, columns, compression, CHANGES), Assembly(ChunkReader(), rows, 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(rows):
-        assembly.add(huge, 0)
+    assembly.add([huge] * rows, [0] * rows)
     assembly.batch(*[np.zeros(rows)] * 3)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from memory.chunk import Draft
 from memory.chunk_builder import ChunkBuilder
+from memory.chunk_id import CHUNK_ID
+from memory.chunk_reader import BYTES_AT_ONCE
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
 from memory.lookahead import Lookahead
 from memory.priorities import PriorityRule
-from memory.push import CHUNK_ID, LostLease, StaleEpoch
+from memory.push import LostLease, StaleEpoch
 from memory.replay import Replay, ReplayLost, ReplayShape
 from memory.sum_tree import SumTree
 from tests.memory.reference import feed, random_episodes
@@ -209,21 +213,48 @@ def test_frames_of_every_step(client: Client, keys: Keys) -> None:
     lease.release()
 
 
-def test_the_damaged_chunk_of_a_large_batch_is_the_one_left_out(
-    client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+def _with_nan(draft: Draft) -> Draft:
+    targets = np.full_like(draft.chunk.targets, np.nan)
+    return draft._replace(chunk=draft.chunk._replace(targets=targets))
+
+
+def _cut(client: Client, keys: Keys, ids: range) -> None:
+    for slot, value in client.hgetall(keys.chunks).items():
+        if CHUNK_ID.unpack_from(value)[0] in ids:
+            client.hset(keys.chunks, slot, value[:-1])
+
+
+@pytest.mark.parametrize("later_betas", [(), (1.0, 1.0)])
+@pytest.mark.parametrize("damaged", [1, 12])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("bytes_at_once", [5_000, BYTES_AT_ONCE])
+def test_damaged_chunks_are_left_out_once(
+    client: Client,
+    keys: Keys,
+    monkeypatch: pytest.MonkeyPatch,
+    bytes_at_once: int,
+    whole: bool,
+    damaged: int,
+    later_betas: Sequence[float],
 ) -> None:
-    """Large ones are read in parts; one chunk, drawn into the last of them alone, cannot be learned from."""
-    monkeypatch.setattr("memory.assembly.BYTES_AT_ONCE", 5_000)
+    """The last ones, of large batches that are read in parts, some beside: bytes are lacking, or are whole
+    and cannot be learned from.
+    """
+    for module in ("assembly", "chunk_reader"):
+        monkeypatch.setattr(f"memory.{module}.BYTES_AT_ONCE", bytes_at_once)
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(8), CAPACITY))
-    last = drafts[-1].chunk
-    unsound = drafts[-1]._replace(chunk=last._replace(targets=np.full_like(last.targets, np.nan)))
-    pusher.push(packets([*drafts[:-1], unsound], priority=1.0))
+    sound, last = drafts[:-damaged], drafts[-damaged:]
+    pusher.push(packets([*sound, *(_with_nan(draft) if whole else draft for draft in last)], priority=1.0))
+    if not whole:
+        _cut(client, keys, range(len(sound) + 1, len(drafts) + 1))
     replay = make_replay(client, keys, run.epoch, CAPACITY)
     replay.ingest()
     before = replay.fill
-    batch = replay.sample(64, beta=1.0)
-    assert replay.left_out == 1 and replay.fill == before - last.transitions
-    assert batch.chunk_id.max() < len(drafts)
+    for _ in range(5):
+        batch = replay.sample(200, 1.0, later_betas)
+        assert batch.chunk_id.max() <= len(sound)
+    assert replay.left_out == damaged
+    assert replay.fill == before - sum(draft.chunk.transitions for draft in last)
     lease.release()

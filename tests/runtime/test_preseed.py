@@ -12,13 +12,14 @@ from agents.base import Problem
 from agents.chance import RandomAgent, RandomConfig
 from memory.batch import Batch
 from memory.chunk import chunk_from_bytes
+from memory.chunk_id import CHUNK_ID
 from memory.connection import Client, Interrupted, Patience
 from memory.counters import read_counters
 from memory.event_records import EventLogError, LoggedEpisode, LogHeader
 from memory.event_writer import EventLogWriter
 from memory.keys import Keys
 from memory.priorities import FIRST_LEAF, PriorityRule
-from memory.push import CHUNK_ID, LostLease
+from memory.push import LostLease
 from memory.replay import Replay
 from runtime.experience import ExperienceWriter
 from runtime.preseed import PreseedLines, preseed

@@ -13,12 +13,12 @@ from args import read_args
 from launch_learner import run_learner
 from memory.chunk import chunk_from_bytes
 from memory.chunk_builder import ChunkBuilder
+from memory.chunk_id import CHUNK_ID
 from memory.codec import pack
 from memory.connection import Client, Patience
 from memory.counters import read_counters
 from memory.dump import SIZE, DumpError, read_dump
 from memory.keys import Keys
-from memory.push import CHUNK_ID
 from memory.replay import Replay
 from memory.runs import CHUNK_FORMAT
 from runtime.replay_dump import ReplayDump

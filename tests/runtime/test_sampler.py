@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from memory.counters import read_counters
 from memory.keys import Keys
 from memory.limiter import Limiter
 from memory.runs import allow_learning
-from runtime.sampler import Sampler, SamplerConfig
+from runtime.sampler import DRAWN_AHEAD, Sampler, SamplerConfig
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 
@@ -85,19 +85,19 @@ def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
 def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
     client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four batches are due: each but the last is asked for together with the one before."""
+    """Four batches are due: with each, those behind it are asked for."""
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     allow_learning(client, keys, CAPACITY - 4 * CONFIG.replay_frequency)
     replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
     sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), 0, read_counters(client, keys), 0)
-    asked: list[tuple[float, float | None]] = []
+    asked: list[list[float]] = []
     sample = replay.sample
 
-    def noted(batch_size: int, beta: float, next_beta: float | None = None) -> Batch:
-        asked.append((beta, next_beta))
-        return sample(batch_size, beta, next_beta)
+    def noted(batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
+        asked.append([beta, *later_betas])
+        return sample(batch_size, beta, later_betas)
 
     monkeypatch.setattr(replay, "sample", noted)
     sampler.start()
@@ -107,6 +107,5 @@ def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
         sampler.take_back(batch, np.ones(BATCH, np.float32))
     sampler.stop()
     betas = [0.4 + 0.6 * (CONFIG.learn_start + 4 * drawn) / CONFIG.t_max for drawn in range(4)]
-    assert [beta for beta, _ in asked] == pytest.approx(betas)
-    assert [beta for _, beta in asked[:3]] == pytest.approx(betas[1:]) and asked[3][1] is None
+    assert asked == [pytest.approx(betas[drawn : drawn + 1 + DRAWN_AHEAD]) for drawn in range(4)]
     lease.release()
