@@ -14,7 +14,7 @@ from memory.chunk_layout import Kind
 from memory.chunk_limits import WRONG_ACTION
 from memory.chunk_reader import BYTES_AT_ONCE, ChunkReader, Opened
 from memory.lookahead import Lookahead
-from memory.opening import ITS_KIND
+from memory.open_kernels import ITS_KIND
 from memory.transitions import Rows, UnsoundRow, read
 
 OF_ANOTHER = "It is of another environment than the others of the batch."

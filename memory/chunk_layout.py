@@ -10,7 +10,7 @@ import numpy as np
 
 from memory.codec import MAX_RAW_BYTES, CodecError, Column, Header
 from memory.folding import word_of
-from memory.kernels import GAP_BYTES
+from memory.read_kernels import GAP_BYTES
 from memory.transitions import Parts
 
 DTYPES = {"rewards": "<f4", "ended": "|b1", "places": "<u2", "targets": "<f4"}

@@ -23,7 +23,7 @@ from memory.codec import (
     read_header,
     unsealed,
 )
-from memory.opening import FIRST_PART, ITS_PARTS, Known, open_known
+from memory.open_kernels import FIRST_PART, ITS_PARTS, Known, open_known
 from memory.transitions import Parts, UnsoundRow
 
 LAYOUTS_KEPT = 1 << 10
@@ -43,7 +43,7 @@ class Opened(NamedTuple):
     """Chunks ready to be read."""
 
     data: NDArray[np.uint8]  # the bodies, among other bytes
-    rows: NDArray[np.int64]  # [B, ROW_LENGTH] as memory/opening.py has them
+    rows: NDArray[np.int64]  # [B, ROW_LENGTH] as memory/open_kernels.py has them
 
 
 class ChunkReader:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.kernels import unfold
+from memory.read_kernels import unfold
 
 WORD, BYTE = np.dtype("<u4"), np.dtype("|u1")
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.fold_kernels import fold, note_changes, roll
 from memory.folding import word_of
-from memory.kernels import fold, note_changes, roll
 
 FRAMES_OF_ROOM = 8
 """Frames of nothing but changes that there is room for at first: far more than those of a game."""

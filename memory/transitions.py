@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from memory.codec import CodecError
 from memory.folding import words_of
-from memory.kernels import (
+from memory.read_kernels import (
     NOT_DECOMPRESSED,
     NOT_FINITE,
     OUTSIDE,
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
 
 def read(data: NDArray[np.uint8], opened: NDArray[np.int64], longest: int, rows: Rows) -> None:
     """Fill all `rows` [B], each from the body of a chunk in `data` of which `opened` [B, ...] tells as
-    memory/opening.py has it; `longest`: n, steps that a transition may take.
+    memory/open_kernels.py has it; `longest`: n, steps that a transition may take.
 
     Frames before an episode's first are 0. Raises UnsoundRow for a transition that cannot be learned from.
     """

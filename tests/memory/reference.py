@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from memory.chunk import Chunk, ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
+from memory.fold_kernels import FARTHEST
 from memory.folding import word_of
-from memory.kernels import FARTHEST
 from memory.moments import Moments
 
 SHAPES = [

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from memory.fold_kernels import FARTHEST
 from memory.folding import BYTE, WORD, unfolded
 from memory.frame_log import FrameLog
-from memory.kernels import FARTHEST, GAP_BYTES, unfold
+from memory.read_kernels import GAP_BYTES, unfold
 from tests.memory.reference import fold
 
 

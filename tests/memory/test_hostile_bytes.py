@@ -34,8 +34,8 @@ from memory.chunk_reader import ChunkReader
 from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
 from memory.episodes import parsed_episode
 from memory.folding import word_of
-from memory.kernels import GAP_BYTES
 from memory.lookahead import Lookahead
+from memory.read_kernels import GAP_BYTES
 from memory.rollout_limits import RolloutLimits
 from memory.rollouts import rollout_from_bytes, rollout_to_bytes
 from memory.transitions import UnsoundRow
