@@ -42,10 +42,8 @@ class Target(NamedTuple):
 
 TARGETS = {
     "replay.append_ratio": Target("transitions/s pushed, first priorities included", 30, attempt=60, seen=14),
-    "replay.sample_ratio": Target(
-        "batches of 32 from Redis, new priorities included", 30, attempt=80, seen=18
-    ),
-    "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80, seen=22),
+    "replay.sample_ratio": Target("batches of 32 from Redis, new priorities included", 30, attempt=80),
+    "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80),
     "replay.bytes_per_transition": Target(
         "growth of Redis, the larger of Space Invaders and Pong",
         400,
