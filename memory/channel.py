@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,9 @@ class Channel:
 
     def __init__(self, client: Client) -> None:
         """Raises redis errors."""
-        self._connection = client.connection_pool.get_connection()
+        pool = client.connection_pool
+        self._connection = pool.get_connection()
+        weakref.finalize(self, _give_back, pool, self._connection).atexit = False
         self._awaited: deque[bool] = deque()  # whether each answer on its way was asked for
         self._untold: list[tuple[Any, ...]] = []
 
@@ -68,3 +71,9 @@ class Channel:
     def _close(self) -> None:
         self._connection.disconnect()
         self._awaited.clear()
+
+
+def _give_back(pool: Any, connection: Any) -> None:
+    """What was asked for and not answered goes with it."""
+    connection.disconnect()
+    pool.release(connection)

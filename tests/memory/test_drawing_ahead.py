@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -158,6 +159,19 @@ def test_a_damaged_chunk_that_was_overwritten_on_the_way_takes_no_other_with_it(
 def channel(client: Client) -> Channel:
     client.hset("hash", mapping={"a": b"1", "b": b"2", "c": bytes(300_000)})
     return Channel(client)
+
+
+def test_a_channel_that_is_no_longer_needed_gives_its_connection_back(client: Client) -> None:
+    """With a question on its way, whose answer nobody else gets."""
+
+    def asked() -> Channel:
+        channel = Channel(client)
+        channel.ask(COMMANDS)
+        return channel
+
+    connections = {asked()._connection for _ in range(5)}
+    gc.collect()
+    assert len(connections) == 1 and client.ping()
 
 
 def test_answers_come_in_the_order_of_the_questions(channel: Channel) -> None:
