@@ -38,7 +38,7 @@ class Assembly:
         """
         self._reader, self._rows, self._history, self._lookahead = reader, rows, history, lookahead
         self._skipped = skipped
-        self._added = self._bytes = 0
+        self._added = 0  # rows, read or not
         self._parts: list[tuple[int, Opened]] = []  # that are not read, and the row at which each begins
 
     def add(self, values: Sequence[bytes], drawn: Sequence[int]) -> None:
@@ -51,8 +51,7 @@ class Assembly:
                 opened = self._reader.open(values[done:], drawn[done:], self._skipped)
                 self._check_kind(opened.rows[:, ITS_KIND])
             self._parts.append((self._added, opened))
-            self._bytes += len(opened.data)
-            if self._bytes > BYTES_AT_ONCE:
+            if sum(len(held.data) for _, held in self._parts) > BYTES_AT_ONCE:
                 self._read()
             self._added += len(opened.rows)
             done += len(opened.rows)
@@ -103,7 +102,6 @@ class Assembly:
                 rows = slice(first, first + len(opened.rows))
                 read(opened.data, opened.rows, longest, self._filled.part(rows))
         self._parts.clear()
-        self._bytes = 0
 
     def _actions(self) -> NDArray[Any]:
         """[B] or [B, A]."""

@@ -73,11 +73,29 @@ class ChunkReader:
         sizes = np.fromiter(map(len, values), np.int64, len(values))
         count = max(int(np.searchsorted(np.cumsum(sizes), BYTES_AT_ONCE, "right")), 1)
         data = np.frombuffer(b"".join(values[:count]), np.uint8)
-        rows, wanted = np.empty((count, ROW_LENGTH), np.int64), np.asarray(drawn[:count], np.int64)
+        rows, unpacked = self._rows(values[:count], drawn[:count], skipped, data, sizes[:count])
+        if self._new:
+            self._learn()
+        if unpacked:
+            data = np.frombuffer(data.tobytes() + unpacked, np.uint8)
+        return Opened(data, rows)
+
+    def _rows(
+        self,
+        values: Sequence[bytes],
+        drawn: Sequence[int],
+        skipped: int,
+        data: NDArray[np.uint8],
+        sizes: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], bytearray]:
+        """Rows of the first of the `values`, which are `data` together, and the bodies that are to lie behind
+        them.
+        """
+        rows, wanted = np.empty((len(values), ROW_LENGTH), np.int64), np.asarray(drawn, np.int64)
         unpacked, first = bytearray(), 0
         while len(unpacked) < BYTES_AT_ONCE:
-            first = open_known(data, sizes[:count], skipped, wanted, first, BEGINNINGS, self._known, rows)
-            if first == count:
+            first = open_known(data, sizes, skipped, wanted, first, BEGINNINGS, self._known, rows)
+            if first == len(values):
                 break
             end, free = int(sizes[: first + 1].sum()), len(data) + len(unpacked)
             try:
@@ -86,11 +104,7 @@ class ChunkReader:
                 raise UnsoundRow(first, str(error)) from error
             unpacked += raw
             first += 1
-        if self._new:
-            self._learn()
-        if unpacked:
-            data = np.frombuffer(data.tobytes() + unpacked, np.uint8)
-        return Opened(data, rows[:first])
+        return rows[:first], unpacked
 
     def _look_at(
         self, value: bytes, skipped: int, m: int, end: int, free: int

@@ -77,7 +77,7 @@ class Sampler(Source[Batch]):
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
         self._draws_ahead = False
         self._learned = 0  # batches that came back
-        self._counted = 0  # of those, published
+        self._counted = 0  # of them, as the replay was told last
         self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
     def clock(self, updates: int) -> int:

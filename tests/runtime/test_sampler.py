@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+import redis
 
 from memory.batch import Batch
 from memory.chunk_builder import ChunkBuilder
@@ -80,6 +81,24 @@ def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
         batch = sampler.next_batch(1.0)
         batches += [] if batch is None else [batch]
     assert all(one[0] == "source" and one[1] is batch for one, batch in zip(staged, batches, strict=False))
+
+
+def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) -> None:
+    """Actors wait for it, and no other batch may be due."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0)
+    sampler.ingest()
+    sampler.take_back(sampler.draw(), np.ones(BATCH, np.float32))
+    client.client_kill_filter(_type="normal", skipme=True)
+    with pytest.raises(redis.exceptions.ConnectionError):
+        sampler.settle(write_back=False)
+    assert read_counters(client, keys).batches == 0
+    sampler.settle(write_back=False)
+    assert read_counters(client, keys).batches == 1
+    lease.release()
 
 
 def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
