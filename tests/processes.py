@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 """Tests share two cores; one thread per process is fastest then, and repeatable."""
+
+PATIENCE_S = 150.0
+"""These processes take seconds; a busy machine is given time."""
 
 
 def start(script: str, *arguments: object, log: Path) -> subprocess.Popen[bytes]:
@@ -38,3 +42,11 @@ def wait(processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[Path], tim
             process.wait()
     story = "\n".join(log.read_text() for log in logs)
     assert all(process.returncode == 0 for process in processes), story
+
+
+def until(condition: Callable[[], bool], story: Callable[[], str]) -> None:
+    """Wait for `condition`; when it does not come, `story` tells why."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, story()
+        time.sleep(0.05)

@@ -15,12 +15,10 @@ from memory.connection import Client, RedisConfig, make_client
 from memory.counters import Counters, read_counters
 from memory.keys import Keys
 from runtime.snapshot import Snapshot, last_models, load_snapshot
-from tests.processes import start
+from tests.processes import start, until
 from tests.server import serving
 
 KEYS = Keys("probe:catch")
-PATIENCE_S = 150.0
-"""These processes take seconds; a busy machine is given time."""
 LEARN_START, REPLAY_FREQUENCY = 200, 4
 WORDS = (
     f"--game probe:catch --memory-capacity 2000 --learn-start {LEARN_START} --target-update 200"
@@ -116,13 +114,6 @@ def stage(client: Client, redis_socket: str, tmp_path: Path) -> Iterator[Stage]:
     stage = Stage(redis_socket, tmp_path)
     yield stage
     stage.leave()
-
-
-def until(condition: Callable[[], bool], story: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, story()
-        time.sleep(0.05)
 
 
 def test_any_order_refusals_and_kills(stage: Stage) -> None:
