@@ -31,13 +31,11 @@ class Assembly:
         rows: int,
         history: int,
         lookahead: Lookahead | None = None,
-        skipped: int = 0,
     ) -> None:
         """`reader`: opens the chunks of this run; `history`: H, frames per state; `lookahead`: the batch has
-        the frames of all n steps; `skipped`: bytes before each packed chunk.
+        the frames of all n steps.
         """
         self._reader, self._rows, self._history, self._lookahead = reader, rows, history, lookahead
-        self._skipped = skipped
         self._added = 0  # rows, read or not
         self._parts: list[tuple[int, Opened]] = []  # that are not read, and the row at which each begins
 
@@ -48,7 +46,7 @@ class Assembly:
         done = 0
         while done < len(values):
             with _counted_from(self._added):
-                opened = self._reader.open(values[done:], drawn[done:], self._skipped)
+                opened = self._reader.open(values[done:], drawn[done:])
                 self._check_kind(opened.rows[:, ITS_KIND])
             self._parts.append((self._added, opened))
             if sum(len(held.data) for _, held in self._parts) > BYTES_AT_ONCE:

@@ -1,4 +1,4 @@
-"""The id that every stored chunk, and every stored row of its leaves, begins with."""
+"""The id that every stored row of a chunk's leaves begins with."""
 
 from __future__ import annotations
 

@@ -64,16 +64,16 @@ class ChunkReader:
             numbers=np.empty((0, NUMBERS), np.int64),
         )
 
-    def open(self, values: Sequence[bytes], drawn: Sequence[int], skipped: int) -> Opened:
-        """Open the chunks packed in `values` [N] behind their first `skipped` bytes; each has the transition
-        `drawn` [N]. Of many bytes only the first B are opened, at least one.
+    def open(self, values: Sequence[bytes], drawn: Sequence[int]) -> Opened:
+        """Open the chunks packed in `values` [N]; each has the transition `drawn` [N]. Of many bytes only the
+        first B are opened, at least one.
 
         Raises UnsoundRow where bytes are damaged, or of another environment than this run's.
         """
         sizes = np.fromiter(map(len, values), np.int64, len(values))
         count = max(int(np.searchsorted(np.cumsum(sizes), BYTES_AT_ONCE, "right")), 1)
         data = np.frombuffer(b"".join(values[:count]), np.uint8)
-        rows, unpacked = self._rows(values[:count], drawn[:count], skipped, data, sizes[:count])
+        rows, unpacked = self._rows(values[:count], drawn[:count], data, sizes[:count])
         if self._new:
             self._learn()
         if unpacked:
@@ -84,7 +84,6 @@ class ChunkReader:
         self,
         values: Sequence[bytes],
         drawn: Sequence[int],
-        skipped: int,
         data: NDArray[np.uint8],
         sizes: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], bytearray]:
@@ -94,25 +93,23 @@ class ChunkReader:
         rows, wanted = np.empty((len(values), ROW_LENGTH), np.int64), np.asarray(drawn, np.int64)
         unpacked, first = bytearray(), 0
         while len(unpacked) < BYTES_AT_ONCE:
-            first = open_known(data, sizes, skipped, wanted, first, BEGINNINGS, self._known, rows)
+            first = open_known(data, sizes, wanted, first, BEGINNINGS, self._known, rows)
             if first == len(values):
                 break
             end, free = int(sizes[: first + 1].sum()), len(data) + len(unpacked)
             try:
-                rows[first], raw = self._look_at(values[first], skipped, drawn[first], end, free)
+                rows[first], raw = self._look_at(values[first], drawn[first], end, free)
             except CodecError as error:
                 raise UnsoundRow(first, str(error)) from error
             unpacked += raw
             first += 1
         return rows[:first], unpacked
 
-    def _look_at(
-        self, value: bytes, skipped: int, m: int, end: int, free: int
-    ) -> tuple[tuple[int, ...], bytes]:
+    def _look_at(self, value: bytes, m: int, end: int, free: int) -> tuple[tuple[int, ...], bytes]:
         """The row of a chunk that ends at byte `end`; and its body, which is to lie at byte `free`, where
         compiled code cannot unpack it. Raises CodecError.
         """
-        compression, size, header, body = unsealed(memoryview(value)[skipped:])
+        compression, size, header, body = unsealed(value)
         layout = self._layout(header)
         check_size(layout, size)
         layout.check_transition(m)

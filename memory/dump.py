@@ -14,20 +14,21 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from memory.chunk import chunk_from_bytes
-from memory.chunk_id import CHUNK_ID
+from memory.chunk_id import CHUNK_ID, chunk_id_of
 from memory.chunk_layout import CHANGES
 from memory.codec import CodecError, Packed, pack, unpack
 from memory.connection import Client
 from memory.counters import read_counters
 from memory.keys import Keys
 from memory.push import Packet
-from memory.runs import CHUNK_FORMAT
 
 SIZE = struct.Struct("<I")
 MAX_RECORD_BYTES = 1 << 28
 """256 MiB, as of a chunk when decompressed (memory.codec)."""
 CHUNKS_PER_READ = 256
 LEAVES = "leaves"
+CHUNK_FORMAT = 2
+"""Raised whenever the columns of a chunk come to mean something else; 1 had all frames as they are."""
 
 Progress = Callable[[float], None]
 """Told which share is done, from time to time."""
@@ -68,18 +69,16 @@ def _record(data: bytes) -> bytes:
 
 
 def _stored(client: Client, keys: Keys, ids: range, slots: int, chunk_length: int) -> Iterator[bytes]:
-    places = [(chunk - 1) % slots for chunk in ids]
     with client.pipeline(transaction=True) as pipeline:
-        pipeline.hmget(keys.chunks, places)
-        pipeline.hmget(keys.priorities, places)
+        pipeline.hmget(keys.chunks, list(ids))
+        pipeline.hmget(keys.priorities, [(chunk - 1) % slots for chunk in ids])
         chunks, priorities = pipeline.execute()
     for chunk, value, row in zip(ids, chunks, priorities, strict=True):
-        name = CHUNK_ID.pack(chunk)
-        if value is None or row is None or value[: CHUNK_ID.size] != name or row[: CHUNK_ID.size] != name:
+        if value is None or row is None or chunk_id_of(row) != chunk:
             continue
         try:
-            chunk_from_bytes(memoryview(value)[CHUNK_ID.size :])
-            meta, columns = unpack(memoryview(value)[CHUNK_ID.size :])
+            chunk_from_bytes(value)
+            meta, columns = unpack(value)
             leaves = np.frombuffer(row, np.float32, offset=CHUNK_ID.size)
         except ValueError:  # CodecError too
             continue  # the replay itself warns of it when it is drawn

@@ -30,7 +30,7 @@ class Keys:
 
     @property
     def chunks(self) -> str:
-        """Hash: ring slot -> chunk id (8 bytes) and the packed chunk."""
+        """Hash: chunk id -> the packed chunk; of the newest ones, as many as the ring has slots."""
         return self._key("chunks")
 
     @property

@@ -42,7 +42,6 @@ class Known(NamedTuple):
 def open_known(
     data: NDArray[np.uint8],
     sizes: NDArray[np.int64],
-    skipped: int,
     drawn: NDArray[np.int64],
     first: int,
     beginnings: NDArray[np.uint32],
@@ -53,12 +52,11 @@ def open_known(
     begin with one of `beginnings` (of plain bodies, of LZ4's) and one of the headers known, or lacks the
     transition `drawn` [B]; else B.
 
-    They lie in `data` one after the other, `sizes` [B] bytes each, the first `skipped` of which are not the
-    chunk's. `opened` [B, ...] is described above.
+    They lie in `data` one after the other, `sizes` [B] bytes each. `opened` [B, ...] is described above.
     """
     numbers, end = known.numbers, np.sum(sizes[:first])
     for row in range(first, len(sizes)):
-        begin, end = end + skipped, end + sizes[row]
+        begin, end = end, end + sizes[row]
         header = begin + PREFIX_BYTES
         if header > end:
             return row

@@ -247,9 +247,7 @@ class Replay:
         for fetch in islice(fetches, 1, None):
             fetch.unpack_beside(self._helper)
         for beta in betas[len(fetches) :]:
-            assembly = Assembly(
-                self._reader, batch_size, self.shape.history_length, self._lookahead, CHUNK_ID.size
-            )
+            assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
             fetches.append(Fetch(self._chunks, self._keys.chunks, self._draw(batch_size, beta), assembly))
         self._chunks.flush()
         return fetches.popleft()
@@ -262,7 +260,7 @@ class Replay:
         leaf = self._tree.find(parts * self._tree.total)
         slots, offsets = np.divmod(leaf, self.shape.chunk_length)
         state = self.generator.bit_generator.state
-        return Draw(leaf, slots, self._ids[slots], offsets, self._weights(leaf, beta), state)
+        return Draw(leaf, self._ids[slots], offsets, self._weights(leaf, beta), state)
 
     @contextmanager
     def _given_up_by_errors(self) -> Iterator[None]:
@@ -312,10 +310,10 @@ class Replay:
 
     def stored_bytes(self) -> float:
         """Mean size of a stored chunk, from up to SIZES_ASKED of them; 0 when there is none. Any thread."""
-        slots = np.flatnonzero(self._ids)[:SIZES_ASKED].tolist()
+        ids = self._ids[np.flatnonzero(self._ids)[:SIZES_ASKED]].tolist()
         with self._client.pipeline(transaction=False) as pipeline:
-            for slot in slots:
-                pipeline.hstrlen(self._keys.chunks, slot)
+            for chunk_id in ids:
+                pipeline.hstrlen(self._keys.chunks, chunk_id)
             sizes = pipeline.execute()
         return float(np.mean(sizes)) if sizes else 0.0
 

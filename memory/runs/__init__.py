@@ -23,8 +23,8 @@ Settings = dict[str, Setting]
 
 POLL_EVERY_S = 0.5
 
-CHUNK_FORMAT = 2
-"""Raised whenever the columns of a chunk come to mean something else; 1 had all frames as they are."""
+CHUNK_FORMAT = 3
+"""Raised whenever chunks are made or kept in another way: 1 had whole frames, 2 kept chunks by slot."""
 
 _AT_LEAST = """
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')

@@ -20,8 +20,8 @@ from tests.memory.road import SHAPE
 CHUNKS = [draft.chunk for draft in feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(3), 200))]
 
 
-def _batch(reader: ChunkReader, values: list[bytes], drawn: list[int], skipped: int = 0) -> Batch:
-    assembly = Assembly(reader, len(values), 4, skipped=skipped)
+def _batch(reader: ChunkReader, values: list[bytes], drawn: list[int]) -> Batch:
+    assembly = Assembly(reader, len(values), 4)
     assembly.add(values, drawn)
     return assembly.batch(*[np.zeros(len(values))] * 3)
 
@@ -43,11 +43,9 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen = list[int]()
     look_at = ChunkReader._look_at
 
-    def noted(
-        reader: ChunkReader, value: bytes, skipped: int, m: int, *places: int
-    ) -> tuple[tuple[int, ...], bytes]:
+    def noted(reader: ChunkReader, value: bytes, m: int, *places: int) -> tuple[tuple[int, ...], bytes]:
         seen.append(m)
-        return look_at(reader, value, skipped, m, *places)
+        return look_at(reader, value, m, *places)
 
     monkeypatch.setattr(ChunkReader, "_look_at", noted)
     return seen
@@ -59,7 +57,7 @@ def test_a_header_is_looked_at_once(by_hand: list[int]) -> None:
     first = _batch(reader, values, drawn)
     assert by_hand
     by_hand.clear()
-    _assert_equal(_batch(reader, [bytes(3) + value for value in values], drawn, skipped=3), first)
+    _assert_equal(_batch(reader, values, drawn), first)
     assert not by_hand
 
 

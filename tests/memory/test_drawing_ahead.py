@@ -140,11 +140,11 @@ def test_a_lost_connection_is_an_error_once(twins: list[Replay], client: Client)
 def test_a_damaged_chunk_that_was_overwritten_on_the_way_takes_no_other_with_it(
     twins: list[Replay], push: Callable[[], None], client: Client, keys: Keys
 ) -> None:
-    """What was asked for is damaged; what lies in its slot by now is not."""
+    """What was asked for is damaged; the one that took its slot is not."""
     replay, _ = twins
     replay.sample(BATCH, 0.5)
-    for slot, value in client.hgetall(keys.chunks).items():
-        client.hset(keys.chunks, slot, value[:-1])
+    for chunk_id, value in client.hgetall(keys.chunks).items():
+        client.hset(keys.chunks, chunk_id, value[:-1])
     ahead = replay._next_fetch(BATCH, [0.5])
     ahead.receive()
     replay._on_their_way.append(ahead)

@@ -219,9 +219,8 @@ def _with_nan(draft: Draft) -> Draft:
 
 
 def _cut(client: Client, keys: Keys, ids: range) -> None:
-    for slot, value in client.hgetall(keys.chunks).items():
-        if CHUNK_ID.unpack_from(value)[0] in ids:
-            client.hset(keys.chunks, slot, value[:-1])
+    for chunk_id, value in zip(ids, client.hmget(keys.chunks, list(ids)), strict=True):
+        client.hset(keys.chunks, chunk_id, value[:-1])
 
 
 @pytest.mark.parametrize("later_betas", [(), (1.0, 1.0)])

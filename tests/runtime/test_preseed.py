@@ -114,7 +114,7 @@ def test_the_chunks_are_those_the_actor_would_have_pushed(client: Client, keys: 
     stored = client.hgetall(keys.chunks)
     assert len(stored) == len(packets)
     for slot, packet in enumerate(packets):
-        found = chunk_from_bytes(stored[str(slot).encode()][CHUNK_ID.size :])
+        found = chunk_from_bytes(stored[b"%d" % (slot + 1)])
         for one, other in zip(found, chunk_from_bytes(packet.data), strict=True):
             np.testing.assert_array_equal(one, other)
         leaves = client.hget(keys.priorities, slot)[CHUNK_ID.size :]

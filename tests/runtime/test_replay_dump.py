@@ -13,14 +13,13 @@ from args import read_args
 from launch_learner import run_learner
 from memory.chunk import chunk_from_bytes
 from memory.chunk_builder import ChunkBuilder
-from memory.chunk_id import CHUNK_ID
+from memory.chunk_id import CHUNK_ID, chunk_id_of
 from memory.codec import pack
 from memory.connection import Client, Patience
 from memory.counters import read_counters
-from memory.dump import SIZE, DumpError, read_dump
+from memory.dump import CHUNK_FORMAT, SIZE, DumpError, read_dump
 from memory.keys import Keys
 from memory.replay import Replay
-from memory.runs import CHUNK_FORMAT
 from runtime.replay_dump import ReplayDump
 from runtime.snapshot import load_snapshot
 from runtime.stopping import Stop
@@ -53,13 +52,10 @@ def _dump(folder: Path, client: Client, keys: Keys, replay: Replay, **other: obj
 def _held(client: Client, keys: Keys) -> list[tuple[bytes, ...]]:
     """Columns and leaves of every chunk, oldest first."""
     chunks, leaves = client.hgetall(keys.chunks), client.hgetall(keys.priorities)
-    rows = sorted((CHUNK_ID.unpack_from(value)[0], slot) for slot, value in chunks.items())
+    rows = sorted((chunk_id_of(row), row[CHUNK_ID.size :]) for row in leaves.values())
     return [
-        (
-            *(np.asarray(column).tobytes() for column in chunk_from_bytes(chunks[slot][CHUNK_ID.size :])),
-            leaves[slot][CHUNK_ID.size :],
-        )
-        for _, slot in rows
+        (*(np.asarray(column).tobytes() for column in chunk_from_bytes(chunks[b"%d" % chunk_id])), row)
+        for chunk_id, row in rows
     ]
 
 
