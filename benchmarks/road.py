@@ -13,6 +13,7 @@ from memory.connection import Client
 from memory.keys import Keys
 from memory.lease import Lease
 from memory.push import ChunkPusher
+from memory.push_ahead import PushAhead
 from memory.replay import Replay
 from memory.runs import open_run
 from runtime.experience import ExperienceWriter
@@ -35,7 +36,8 @@ class Road:
         self._lease = Lease(client, self._keys.actor_lease(0)).acquire("actor 0")
         epoch = open_run(client, self._keys, args.shared(), False, 0, {}, "benchmark").epoch
         slots, token = sizes.replay.slots, self._lease.token
-        self._pusher = ChunkPusher(client, self._keys, 0, token, epoch, slots, PATIENCE_S)
+        pusher = ChunkPusher(client, self._keys, 0, token, epoch, slots, PATIENCE_S)
+        self._ahead = PushAhead(client, pusher)
         meta: Meta = {"run": self._keys.run, "epoch": epoch, "actor": 0}
         self._writer = ExperienceWriter(chance(setting), environments, sizes.chunk, sizes.rule, meta)
         generator = np.random.default_rng(args.seed)
@@ -44,8 +46,12 @@ class Road:
     def push(self, steps: Sequence[VectorStep]) -> int:
         """Push vector steps; returns how many transitions they hold."""
         for step in steps:
-            if packets := self._writer.add(step):
-                self._pusher.push(packets)
+            packets = self._writer.add(step)
+            if packets or self._ahead.is_due:
+                self._ahead.settle()
+            if packets:
+                self._ahead.send(packets)
+        self._ahead.settle()
         return sum(int(step.active.sum()) for step in steps)
 
     def close(self) -> None:

@@ -55,6 +55,11 @@ class Channel:
                 answer = self._connection.read_response()
             yield answer
 
+    def is_answered(self) -> bool:
+        """Whether the next answer need not be waited for. Raises redis errors."""
+        with self._closed_by_errors():
+            return bool(self._awaited) and bool(self._connection.can_read())
+
     def give_up(self) -> None:
         """Forget what was asked."""
         if any(self._awaited):

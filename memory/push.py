@@ -97,6 +97,9 @@ class Pusher(ABC, Generic[PacketT]):
     reply is safe.
     """
 
+    waits = False
+    """Whether the actor may not go on before its packets are stored."""
+
     def __init__(
         self,
         client: Client,
@@ -135,7 +138,7 @@ class Pusher(ABC, Generic[PacketT]):
         twice) or LostLease; redis errors once patience is over.
         """
         first = self.sequence + 1
-        for portion in _portions(packets):
+        for portion in portions(packets):
             send = partial(self._send, first, portion)
             verdict, values = patiently(send, self._patience_s, "Redis", stopped)
             if verdict == b"stale epoch":
@@ -147,25 +150,29 @@ class Pusher(ABC, Generic[PacketT]):
         return parse_counters(values)
 
     def _send(self, first: int, packets: Sequence[PacketT]) -> Any:
+        """The script's verdict and the counters."""
+        call = self.call(first, packets)
         try:
-            return self._call(first, packets)
+            return self._client.evalsha(*call)
         except redis.exceptions.NoScriptError:
             self._client.script_load(self._script)
-            return self._call(first, packets)
+            return self._client.evalsha(*call)
         except redis.exceptions.ResponseError as error:
             if not lacks_memory(error):
                 raise
             wanted = sum(len(packet.data) for packet in packets)
             raise ServerFull(shortage(self._client, wanted)) from error
 
-    def _call(self, first: int, packets: Sequence[PacketT]) -> Any:
-        """The script's verdict and the counters."""
+    def call(self, first: int, packets: Sequence[PacketT]) -> tuple[Any, ...]:
+        """What EVALSHA is given to store a portion whose first packet has this number; the answer is the
+        script's verdict and the counters.
+        """
         named = [self.epoch, self._token, self._actor, first, first + len(packets) - 1, self._room]
         arguments = [argument for packet in packets for argument in self._arguments(packet)]
-        return self._client.evalsha(self._sha, len(self._names), *self._names, *named, *arguments)
+        return self._sha, len(self._names), *self._names, *named, *arguments
 
 
-def _portions(packets: Sequence[PacketT]) -> Iterator[list[PacketT]]:
+def portions(packets: Sequence[PacketT]) -> Iterator[list[PacketT]]:
     """As many packets at a time as one call takes."""
     portion, size = list[PacketT](), 0
     for packet in packets:

@@ -54,6 +54,8 @@ class RolloutPacket(NamedTuple):
 class RolloutPusher(Pusher[RolloutPacket]):
     """Pushes rollouts; the server refuses more than may be outstanding."""
 
+    waits = True
+
     def __init__(
         self,
         client: Client,

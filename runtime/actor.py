@@ -126,10 +126,15 @@ class Actor:
         self._report(self._tracker.step(step.a_t, step.rewards, *ends, step.active, rooms))
         self._lines.progress(self._link.counters.steps)
 
+    def settle(self) -> None:
+        """Wait until what was pushed is stored. Raises as `run`."""
+        self._link.settle()
+
     def flush(self) -> None:
         """Push what is left as short chunks that bootstrap from the frames before us."""
         if self._writer is not None and not self._link.counters.finished:
             self._link.push(self._writer.flush(self._player.frames), 0)
+        self._link.settle()
         self._flushed = True
 
     def state_dict(self) -> dict[str, Any] | None:

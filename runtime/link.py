@@ -15,6 +15,7 @@ from memory.episodes import Episode, EpisodeReporter
 from memory.keys import Keys
 from memory.lease import Lease
 from memory.push import LostLease, Pusher, StaleEpoch
+from memory.push_ahead import PushAhead
 from memory.runs import RunInfo
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,12 @@ class Link(Protocol):
         """Look how far the run is. Raises LostLease, RunChanged, Interrupted."""
 
     def push(self, packets: list[Any], played: int) -> None:
-        """Hand over the packets of a vector step with `played` transitions. Raises as `follow`."""
+        """Hand over the packets of a vector step with `played` transitions. Raises as `follow`, for those of
+        earlier steps too.
+        """
+
+    def settle(self) -> None:
+        """Wait until all packets are stored. Raises as `follow`."""
 
     def report(self, episode: Episode) -> None:
         """Hand over a finished episode, which gets its sequence number here. Raises as `follow`."""
@@ -66,23 +72,36 @@ class RunLink:
         self._client, self._keys, self._actor, self._lease, self._run = client, keys, actor, lease, run
         self._find_run, self._stopped = find_run, stopped
         self._patiently = Patience(patience_s, stopped)
-        self._pusher = pusher
+        self._pusher, self._ahead = pusher, PushAhead(client, pusher)
         self._reporter = EpisodeReporter(client, keys, actor, lease.token, run.epoch, reported)
         self.counters: Counters = read_counters(client, keys)
 
     def follow(self) -> None:
         """Read the counters; go on under the learner's new epoch if it has one."""
         self._check_lease()
+        self.settle()
         self.counters = self._patiently(lambda: read_counters(self._client, self._keys))
         if self.counters.epoch != self._pusher.epoch:
             self._adopt_epoch()
 
     def push(self, packets: list[Any], played: int) -> None:
-        """Push all packets; the counters come with the reply."""
+        """Send all packets, which count at once; the other counters come with the reply."""
         self._check_lease()
-        while packets:
+        if packets or self._ahead.is_due:
+            self.settle()
+        if not packets:
+            return
+        self._ahead.send(packets)
+        steps = self.counters.steps + sum(packet.transitions for packet in packets)
+        self.counters = self.counters._replace(steps=steps)
+        if self._pusher.waits:
+            self.settle()
+
+    def settle(self) -> None:
+        """Take in the reply to the packets that were sent."""
+        while True:
             try:
-                self.counters = self._pusher.push(packets, self._stopped)
+                self.counters = self._ahead.settle(self._stopped) or self.counters
                 return
             except StaleEpoch:
                 self._adopt_epoch()
@@ -146,6 +165,9 @@ class NoLink:
     def push(self, packets: list[Any], played: int) -> None:
         """Count the transitions; nobody wants them."""
         self.counters = self.counters._replace(steps=self.counters.steps + played)
+
+    def settle(self) -> None:
+        """Nothing is on its way."""
 
     def report(self, episode: Episode) -> None:
         """Print score and length."""
