@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 
 from agents.base import ReplayAgent
@@ -50,7 +51,7 @@ def ours(seed: int) -> Works:
     def act() -> int:
         step = player.step(at_random=False)
         writer.add(step)
-        return int(step.active.sum())
+        return int(np.count_nonzero(step.active))
 
     return {"act": act}
 

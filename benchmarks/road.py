@@ -52,7 +52,7 @@ class Road:
             if packets:
                 self._ahead.send(packets)
         self._ahead.settle()
-        return sum(int(step.active.sum()) for step in steps)
+        return sum(int(np.count_nonzero(step.active)) for step in steps)
 
     def close(self) -> None:
         """Leave nothing behind."""

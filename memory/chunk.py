@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk_layout import CHANGES, ChunkLayout
-from memory.codec import Meta, open_packed, pack, read_header
+from memory.chunk_layout import ChunkLayout
+from memory.codec import open_packed, read_header
 from memory.folding import unfolded
 
 
@@ -39,21 +39,6 @@ class Chunk(NamedTuple):
         """[F, *frame], restored."""
         return unfolded(self.frame, self.changes, len(self.rewards))
 
-    @property
-    def r_t(self) -> NDArray[Any]:
-        """[M] n-step returns."""
-        return np.asarray(self.targets[:, 0])
-
-    @property
-    def discount_t(self) -> NDArray[Any]:
-        """[M] gamma**k, 0 at a terminal."""
-        return np.asarray(self.targets[:, 1])
-
-
-def chunk_to_bytes(chunk: Chunk, meta: Meta) -> bytes:
-    """Packed chunk; `meta` says where it comes from (run, epoch, actor, …)."""
-    return pack(meta, chunk._asdict(), rest=CHANGES)
-
 
 def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
     """The whole chunk in `data`; raises CodecError when it is damaged. Its transitions are checked as they
@@ -76,8 +61,14 @@ class ChunkShape:
 
 
 class Draft(NamedTuple):
-    """A chunk that is ready, with the acting estimates from which its first priorities are made."""
+    """A packed chunk of M transitions, with what its first priorities are made from."""
 
-    chunk: Chunk
+    data: bytes
+    targets: NDArray[Any]  # [M, 2] float32: r_t, discount_t
     chosen: NDArray[Any]  # [M, K] float32, NaN where the actor did not look (random warm-up)
     greedy: NDArray[Any]  # [M, K]
+
+    @property
+    def transitions(self) -> int:
+        """M."""
+        return len(self.targets)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import Chunk, ChunkShape, Draft
+from memory.chunk import ChunkShape, Draft
+from memory.chunk_layout import Kind, columns_of
+from memory.codec import Meta, packed_header
 from memory.frame_log import FrameLog
 from memory.moments import Moments
 from memory.step_log import StepLog
+
+HEADERS_KEPT = 1 << 10
+"""Chunks differ in their numbers of frames, and the last ones in those of transitions: some twenty."""
+
+ROOM = 4
+"""Moments that there is room for: so many times those that may be needed; the others are dropped at once."""
 
 
 class ChunkBuilder:
     """Cuts the streams of N environments, which go in step, into chunks of L complete transitions."""
 
-    def __init__(self, shape: ChunkShape, environments: int = 1) -> None:
-        self._length, self._room = shape.chunk_length, 2 * _longest_wait(shape)
+    def __init__(self, shape: ChunkShape, environments: int = 1, meta: Meta | None = None) -> None:
+        """`meta`: where the chunks come from (run, epoch, actor), kept in each."""
+        self._header = lru_cache(HEADERS_KEPT)(partial(_header, meta or {}))
+        self._length, self._room = shape.chunk_length, ROOM * _longest_wait(shape)
         self._steps = StepLog(shape, environments, self._room)
         self._frames = FrameLog(self._room)
 
@@ -35,8 +46,10 @@ class ChunkBuilder:
         bootstrap from there.
         """
         drafts = self.add(Moments.ended(frames))
-        rest = self._steps.ready.tolist()
-        return drafts + [self._draft(row, ready) for row, ready in enumerate(rest) if ready]
+        ready = self._steps.ready
+        for row in ready.nonzero()[0].tolist():
+            drafts += self._cut(np.array([row]), int(ready[row]))
+        return drafts
 
     def state_dict(self) -> dict[str, Any]:
         """What was not cut yet, as arrays."""
@@ -61,24 +74,21 @@ class ChunkBuilder:
         """Those of L: an episode's end completes up to n transitions at once."""
         drafts = list[Draft]()
         while (rows := (self._steps.ready >= self._length).nonzero()[0]).size:
-            drafts += [self._draft(row, self._length) for row in rows.tolist()]
+            drafts += self._cut(rows, self._length)
         return drafts
 
-    def _draft(self, row: int, transitions: int) -> Draft:
-        """The next complete transitions of an environment."""
-        columns = self._steps.row(row)
-        start, stop, tm1, t, places, targets = self._steps.cut(row, transitions)
-        frame, changes = self._frames.folded(row, start, stop)
-        chunk = Chunk(
-            rewards=columns["rewards"][start:stop],
-            ended=columns["ended"][start:stop],
-            places=places,
-            a_tm1=columns["a_t"][tm1],
-            targets=targets,
-            frame=frame,
-            changes=changes,
-        )
-        return Draft(chunk, columns["chosen"][tm1], columns["greedy"][t])
+    def _cut(self, rows: NDArray[np.int64], transitions: int) -> list[Draft]:
+        """The next complete transitions of each of the environments `rows` [R]."""
+        start, stop, tm1, t, targets, columns, sizes = self._steps.cut(rows, transitions)
+        kind = Kind(*self._frames.kind, *self._steps.action_kind)
+        headers = [self._header(frames, transitions, kind) for frames in (stop - start).tolist()]
+        data = self._frames.packed(rows, start, stop, headers, columns, sizes)
+        chosen, greedy = self._steps.told("chosen", rows, tm1), self._steps.told("greedy", rows, t)
+        return list(map(Draft, data, targets, chosen, greedy))
+
+
+def _header(meta: Meta, frames: int, transitions: int, kind: Kind) -> bytes:
+    return packed_header(meta, columns_of(frames, transitions, kind))
 
 
 def _longest_wait(shape: ChunkShape) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memory.codec import MAX_RAW_BYTES, CodecError, Column, Header
+from memory.codec import MAX_RAW_BYTES, REST, CodecError, Column, Header, Kinds
 from memory.folding import word_of
 from memory.read_kernels import GAP_BYTES
 from memory.transitions import Parts
@@ -26,6 +26,21 @@ class Kind(NamedTuple):
     frame_dtype: np.dtype[Any]
     action_shape: tuple[int, ...]
     action_dtype: np.dtype[Any]
+
+
+def columns_of(frames: int, transitions: int, kind: Kind) -> Kinds:
+    """Those of a chunk of F frames and M transitions, in their order."""
+    shapes = {
+        "rewards": (frames, 2),
+        "ended": (frames, 2),
+        "places": (transitions, 4),
+        "a_tm1": (transitions, *kind.action_shape),
+        "targets": (transitions, 2),
+        "frame": kind.frame_shape,
+        CHANGES: REST,
+    }
+    dtypes: dict[str, Any] = {**DTYPES, "a_tm1": kind.action_dtype, "frame": kind.frame_dtype, CHANGES: "|u1"}
+    return tuple((name, np.dtype(dtypes[name]), shape) for name, shape in shapes.items())
 
 
 class ChunkLayout:

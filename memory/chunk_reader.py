@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from memory.chunk_layout import ChunkLayout, Kind
 from memory.chunk_limits import ChunkLimits
 from memory.codec import (
+    BEGINNINGS,
     LZ4,
-    MAGIC,
     PLAIN,
-    VERSION,
     CodecError,
     check_size,
     decompressed,
@@ -33,8 +32,8 @@ LONGEST_HEADER_KEPT = 1 << 10
 """Bytes; those of chunks have some 150."""
 BYTES_AT_ONCE = 1 << 22
 """How much is opened at a time, as it is read later: 256 chunks of Atari have 1.3 MB."""
-BEGINNINGS = np.array([int.from_bytes((*MAGIC, VERSION, code), "little") for code in (PLAIN, LZ4)], np.uint32)
-"""Of chunks that compiled code opens."""
+OPENED = np.array([BEGINNINGS[PLAIN], BEGINNINGS[LZ4]], np.uint32)
+"""How chunks begin that compiled code opens."""
 ROW_LENGTH = ITS_PARTS + len(Parts._fields)
 NUMBERS = FIRST_PART + len(Parts._fields)
 
@@ -93,7 +92,7 @@ class ChunkReader:
         rows, wanted = np.empty((len(values), ROW_LENGTH), np.int64), np.asarray(drawn, np.int64)
         unpacked, first = bytearray(), 0
         while len(unpacked) < BYTES_AT_ONCE:
-            first = open_known(data, sizes, wanted, first, BEGINNINGS, self._known, rows)
+            first = open_known(data, sizes, wanted, first, OPENED, self._known, rows)
             if first == len(values):
                 break
             end, free = int(sizes[: first + 1].sum()), len(data) + len(unpacked)

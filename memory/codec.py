@@ -33,6 +33,8 @@ DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 
 Meta = dict[str, int | float | str]
 Columns = dict[str, NDArray[Any]]
+Kinds = tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
+"""Name, dtype and shape of every column; REST for one that is the rest of the body."""
 PAIR = msgpack.Packer().pack_array_header(2)
 REST = (-1,)
 """Shape of a column that is the rest of the body."""
@@ -94,6 +96,8 @@ COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes], Callable[[memoryvie
     "lz4": (LZ4, _lz4, _un_lz4),
     "zstd": (ZSTD, _zstd, _un_zstd),
 }
+BEGINNINGS = {code: int.from_bytes((*MAGIC, VERSION, code), "little") for code, _, _ in COMPRESSIONS.values()}
+"""The first four bytes of what is packed so, as a number."""
 _DECOMPRESS = {code: decompress for code, _, decompress in COMPRESSIONS.values()}
 
 
@@ -111,7 +115,7 @@ def pack(
         (name, array.dtype, REST if name == rest else array.shape)
         for name, array in zip(columns, arrays, strict=True)
     )
-    header = PAIR + msgpack.packb(dict(meta)) + _packed_schema(kinds)
+    header = packed_header(meta, kinds)
     raw = b"".join([array.data for array in arrays])
     code, compress, _ = COMPRESSIONS[compression]
     body = compress(raw)
@@ -119,8 +123,13 @@ def pack(
     return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
 
 
+def packed_header(meta: Mapping[str, int | float | str], kinds: Kinds) -> bytes:
+    """What stands before a body of columns of these `kinds`."""
+    return b"".join((PAIR, msgpack.packb(dict(meta)), _packed_schema(kinds)))
+
+
 @lru_cache(maxsize=1024)
-def _packed_schema(kinds: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]) -> bytes:
+def _packed_schema(kinds: Kinds) -> bytes:
     """The second part of a header. Values of one origin have few different ones."""
     return bytes(msgpack.packb([[name, dtype.str, shape] for name, dtype, shape in kinds]))
 

@@ -1,18 +1,33 @@
-"""Noting what changes from frame to frame, and folding it: compiled, word by word."""
+"""Noting what changes from frame to frame, folding it and packing it into chunks: compiled, word by word."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compiled import compiled
+from memory.c_functions import compress_lz4, crc32, init_lz4_stream
 
 FARTHEST = (1 << 16) - 1
 """A gap has two bytes: where nothing changes for so long, a word is stored that did not."""
 BLOCK = 64
 """Words that are compared before any of them is looked at."""
+LZ4_STREAM_BYTES = 1 << 15
+"""That LZ4 works in; its version 1.9 needs 16,416."""
+PREFIX_BYTES = 16
+"""Four uint32: what the bytes are, the header's size, the body's as it was, the checksum."""
+
+
+class Changes(NamedTuple):
+    """What frames of N environments were, and what has changed in them since."""
+
+    oldest: NDArray[Any]  # [N, W]
+    since: NDArray[np.int64]  # [N] moment of each
+    words: NDArray[Any]  # [N, C]
+    places: NDArray[np.uint32]  # [N, C] which words of a frame they are
+    until: NDArray[np.int64]  # [N, T] how many changes there were, moment by moment
 
 
 @compiled
@@ -88,3 +103,58 @@ def fold(
             rolled[place] = words[change]
         gap += len(frame) - place
     return np.concatenate((stored[:found].view(np.uint8), low[:found], high[:found]))
+
+
+@compiled
+def pack_chunks(
+    changes: Changes,
+    rows: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    beginning: int,
+    headers: NDArray[np.uint8],
+    header_ends: NDArray[np.int64],
+    columns: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Packed chunks of the moments `start` to before `stop` [R] of environments `rows` [R], one after the
+    other, and where each ends [R]. `oldest` is the frame of `start` then.
+
+    Each has the `beginning`, a header, which ends in `headers` at `header_ends` [R], and as its body, which
+    LZ4 compresses, the first `sizes` [R] bytes of `columns` [R, bytes], the first frame, the others folded.
+    """
+    packed, ends = np.empty(0, np.uint8), np.empty(len(rows), np.int64)
+    stream = np.empty(LZ4_STREAM_BYTES // 8, np.uint64)
+    begin = header_begin = 0
+    for r in range(len(rows)):
+        row, size = rows[r], sizes[r]
+        frame, words, places, until = (
+            changes.oldest[row],
+            changes.words[row],
+            changes.places[row],
+            changes.until[row],
+        )
+        roll(frame, words, places, until[changes.since[row]], until[start[r]])
+        changes.since[row] = start[r]
+        folded = fold(frame, words, places, until[start[r] : stop[r]])
+        first = frame.view(np.uint8)
+        raw = np.empty(size + len(first) + len(folded), np.uint8)
+        raw[:size] = columns[r, :size]
+        raw[size : size + len(first)] = first
+        raw[size + len(first) :] = folded
+        header = headers[header_begin : header_ends[r]]
+        body = begin + PREFIX_BYTES + len(header)
+        room = len(raw) + len(raw) // 255 + 16  # LZ4_compressBound
+        if len(packed) < body + room:
+            packed = np.concatenate((packed, np.empty(len(rows) * (body + room - begin), np.uint8)))
+        packed[begin + PREFIX_BYTES : body] = header
+        init_lz4_stream(stream.ctypes, LZ4_STREAM_BYTES)
+        written = compress_lz4(stream.ctypes, raw.ctypes, packed[body:].ctypes, len(raw), room, 1)
+        if written <= 0:
+            raise ValueError("A chunk is too large to be compressed.")
+        end = body + written
+        checksum = crc32(0, packed[begin + PREFIX_BYTES :].ctypes, end - begin - PREFIX_BYTES)
+        prefix = packed[begin : begin + PREFIX_BYTES].view(np.uint32)
+        prefix[0], prefix[1], prefix[2], prefix[3] = beginning, len(header), len(raw), checksum
+        begin, header_begin, ends[r] = end, header_ends[r], end
+    return packed[:begin], ends

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.fold_kernels import fold, note_changes, roll
+from memory.codec import BEGINNINGS, LZ4
+from memory.fold_kernels import Changes, note_changes, pack_chunks, roll
 from memory.folding import word_of
 
 FRAMES_OF_ROOM = 8
@@ -37,17 +40,32 @@ class FrameLog:
         self._until[:, self.length] = self._counts
         self.length += 1
 
-    def folded(self, environment: int, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-        """The frame of moment `start` [*frame], and the changes up to moment stop - 1 as chunks have them.
+    @property
+    def kind(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of a frame."""
+        return self._shape[1:], self._dtype
+
+    def packed(
+        self,
+        rows: NDArray[np.int64],
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        headers: Sequence[bytes],
+        columns: NDArray[np.uint8],
+        sizes: NDArray[np.int64],
+    ) -> list[bytes]:
+        """Packed chunks of the moments `start` to before `stop` [R] of environments `rows` [R]: a header, the
+        first `sizes` [R] bytes of `columns` [R, bytes], the first frame, and what changes from there.
 
         What came before `start` is forgotten. Raises ValueError for moments that are not known.
         """
-        if not 0 <= start < stop <= self.length:
+        if not ((self._since[rows] <= start) & (start < stop) & (stop <= self.length)).all():
             raise ValueError(f"Of {self.length} moments none are {start} to {stop - 1}.")
-        first = self._rolled(environment, start).copy()
-        words, places, until = self._words[environment], self._places[environment], self._until[environment]
-        changes = fold(first, words, places, until[start:stop])
-        return first.view(self._dtype).reshape(self._shape[1:]), changes
+        changes = Changes(self._oldest, self._since, self._words, self._places, self._until)
+        heads, ends = np.frombuffer(b"".join(headers), np.uint8), np.cumsum([len(head) for head in headers])
+        data, ends = pack_chunks(changes, rows, start, stop, BEGINNINGS[LZ4], heads, ends, columns, sizes)
+        values = data.tobytes()
+        return [values[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
     def forget(self, moments: int) -> None:
         """The first `moments` are no longer needed."""
@@ -67,9 +85,10 @@ class FrameLog:
 
     def _begin(self, frames: NDArray[Any]) -> None:
         self._shape, self._dtype = frames.shape, frames.dtype
+        self._word = word_of(frames[0].nbytes)
         rows = self._rows(frames)
         self._oldest, self._newest = rows.copy(), rows.copy()  # [N, W]
-        self._since = [0] * len(rows)  # moment of each oldest frame
+        self._since = np.zeros(len(rows), np.int64)  # [N] moment of each oldest frame
         self._counts = np.zeros(len(rows), np.int64)  # [N] changes noted
         self._until = np.zeros((len(rows), self._room), np.int64)  # [N, T] the same, moment by moment
         self._words = np.empty((len(rows), FRAMES_OF_ROOM * rows.shape[1]), rows.dtype)  # [N, C]
@@ -78,28 +97,25 @@ class FrameLog:
 
     def _rows(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N, *frame] as [N, W] words."""
-        pixels = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
-        return pixels.view(word_of(pixels.shape[1]))
+        return np.ascontiguousarray(frames.reshape(len(frames), -1)).view(self._word)
 
     def _drop(self, moments: int) -> None:
         for row, count in enumerate(self._counts.tolist()):
-            self._rolled(row, max(moments, self._since[row]))
+            self._roll(row, max(moments, int(self._since[row])))
             first = self._until[row, moments]
             for changes in (self._words[row], self._places[row]):
                 changes[: count - first] = changes[first:count]
         gone = self._until[:, moments].copy()
         self._until = np.roll(self._until, -moments, axis=1) - gone[:, None]
         self._counts -= gone
-        self._since = [since - moments for since in self._since]
+        self._since -= moments
 
-    def _rolled(self, environment: int, moment: int) -> NDArray[Any]:
-        """[W] the oldest frame of an environment, which is that of `moment` from now on."""
-        oldest: NDArray[Any] = self._oldest[environment]
+    def _roll(self, environment: int, moment: int) -> None:
+        """The oldest frame of an environment is that of `moment` from now on."""
         until = self._until[environment]
         first, stop = until[self._since[environment]], until[moment]
-        roll(oldest, self._words[environment], self._places[environment], first, stop)
+        roll(self._oldest[environment], self._words[environment], self._places[environment], first, stop)
         self._since[environment] = moment
-        return oldest
 
     def _make_room(self) -> None:
         """For another frame."""

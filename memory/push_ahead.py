@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -14,6 +15,9 @@ from memory.connection import Client
 from memory.counters import Counters, parse_counters
 from memory.push import PacketT, Pusher, portions
 
+LOOK_EVERY_S = 0.001
+"""How often is looked whether the reply has come: to look takes 0.01 ms."""
+
 
 class PushAhead(Generic[PacketT]):
     """Sends one call of a pusher at a time; whatever becomes of it, the pusher can push the same again."""
@@ -22,6 +26,7 @@ class PushAhead(Generic[PacketT]):
         self._client, self._pusher = client, pusher
         self._unsettled: list[PacketT] = []
         self._on_their_way = 0  # of the unsettled ones
+        self._looked_at = 0.0
 
     def send(self, packets: Sequence[PacketT]) -> None:
         """Have `packets`, at least one, stored. What was sent before must be settled."""
@@ -29,13 +34,16 @@ class PushAhead(Generic[PacketT]):
         call = self._pusher.call(self._pusher.sequence + 1, portion)
         with suppress(RedisError):  # `settle` pushes them then
             self._channel.ask([("EVALSHA", *call)])
-            self._on_their_way = len(portion)
+            self._on_their_way, self._looked_at = len(portion), time.monotonic()
 
     @property
     def is_due(self) -> bool:
         """Whether there is something to settle, and no reply to wait for."""
         if not self._on_their_way:
             return bool(self._unsettled)
+        if (now := time.monotonic()) - self._looked_at < LOOK_EVERY_S:
+            return False
+        self._looked_at = now
         try:
             return self._channel.is_answered()
         except RedisError:

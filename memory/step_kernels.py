@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,16 +67,68 @@ def note_steps(
 
 @compiled
 def cut_transitions(
-    steps: Steps, streams: Streams, row: int, transitions: int, discounts: NDArray[np.float64]
-) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.float32]]:
-    """The next complete transitions of environment `row`, as `memory.step_log.Cut`; `discounts`: gamma**k for
-    k = 0 … n.
+    steps: Steps,
+    streams: Streams,
+    actions: NDArray[np.uint8],
+    rows: NDArray[np.int64],
+    transitions: int,
+    discounts: NDArray[np.float64],
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float32],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+]:
+    """The next complete transitions of each of the environments `rows` [R], as `memory.step_log.Cut`;
+    `actions` [N, T, bytes]; `discounts`: gamma**k for k = 0 … n.
     """
+    count = len(rows)
+    start, stop = np.empty(count, np.int64), np.empty(count, np.int64)
+    tm1, t = np.empty((count, transitions), np.int64), np.empty((count, transitions), np.int64)
+    places = np.empty((count, transitions, 4), np.uint16)
+    targets = np.empty((count, transitions, 2), np.float32)
+    for r in range(count):
+        start[r] = _cut(steps, streams, rows[r], discounts, tm1[r], t[r], places[r], targets[r])
+        stop[r] = t[r, -1] + 1
+    frame_bytes, bytes_each = 2 * 4 + 2, 4 * 2 + actions.shape[2] + 2 * 4
+    sizes = (stop - start) * frame_bytes + transitions * bytes_each
+    columns = np.empty((count, sizes.max()), np.uint8)
+    for r in range(count):
+        row, first, end, at = rows[r], start[r], stop[r], 0
+        at = _put(columns[r], at, steps.rewards[row, first:end])
+        at = _put(columns[r], at, steps.ended[row, first:end])
+        at = _put(columns[r], at, places[r])
+        for i in range(transitions):
+            at = _put(columns[r], at, actions[row, tm1[r, i]])
+        _put(columns[r], at, targets[r])
+    return start, stop, tm1, t, targets, columns, sizes
+
+
+@compiled
+def _put(target: NDArray[np.uint8], at: int, values: NDArray[Any]) -> int:
+    data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    target[at : at + len(data)] = data
+    return at + len(data)
+
+
+@compiled
+def _cut(
+    steps: Steps,
+    streams: Streams,
+    row: int,
+    discounts: NDArray[np.float64],
+    tm1: NDArray[np.int64],
+    t: NDArray[np.int64],
+    places: NDArray[np.uint16],
+    targets: NDArray[np.float32],
+) -> int:
+    """Those of one environment; returns the first moment that they need."""
     acted, depth, multi_step = steps.acted[row], steps.depth[row], len(discounts) - 1
-    tm1, t = np.empty(transitions, np.int64), np.empty(transitions, np.int64)
-    places, targets = np.empty((transitions, 4), np.uint16), np.empty((transitions, 2), np.float32)
     moment, start = streams.next[row], 0
-    for i in range(transitions):
+    for i in range(len(tm1)):
         while not acted[moment]:
             moment += 1
         if i == 0:
@@ -94,5 +146,5 @@ def cut_transitions(
         targets[i, 1] = 0.0 if steps.ended[row, t[i] - 1, 0] else discounts[k]
         moment += 1
     streams.next[row] = moment
-    streams.ready[row] -= transitions
-    return start, t[-1] + 1, tm1, t, places, targets
+    streams.ready[row] -= len(tm1)
+    return start

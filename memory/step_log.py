@@ -17,14 +17,15 @@ TOLD = "a_t", "chosen", "greedy"
 
 
 class Cut(NamedTuple):
-    """M transitions of an environment, and the F moments that they need."""
+    """M transitions of each of R environments, and the F moments that they need."""
 
-    start: int  # first of the moments
-    stop: int  # behind the last
-    tm1: NDArray[np.int64]  # [M] moments of s_tm1
-    t: NDArray[np.int64]  # [M] of s_t: n steps later, or the episode's end before that
-    places: NDArray[np.uint16]  # [M, 4] newest frame of s_tm1 and of s_t, from start on, and their depths
-    targets: NDArray[np.float32]  # [M, 2] n-step return of learned rewards; gamma**k, or 0 beyond a terminal
+    start: NDArray[np.int64]  # [R] first of the moments
+    stop: NDArray[np.int64]  # [R] behind the last
+    tm1: NDArray[np.int64]  # [R, M] moments of s_tm1
+    t: NDArray[np.int64]  # [R, M] of s_t: n steps later, or the episode's end before that
+    targets: NDArray[np.float32]  # [R, M, 2] n-step return of learned rewards; gamma**k, or 0 at a terminal
+    columns: NDArray[np.uint8]  # [R, bytes] all columns of a chunk before its frame, one after the other
+    sizes: NDArray[np.int64]  # [R] how many bytes these are
 
 
 class StepLog:
@@ -38,6 +39,8 @@ class StepLog:
         self._shape, self._room = shape, room
         powers = np.cumprod([1.0, *[shape.discount] * shape.multi_step])  # gamma**k, k = 0 … n
         self._discounts = powers.astype(np.float64)
+        learned = float(shape.reward_clip), float(shape.reward_smoothing)
+        self._rules = shape.history_length, shape.multi_step, *learned
         self.length = 0
         self._streams = Streams(
             age=np.zeros(environments, np.int64),
@@ -65,28 +68,33 @@ class StepLog:
         Raises ValueError where it is of another number of environments, or there is no room.
         """
         taken = np.asarray(now.rewards, np.float64), now.terminated, now.truncated, now.acted
-        if any(column.shape != self.ready.shape for column in taken):
-            sizes = [len(column) for column in taken]
-            raise ValueError(f"A moment of {sizes} environments, where there are {len(self.ready)}.")
+        shapes = {column.shape for column in taken}
+        if shapes != {self.ready.shape}:
+            raise ValueError(f"A moment of shapes {shapes}, where there are {len(self.ready)} environments.")
         if self.length == self._room:
             raise ValueError(f"More than {self._room} moments in a row without a chunk.")
         for name in TOLD:
             if (values := getattr(now, name)) is not None:
                 self._tell(name, values)
-        shape = self._shape
-        learned = float(shape.reward_clip), float(shape.reward_smoothing)
-        rules = shape.history_length, shape.multi_step, *learned
-        most = note_steps(self._steps, self._streams, self.length, *taken, *rules)
+        most = note_steps(self._steps, self._streams, self.length, *taken, *self._rules)
         self.length += 1
         return most
 
-    def cut(self, environment: int, transitions: int) -> Cut:
-        """Its next `transitions`, which must be ready, and are no longer."""
-        return Cut(*cut_transitions(self._steps, self._streams, environment, transitions, self._discounts))
+    def cut(self, rows: NDArray[np.int64], transitions: int) -> Cut:
+        """The next `transitions` of the environments `rows` [R], which must be ready, and are no longer."""
+        actions = self._told["a_t"]
+        stored = actions.reshape(*actions.shape[:2], -1).view(np.uint8)
+        return Cut(*cut_transitions(self._steps, self._streams, stored, rows, transitions, self._discounts))
 
-    def row(self, environment: int) -> dict[str, NDArray[Any]]:
-        """[T, ...] rewards, ended, chosen, greedy and a_t of an environment."""
-        return {name: column[environment] for name, column in self._columns().items()}
+    def told(self, name: str, rows: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[Any]:
+        """[R, M, ...] what `name` was at these moments [R, M]."""
+        return np.asarray(self._told[name][rows[:, None], moments])
+
+    @property
+    def action_kind(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of an action."""
+        actions = self._told["a_t"]
+        return actions.shape[2:], actions.dtype
 
     def forget(self) -> int:
         """Drop the moments that no later chunk needs, all but the H-1 before the next transition; returns how

@@ -116,7 +116,7 @@ class Actor:
         """One vector step with everything that follows from it."""
         self._take_weights()
         step = self._player.step(self._at_random())
-        played = int(step.active.sum())
+        played = int(np.count_nonzero(step.active))
         self._steps += played
         self._link.push([] if self._writer is None else self._writer.add(step), played)
         for watcher in self._watchers:

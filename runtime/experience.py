@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.base import Acting, ReplayAgent
-from memory.chunk import ChunkShape, Draft, chunk_to_bytes
+from memory.chunk import ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
 from memory.codec import Meta
 from memory.moments import Moments
@@ -31,8 +31,7 @@ class ExperienceWriter(Writer):
         self._agent = agent
         self._shape = shape
         self._rule = rule
-        self._meta = meta
-        self._builder = ChunkBuilder(shape, environments)
+        self._builder = ChunkBuilder(shape, environments, meta)
         self._largest = FIRST_LEAF
 
     def add(self, step: VectorStep) -> list[Packet]:
@@ -60,24 +59,23 @@ class ExperienceWriter(Writer):
     def _packets(self, drafts: list[Draft]) -> list[Packet]:
         if not drafts:
             return []
-        sizes = np.array([draft.chunk.transitions for draft in drafts])
+        sizes = np.array([draft.transitions for draft in drafts])
         leaves = np.zeros((len(drafts), self._shape.chunk_length), np.float32)
         leaves[np.arange(self._shape.chunk_length) < sizes[:, None]] = self._first_leaves(drafts)
-        return [
-            Packet(chunk_to_bytes(draft.chunk, self._meta), row, draft.chunk.transitions)
-            for draft, row in zip(drafts, leaves, strict=True)
-        ]
+        return [Packet(draft.data, row, draft.transitions) for draft, row in zip(drafts, leaves, strict=True)]
 
     def _first_leaves(self, drafts: list[Draft]) -> NDArray[np.float32]:
         """Leaves of all transitions of `drafts`: the running maximum where the actor did not look."""
         chosen = np.concatenate([draft.chosen for draft in drafts])
         greedy = np.concatenate([draft.greedy for draft in drafts])
-        r_t = np.concatenate([draft.chunk.r_t for draft in drafts])
-        discount_t = np.concatenate([draft.chunk.discount_t for draft in drafts])
-        unseen = (discount_t == 0) & np.isnan(greedy).any(axis=1)
-        greedy[unseen] = chosen[unseen]  # a discount of 0 makes any valid estimate serve
-        known = ~(np.isnan(chosen).any(axis=1) | np.isnan(greedy).any(axis=1))
+        r_t, discount_t = np.concatenate([draft.targets for draft in drafts]).T
+        known = ~np.isnan(chosen).any(axis=1)
         values = np.full(len(r_t), self._largest, np.float32)
+        if known.any():
+            unseen = np.isnan(greedy).any(axis=1)
+            serving = unseen & (discount_t == 0)  # a discount of 0 makes any valid estimate serve
+            greedy[serving] = chosen[serving]
+            known &= ~unseen | serving
         if known.any():
             losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])
             values[known] = self._rule.leaves(losses)

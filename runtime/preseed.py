@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import ChunkShape, Draft, chunk_to_bytes
+from memory.chunk import ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
 from memory.codec import Meta
 from memory.connection import Client, Interrupted, Patience
@@ -73,12 +73,12 @@ def preseed(
     with learners_push(client, keys, epoch, slots, patience) as push:
         meta: Meta = {"run": keys.run, "epoch": epoch, "actor": PRESEED_ACTOR}
         chunks = transitions = 0
-        for drafts in _portions(_drafts(path, shape, progress)):
-            push([_packet(draft, shape, meta) for draft in drafts])
+        for drafts in _portions(_drafts(path, shape, meta, progress)):
+            push([_packet(draft, shape) for draft in drafts])
             if chunks <= slots < chunks + len(drafts):
                 log.warning("%s holds more than the replay: its oldest transitions are overwritten.", path)
             chunks += len(drafts)
-            transitions += sum(draft.chunk.transitions for draft in drafts)
+            transitions += sum(draft.transitions for draft in drafts)
     return transitions
 
 
@@ -105,11 +105,11 @@ def _push(pusher: ChunkPusher, packets: list[Packet], patience: Patience) -> Non
         raise LostLease("Another learner has begun while the replay was filled.") from stale
 
 
-def _packet(draft: Draft, shape: ChunkShape, meta: Meta) -> Packet:
+def _packet(draft: Draft, shape: ChunkShape) -> Packet:
     """`transitions` of a packet are what T_actors grows by."""
     leaves = np.zeros(shape.chunk_length, np.float32)
-    leaves[: draft.chunk.transitions] = FIRST_LEAF
-    return Packet(chunk_to_bytes(draft.chunk, meta), leaves, transitions=0)
+    leaves[: draft.transitions] = FIRST_LEAF
+    return Packet(draft.data, leaves, transitions=0)
 
 
 def _portions(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
@@ -117,7 +117,7 @@ def _portions(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
     portion, size = list[Draft](), 0
     for draft in drafts:
         portion.append(draft)
-        size += sum(column.nbytes for column in draft.chunk)
+        size += len(draft.data)
         if size >= PUSH_BYTES or len(portion) == PUSH_CHUNKS:
             yield portion
             portion, size = [], 0
@@ -125,11 +125,11 @@ def _portions(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
         yield portion
 
 
-def _drafts(path: Path, shape: ChunkShape, progress: Progress) -> Iterator[Draft]:
+def _drafts(path: Path, shape: ChunkShape, meta: Meta, progress: Progress) -> Iterator[Draft]:
     """All chunks of the log, its environments as they are mixed in it."""
     streams: dict[int, _Stream] = {}
     for piece in read_pieces(path, progress):
-        stream = streams.setdefault(piece.environment, _Stream(shape))
+        stream = streams.setdefault(piece.environment, _Stream(shape, meta))
         yield from stream.add(piece)
     for stream in streams.values():
         yield from stream.flush()
@@ -144,8 +144,8 @@ class _Step(NamedTuple):
 class _Stream:
     """One environment's pieces on their way into chunks; its newest step waits for the frame behind it."""
 
-    def __init__(self, shape: ChunkShape) -> None:
-        self._builder = ChunkBuilder(shape)
+    def __init__(self, shape: ChunkShape, meta: Meta) -> None:
+        self._builder = ChunkBuilder(shape, meta=meta)
         self._episode = -1
         self._waiting: _Step | None = None
 

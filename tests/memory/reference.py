@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import Chunk, ChunkShape, Draft
+from memory.chunk import Chunk, ChunkShape, Draft, chunk_from_bytes
 from memory.chunk_builder import ChunkBuilder
+from memory.chunk_layout import CHANGES
+from memory.codec import Meta, pack
 from memory.fold_kernels import FARTHEST
 from memory.folding import word_of
 from memory.moments import Moments
@@ -119,6 +121,16 @@ def fold(frames: NDArray[Any]) -> bytes:
     gaps = np.diff(stored, prepend=0).astype(np.uint16)
     low, high = (gaps & 0xFF).astype(np.uint8), (gaps >> 8).astype(np.uint8)
     return now[stored].tobytes() + low.tobytes() + high.tobytes()
+
+
+def chunk_of(draft: Draft) -> Chunk:
+    """What is packed in it."""
+    return chunk_from_bytes(draft.data)
+
+
+def chunk_to_bytes(chunk: Chunk, meta: Meta) -> bytes:
+    """A chunk of anything, packed."""
+    return pack(meta, chunk._asdict(), rest=CHANGES)
 
 
 def with_frames(chunk: Chunk, frames: NDArray[Any]) -> Chunk:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memory.chunk import ChunkShape, Draft, chunk_to_bytes
+from memory.chunk import ChunkShape, Draft
 from memory.connection import Client
 from memory.keys import Keys
 from memory.lease import Lease
@@ -56,9 +56,9 @@ def packets(drafts: Sequence[Draft], priority: float | None = None) -> list[Pack
     """Packets whose leaves are `priority`, or 1, 2, 3 … over all transitions."""
     made, count = [], 0
     for draft in drafts:
-        transitions = draft.chunk.transitions
+        transitions = draft.transitions
         leaves = np.zeros(SHAPE.chunk_length, np.float32)
         leaves[:transitions] = np.arange(count + 1, count + transitions + 1) if priority is None else priority
         count += transitions
-        made.append(Packet(chunk_to_bytes(draft.chunk, {}), leaves, transitions))
+        made.append(Packet(draft.data, leaves, transitions))
     return made

@@ -10,13 +10,13 @@ import pytest
 
 from memory.assembly import Assembly
 from memory.batch import Batch
-from memory.chunk import Chunk, ChunkShape, chunk_from_bytes, chunk_to_bytes
+from memory.chunk import Chunk, ChunkShape, chunk_from_bytes
 from memory.chunk_builder import ChunkBuilder
 from memory.chunk_reader import ChunkReader
-from memory.codec import CodecError
+from memory.codec import CodecError, Meta
 from memory.moments import Moments
 from memory.transitions import UnsoundRow
-from tests.memory.reference import SHAPES, feed, random_episodes
+from tests.memory.reference import SHAPES, chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.rows import drawn
 
 
@@ -30,7 +30,7 @@ def test_every_transition_comes_once_and_equals_the_definition(shape: ChunkShape
     """Across terminations, truncations, stacks over resets and chunk borders, bytes included."""
     episodes = random_episodes(np.random.default_rng(0), 500, dtype=dtype)
     expected = [episode.transition(i, shape) for episode in episodes for i in range(len(episode.actions))]
-    chunks = [draft.chunk for draft in feed(ChunkBuilder(shape), episodes)]
+    chunks = [chunk_of(draft) for draft in feed(ChunkBuilder(shape), episodes)]
     assert all(chunk.transitions == shape.chunk_length for chunk in chunks[:-1])
     got = [row for chunk in chunks for row in _rows(chunk, shape.history_length)]
     assert len(got) == len(expected)
@@ -46,14 +46,27 @@ def test_every_frame_is_kept_once_and_raw_rewards_stay() -> None:
     shape = SHAPES[0]
     episodes = random_episodes(np.random.default_rng(1), 400)
     for draft in feed(ChunkBuilder(shape), episodes):
-        chunk = draft.chunk
+        chunk = chunk_of(draft)
         ends = int(chunk.ended.sum())
         assert len(chunk.frames) <= shape.chunk_length + shape.history_length - 1 + shape.multi_step + ends
         np.testing.assert_allclose(chunk.rewards[:, 1], np.clip(chunk.rewards[:, 0], -1, 1))
-    raw = np.concatenate(
-        [draft.chunk.rewards[draft.chunk.places[:, 0], 0] for draft in feed(ChunkBuilder(shape), episodes)]
-    )
+    chunks = [chunk_of(draft) for draft in feed(ChunkBuilder(shape), episodes)]
+    raw = np.concatenate([chunk.rewards[chunk.places[:, 0], 0] for chunk in chunks])
     np.testing.assert_allclose(raw, [reward for episode in episodes for reward in episode.rewards], rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("frame_shape", [(3, 2), (4, 4), (84, 84)])
+def test_compiled_code_packs_as_any_value_is_packed(shape: ChunkShape, frame_shape: tuple[int, ...]) -> None:
+    """Byte for byte: short chunks too, and frames of which nothing is left when they are compressed."""
+    meta: Meta = {"run": "pong", "epoch": 1 << 40, "actor": 3}
+    episodes = random_episodes(np.random.default_rng(4), 150, frame_shape)
+    for episode in episodes[::2]:
+        episode.frames = [np.zeros_like(frame) for frame in episode.frames]
+    drafts = feed(ChunkBuilder(shape, meta=meta), episodes)
+    assert sum(draft.transitions for draft in drafts) == 150
+    for draft in drafts:
+        assert draft.data == chunk_to_bytes(chunk_of(draft), meta)
 
 
 def test_estimates_belong_to_their_states() -> None:
@@ -66,15 +79,17 @@ def test_estimates_belong_to_their_states() -> None:
         flags = np.zeros(1, bool), np.array([moment == 4]), np.array([moment != 5])
         drafts += builder.add(Moments(frame, np.zeros(1, np.int64), np.zeros(1), *flags, estimate, -estimate))
     for draft in drafts:
-        np.testing.assert_array_equal(draft.chosen[:, 0], draft.chunk.frames[draft.chunk.places[:, 0], 0])
-        np.testing.assert_array_equal(-draft.greedy[:, 0], draft.chunk.frames[draft.chunk.places[:, 1], 0])
+        chunk = chunk_of(draft)
+        np.testing.assert_array_equal(draft.chosen[:, 0], chunk.frames[chunk.places[:, 0], 0])
+        np.testing.assert_array_equal(-draft.greedy[:, 0], chunk.frames[chunk.places[:, 1], 0])
+        np.testing.assert_array_equal(draft.targets, chunk.targets)
     assert drafts
 
 
 def test_damaged_chunks_are_refused() -> None:
     """Every single flipped byte is noticed, and so are positions outside the frames."""
     draft = feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(2), 40))[0]
-    data = chunk_to_bytes(draft.chunk, {"actor": 0})
+    data = draft.data
     for place in np.random.default_rng(3).choice(len(data), 100, replace=False):
         damaged = bytearray(data)
         damaged[place] ^= 0x55
@@ -95,7 +110,7 @@ def test_damaged_chunks_are_refused() -> None:
 )
 def test_unsound_transitions_are_refused(column: str, change: Callable[..., Any], complaint: str) -> None:
     """Whoever wrote them: bytes that are whole may still point outside the chunk."""
-    chunk = feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(2), 40))[0].chunk
+    chunk = chunk_of(feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(2), 40))[0])
     values = change(getattr(chunk, column)).astype(getattr(chunk, column).dtype)
     data = chunk_to_bytes(chunk._replace(**{column: values}), {})
     with pytest.raises(CodecError, match=complaint):
@@ -108,7 +123,7 @@ def test_a_batch_is_of_one_environment(parts: int) -> None:
     assembly, packed = Assembly(ChunkReader(), 2, 4), []
     for dtype in ("uint8", "float32"):
         episodes = random_episodes(np.random.default_rng(2), 40, dtype=dtype)
-        packed.append(chunk_to_bytes(feed(ChunkBuilder(SHAPES[0]), episodes)[0].chunk, {}))
+        packed.append(feed(ChunkBuilder(SHAPES[0]), episodes)[0].data)
     with pytest.raises(UnsoundRow, match="another environment") as caught:
         for part in np.split(np.arange(2), parts):
             assembly.add([packed[row] for row in part], [0] * len(part))

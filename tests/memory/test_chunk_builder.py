@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from memory.chunk import ChunkShape, Draft
 from memory.chunk_builder import ChunkBuilder
 from memory.moments import Moments
-from tests.memory.reference import SHAPES
+from tests.memory.reference import SHAPES, chunk_of
 
 ENVIRONMENTS, MOMENTS = 3, 300
 
@@ -42,7 +42,7 @@ def _row(moments: Moments, row: int) -> Moments:
 
 
 def _arrays(draft: Draft) -> list[NDArray[Any]]:
-    return [*draft.chunk, draft.chosen, draft.greedy]
+    return [*chunk_of(draft), draft.targets, draft.chosen, draft.greedy]
 
 
 def _assert_same(some: list[Draft], others: list[Draft]) -> None:
@@ -55,7 +55,7 @@ def _assert_same(some: list[Draft], others: list[Draft]) -> None:
 
 def _of(drafts: list[Draft], row: int) -> list[Draft]:
     """Those whose frames say that they are of environment `row`."""
-    return [draft for draft in drafts if draft.chunk.frames[0, 0, 0] == row]
+    return [draft for draft in drafts if chunk_of(draft).frames[0, 0, 0] == row]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -104,7 +104,7 @@ def test_idle_environments_need_no_room() -> None:
         goes_on = now.acted & (np.arange(ENVIRONMENTS) == 1)
         drafts += builder.add(now._replace(acted=goes_on))
         drafts += builder.flush(now.frames)
-    assert sum(draft.chunk.transitions for draft in drafts) == sum(int(now.acted[1]) for now in play)
+    assert sum(draft.transitions for draft in drafts) == sum(int(now.acted[1]) for now in play)
 
 
 def test_moments_of_other_environments_are_refused() -> None:
@@ -112,7 +112,7 @@ def test_moments_of_other_environments_are_refused() -> None:
     builder, play = ChunkBuilder(SHAPES[0], ENVIRONMENTS), _play(4)
     builder.add(play[0])
     for column in ("rewards", "terminated", "truncated", "acted"):
-        with pytest.raises(ValueError, match="environments, where there are 3"):
+        with pytest.raises(ValueError, match="where there are 3 environments"):
             builder.add(play[1]._replace(**{column: getattr(play[1], column)[:1]}))
     builder = ChunkBuilder(SHAPES[0], ENVIRONMENTS)
     builder.add(play[0])

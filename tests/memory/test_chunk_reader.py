@@ -8,16 +8,17 @@ import pytest
 from memory import chunk_reader
 from memory.assembly import Assembly
 from memory.batch import Batch
-from memory.chunk import chunk_to_bytes
 from memory.chunk_builder import ChunkBuilder
 from memory.chunk_layout import CHANGES
 from memory.chunk_reader import ChunkReader
 from memory.codec import COMPRESSIONS, MAX_RAW_BYTES, PREFIX, pack, unpack
 from memory.transitions import UnsoundRow
-from tests.memory.reference import feed, random_episodes, with_frames
+from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
 from tests.memory.road import SHAPE
 
-CHUNKS = [draft.chunk for draft in feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(3), 200))]
+CHUNKS = [
+    chunk_of(draft) for draft in feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(3), 200))
+]
 
 
 def _batch(reader: ChunkReader, values: list[bytes], drawn: list[int]) -> Batch:

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
 from memory.assembly import Assembly
-from memory.chunk import chunk_from_bytes, chunk_to_bytes
+from memory.chunk import chunk_from_bytes
 from memory.chunk_builder import ChunkBuilder
 from memory.chunk_layout import CHANGES, COLUMNS
 from memory.chunk_limits import ChunkLimits
@@ -43,7 +43,7 @@ from memory.weights import WeightsError, parse_weights
 from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
 from runtime.weights_source import checked_tensors
 from tests.memory.random_rollouts import HISTORY, STEPS, random_rollout
-from tests.memory.reference import feed, random_episodes, with_frames
+from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
 from tests.memory.road import SHAPE
 from tests.memory.rows import drawn
 
@@ -51,8 +51,8 @@ ROLLOUTS = RolloutLimits(STEPS, HISTORY, 2, ChunkLimits((4,), "uint8", 4, None, 
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 MEGABYTE = 1 << 20
 
-DRAFT = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 60))[0]
-CHUNK = unpack(chunk_to_bytes(DRAFT.chunk, {"run": "r", "epoch": 1, "actor": 0}))
+WHOLE = chunk_of(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 60))[0])
+CHUNK = unpack(chunk_to_bytes(WHOLE, {"run": "r", "epoch": 1, "actor": 0}))
 CHUNKS = [pack(*CHUNK, name, rest=CHANGES) for name in COMPRESSIONS]
 TENSORS = {"layer.weight": torch.zeros(4, 3), "layer.bias": torch.ones(4)}
 """What mutations start from."""
@@ -235,9 +235,9 @@ def test_a_small_chunk_that_claims_a_terabyte(compression: str) -> None:
     assert zstandard.frame_content_size(frame) == 1 << 40
 
 
-ACTIONS = int(DRAFT.chunk.a_tm1.max()) + 1
-LIMITS = ChunkLimits(DRAFT.chunk.frames.shape[1:], str(DRAFT.chunk.frames.dtype), ACTIONS, None, None)
-BOX = ChunkLimits(DRAFT.chunk.frames.shape[1:], str(DRAFT.chunk.frames.dtype), None, (-1.0,), (1.0,))
+ACTIONS = int(WHOLE.a_tm1.max()) + 1
+LIMITS = ChunkLimits(WHOLE.frames.shape[1:], str(WHOLE.frames.dtype), ACTIONS, None, None)
+BOX = ChunkLimits(WHOLE.frames.shape[1:], str(WHOLE.frames.dtype), None, (-1.0,), (1.0,))
 
 
 @pytest.mark.parametrize(
@@ -257,25 +257,25 @@ def test_values_of_another_environment(
     limits: ChunkLimits, changes: dict[str, Callable[[np.ndarray], np.ndarray]], reason: str
 ) -> None:
     """Whole, finite, and not of this run."""
-    everything = range(DRAFT.chunk.transitions)
-    assert drawn(chunk_to_bytes(DRAFT.chunk, {}), everything, ChunkReader(LIMITS))
-    told = {name: change(getattr(DRAFT.chunk, name)) for name, change in changes.items()}
-    frames = told.pop("frames", DRAFT.chunk.frames)
-    chunk = with_frames(DRAFT.chunk, frames)._replace(**told)
+    everything = range(WHOLE.transitions)
+    assert drawn(chunk_to_bytes(WHOLE, {}), everything, ChunkReader(LIMITS))
+    told = {name: change(getattr(WHOLE, name)) for name, change in changes.items()}
+    frames = told.pop("frames", WHOLE.frames)
+    chunk = with_frames(WHOLE, frames)._replace(**told)
     with pytest.raises(CodecError, match=reason):
         drawn(chunk_to_bytes(chunk, {}), everything, ChunkReader(limits))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])
 def test_discounts_and_returns_that_no_step_gives(value: float) -> None:
-    targets = DRAFT.chunk.targets.copy()
+    targets = WHOLE.targets.copy()
     targets[0, 1] = value
     with pytest.raises(CodecError, match="discount|finite"):
-        drawn(chunk_to_bytes(DRAFT.chunk._replace(targets=targets), {}), [0])
+        drawn(chunk_to_bytes(WHOLE._replace(targets=targets), {}), [0])
 
 
 def _packed(raw: bytes, names: Sequence[str] = COLUMNS, **shapes: list[int]) -> bytes:
-    """DRAFT's chunk with another body, order of columns, or shapes, under a checksum that fits."""
+    """WHOLE with another body, order of columns, or shapes, under a checksum that fits."""
     known = {name: list(CHUNK.columns[name].shape) for name in names}
     told = {**known, CHANGES: [-1], **shapes}
     header = msgpack.packb([{}, [[name, CHUNK.columns[name].dtype.str, told[name]] for name in names]])
@@ -284,7 +284,7 @@ def _packed(raw: bytes, names: Sequence[str] = COLUMNS, **shapes: list[int]) -> 
 
 RAW = b"".join(CHUNK.columns[name].tobytes() for name in COLUMNS)
 CHANGE_BYTES = word_of(CHUNK.columns["frame"].nbytes).itemsize + GAP_BYTES
-FRAMES, TRANSITIONS = len(DRAFT.chunk.frames), DRAFT.chunk.transitions
+FRAMES, TRANSITIONS = len(WHOLE.frames), WHOLE.transitions
 WORDS = CHUNK.columns["frame"].nbytes // (CHANGE_BYTES - GAP_BYTES)
 MOST_BYTES = len(RAW) - CHUNK.columns[CHANGES].nbytes + (FRAMES - 1) * WORDS * CHANGE_BYTES
 
@@ -324,7 +324,7 @@ def test_a_transition_that_is_not_there() -> None:
 
 
 def test_a_transition_of_more_steps_than_the_run_takes() -> None:
-    places = DRAFT.chunk.places.copy()
+    places = WHOLE.places.copy()
     taken = int(places[0, 1] - places[0, 0])
     assert drawn(_packed(RAW), [0], lookahead=Lookahead(taken, 0.9))
     with pytest.raises(CodecError, match="more steps"):
@@ -334,12 +334,12 @@ def test_a_transition_of_more_steps_than_the_run_takes() -> None:
 @pytest.mark.parametrize("frame", [0, 1])
 def test_frames_that_are_not_finite(frame: int) -> None:
     """In the first frame and in what changed."""
-    frames = DRAFT.chunk.frames.astype(np.float32)
+    frames = WHOLE.frames.astype(np.float32)
     limits = ChunkLimits(frames.shape[1:], "float32", ACTIONS, None, None)
-    assert drawn(chunk_to_bytes(with_frames(DRAFT.chunk, frames), {}), [0], ChunkReader(limits))
+    assert drawn(chunk_to_bytes(with_frames(WHOLE, frames), {}), [0], ChunkReader(limits))
     frames[frame, 0] = np.nan
     with pytest.raises(CodecError, match="finite"):
-        drawn(chunk_to_bytes(with_frames(DRAFT.chunk, frames), {}), [0], ChunkReader(limits))
+        drawn(chunk_to_bytes(with_frames(WHOLE, frames), {}), [0], ChunkReader(limits))
 
 
 SIZES = [(name, size) for name in COMPRESSIONS for size in (-1, 1)]
@@ -373,7 +373,7 @@ def test_bodies_that_lz4_never_wrote(body: bytes) -> None:
 def test_large_chunks_are_not_held_together(compression: str) -> None:
     """Each of 10 MB, which zeros pack into little, or into as much."""
     count, words = 1 << 12, 1 << 12
-    chunk = with_frames(DRAFT.chunk, np.zeros((count, words), np.uint8))._replace(
+    chunk = with_frames(WHOLE, np.zeros((count, words), np.uint8))._replace(
         rewards=np.zeros((count, 2), np.float32),
         ended=np.zeros((count, 2), np.bool_),
     )

@@ -21,7 +21,7 @@ from memory.priorities import PriorityRule
 from memory.push import LostLease, StaleEpoch
 from memory.replay import Replay, ReplayLost, ReplayShape
 from memory.sum_tree import SumTree
-from tests.memory.reference import feed, random_episodes
+from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 
 CAPACITY = 400
@@ -214,8 +214,10 @@ def test_frames_of_every_step(client: Client, keys: Keys) -> None:
 
 
 def _with_nan(draft: Draft) -> Draft:
-    targets = np.full_like(draft.chunk.targets, np.nan)
-    return draft._replace(chunk=draft.chunk._replace(targets=targets))
+    chunk = chunk_of(draft)
+    return draft._replace(
+        data=chunk_to_bytes(chunk._replace(targets=np.full_like(chunk.targets, np.nan)), {})
+    )
 
 
 def _cut(client: Client, keys: Keys, ids: range) -> None:
@@ -255,5 +257,5 @@ def test_damaged_chunks_are_left_out_once(
         batch = replay.sample(200, 1.0, later_betas)
         assert batch.chunk_id.max() <= len(sound)
     assert replay.left_out == damaged
-    assert replay.fill == before - sum(draft.chunk.transitions for draft in last)
+    assert replay.fill == before - sum(draft.transitions for draft in last)
     lease.release()
