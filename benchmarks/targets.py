@@ -41,7 +41,7 @@ class Target(NamedTuple):
 
 
 TARGETS = {
-    "replay.append_ratio": Target("transitions/s pushed, first priorities included", 30, attempt=60, seen=14),
+    "replay.append_ratio": Target("transitions/s pushed, first priorities included", 30, attempt=60),
     "replay.sample_ratio": Target("batches of 32 from Redis, new priorities included", 30, attempt=80),
     "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80),
     "replay.bytes_per_transition": Target(

@@ -27,7 +27,7 @@ MAX_RECORD_BYTES = 1 << 28
 """256 MiB, as of a chunk when decompressed (memory.codec)."""
 CHUNKS_PER_READ = 256
 LEAVES = "leaves"
-CHUNK_FORMAT = 2
+COLUMNS_FORMAT = 2
 """Raised whenever the columns of a chunk come to mean something else; 1 had all frames as they are."""
 
 Progress = Callable[[float], None]
@@ -61,7 +61,7 @@ def dump_records(
 
 
 def _with_format(layout: Mapping[str, object]) -> dict[str, object]:
-    return {**layout, "chunk_format": CHUNK_FORMAT}
+    return {**layout, "chunk_format": COLUMNS_FORMAT}
 
 
 def _record(data: bytes) -> bytes:

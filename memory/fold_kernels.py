@@ -128,12 +128,8 @@ def pack_chunks(
     begin = header_begin = 0
     for r in range(len(rows)):
         row, size = rows[r], sizes[r]
-        frame, words, places, until = (
-            changes.oldest[row],
-            changes.words[row],
-            changes.places[row],
-            changes.until[row],
-        )
+        frame, until = changes.oldest[row], changes.until[row]
+        words, places = changes.words[row], changes.places[row]
         roll(frame, words, places, until[changes.since[row]], until[start[r]])
         changes.since[row] = start[r]
         folded = fold(frame, words, places, until[start[r] : stop[r]])

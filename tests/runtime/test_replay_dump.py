@@ -17,7 +17,7 @@ from memory.chunk_id import CHUNK_ID, chunk_id_of
 from memory.codec import pack
 from memory.connection import Client, Patience
 from memory.counters import read_counters
-from memory.dump import CHUNK_FORMAT, SIZE, DumpError, read_dump
+from memory.dump import COLUMNS_FORMAT, SIZE, DumpError, read_dump
 from memory.keys import Keys
 from memory.replay import Replay
 from runtime.replay_dump import ReplayDump
@@ -159,8 +159,8 @@ def test_a_dump_of_another_version_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as other_version:
-        other_version.setattr("memory.dump.CHUNK_FORMAT", CHUNK_FORMAT + 1)
+        other_version.setattr("memory.dump.COLUMNS_FORMAT", COLUMNS_FORMAT + 1)
         _dump(tmp_path, client, keys, replay).save(1)
     _dump(tmp_path, client, keys, replay).restore(_lose(client, keys), PATIENCE)
-    assert f"made with chunk_format {CHUNK_FORMAT + 1}, not {CHUNK_FORMAT}" in caplog.text
+    assert f"made with chunk_format {COLUMNS_FORMAT + 1}, not {COLUMNS_FORMAT}" in caplog.text
     assert _held(client, keys) == []
