@@ -23,9 +23,8 @@ def compiled(function: FunctionT) -> FunctionT:
     it.
 
     It may use constants, and call compiled functions, of its own file only: what is kept is made anew when
-    that file changes, not when another does. Functions of C (`external`) may come from anywhere. Where
-    nothing can be kept, in a place that cannot be written and without a home, or on a full disk, each process
-    compiles.
+    that file changes, not when another does. Where nothing can be kept, in a place that cannot be written and
+    without a home, or on a full disk, each process compiles.
     """
     machine_code: Any = numba.njit(nogil=True)(function)
     try:

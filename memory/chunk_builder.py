@@ -19,9 +19,6 @@ from memory.step_log import StepLog
 HEADERS_KEPT = 1 << 10
 """Chunks differ in their numbers of frames, and the last ones in those of transitions: some twenty."""
 
-ROOM = 4
-"""Moments that there is room for: so many times those that may be needed; the others are dropped at once."""
-
 
 class ChunkBuilder:
     """Cuts the streams of N environments, which go in step, into chunks of L complete transitions."""
@@ -29,7 +26,7 @@ class ChunkBuilder:
     def __init__(self, shape: ChunkShape, environments: int = 1, meta: Meta | None = None) -> None:
         """`meta`: where the chunks come from (run, epoch, actor), kept in each."""
         self._header = lru_cache(HEADERS_KEPT)(partial(_header, meta or {}))
-        self._length, self._room = shape.chunk_length, ROOM * _longest_wait(shape)
+        self._length, self._room = shape.chunk_length, 2 * _longest_wait(shape)
         self._steps = StepLog(shape, environments, self._room)
         self._frames = FrameLog(self._room)
 

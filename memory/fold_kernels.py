@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import lz4.block
 import numpy as np
+from isal import isal_zlib
+from numba import types
 from numpy.typing import NDArray
 
-from compiled import compiled
-from memory.c_functions import compress_lz4, crc32, init_lz4_stream
+from compiled import compiled, external
 
 FARTHEST = (1 << 16) - 1
 """A gap has two bytes: where nothing changes for so long, a word is stored that did not."""
@@ -18,6 +20,21 @@ LZ4_STREAM_BYTES = 1 << 15
 """That LZ4 works in; its version 1.9 needs 16,416."""
 PREFIX_BYTES = 16
 """Four uint32: what the bytes are, the header's size, the body's as it was, the checksum."""
+init_lz4_stream = external(
+    lz4.block._block.__file__,
+    "LZ4_initStream",  # (stream, its bytes) -> stream, or 0
+    types.intp(types.voidptr, types.uint64),
+)
+compress_lz4 = external(
+    lz4.block._block.__file__,
+    "LZ4_compress_fast_continue",  # (stream, source, target, bytes of source, room, 1) -> bytes written, or 0
+    types.int32(types.voidptr, types.voidptr, types.voidptr, types.int32, types.int32, types.int32),
+)
+crc32 = external(
+    isal_zlib.__file__,
+    "crc32_gzip_refl",  # (checksum so far, first byte, bytes) -> checksum
+    types.uint32(types.uint32, types.voidptr, types.uint64),
+)
 
 
 class Changes(NamedTuple):
@@ -28,6 +45,15 @@ class Changes(NamedTuple):
     words: NDArray[Any]  # [N, C]
     places: NDArray[np.uint32]  # [N, C] which words of a frame they are
     until: NDArray[np.int64]  # [N, T] how many changes there were, moment by moment
+
+
+class Before(NamedTuple):
+    """What stands before the frames of R chunks."""
+
+    headers: NDArray[np.uint8]  # one after the other
+    header_ends: NDArray[np.int64]  # [R]
+    columns: NDArray[np.uint8]  # [R, bytes]
+    sizes: NDArray[np.int64]  # [R] bytes of them
 
 
 @compiled
@@ -79,6 +105,22 @@ def roll(frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], f
 
 
 @compiled
+def drop_moments(changes: Changes, counts: NDArray[np.int64], moments: int) -> None:
+    """Forget the first `moments`, with their changes: no `oldest` frame is from before the next."""
+    for n in range(len(counts)):
+        words, places, until = changes.words[n], changes.places[n], changes.until[n]
+        since = max(changes.since[n], moments)
+        roll(changes.oldest[n], words, places, until[changes.since[n]], until[since])
+        changes.since[n] = since - moments
+        gone = until[moments]
+        for change in range(gone, counts[n]):
+            words[change - gone], places[change - gone] = words[change], places[change]
+        for moment in range(moments, len(until)):
+            until[moment - moments] = until[moment] - gone
+        counts[n] -= gone
+
+
+@compiled
 def fold(
     frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], until: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
@@ -111,46 +153,45 @@ def pack_chunks(
     rows: NDArray[np.int64],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
+    before: Before,
     beginning: int,
-    headers: NDArray[np.uint8],
-    header_ends: NDArray[np.int64],
-    columns: NDArray[np.uint8],
-    sizes: NDArray[np.int64],
+    most_bytes: int,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Packed chunks of the moments `start` to before `stop` [R] of environments `rows` [R], one after the
     other, and where each ends [R]. `oldest` is the frame of `start` then.
 
-    Each has the `beginning`, a header, which ends in `headers` at `header_ends` [R], and as its body, which
-    LZ4 compresses, the first `sizes` [R] bytes of `columns` [R, bytes], the first frame, the others folded.
+    Each has the `beginning`, a header, and as its body, which LZ4 compresses, its columns, the first frame,
+    the others folded. Raises ValueError for a body of more than `most_bytes`.
     """
     packed, ends = np.empty(0, np.uint8), np.empty(len(rows), np.int64)
     stream = np.empty(LZ4_STREAM_BYTES // 8, np.uint64)
     begin = header_begin = 0
     for r in range(len(rows)):
-        row, size = rows[r], sizes[r]
+        row, size = rows[r], before.sizes[r]
         frame, until = changes.oldest[row], changes.until[row]
         words, places = changes.words[row], changes.places[row]
         roll(frame, words, places, until[changes.since[row]], until[start[r]])
         changes.since[row] = start[r]
         folded = fold(frame, words, places, until[start[r] : stop[r]])
         first = frame.view(np.uint8)
+        if size + len(first) + len(folded) > most_bytes:
+            raise ValueError("A chunk is larger than any reader accepts: use a smaller --chunk-length.")
         raw = np.empty(size + len(first) + len(folded), np.uint8)
-        raw[:size] = columns[r, :size]
+        raw[:size] = before.columns[r, :size]
         raw[size : size + len(first)] = first
         raw[size + len(first) :] = folded
-        header = headers[header_begin : header_ends[r]]
+        header = before.headers[header_begin : before.header_ends[r]]
         body = begin + PREFIX_BYTES + len(header)
         room = len(raw) + len(raw) // 255 + 16  # LZ4_compressBound
         if len(packed) < body + room:
             packed = np.concatenate((packed, np.empty(len(rows) * (body + room - begin), np.uint8)))
         packed[begin + PREFIX_BYTES : body] = header
-        init_lz4_stream(stream.ctypes, LZ4_STREAM_BYTES)
+        if not init_lz4_stream(stream.ctypes, LZ4_STREAM_BYTES):
+            raise ValueError("LZ4 works in more memory than it is given.")
         written = compress_lz4(stream.ctypes, raw.ctypes, packed[body:].ctypes, len(raw), room, 1)
-        if written <= 0:
-            raise ValueError("A chunk is too large to be compressed.")
         end = body + written
         checksum = crc32(0, packed[begin + PREFIX_BYTES :].ctypes, end - begin - PREFIX_BYTES)
         prefix = packed[begin : begin + PREFIX_BYTES].view(np.uint32)
         prefix[0], prefix[1], prefix[2], prefix[3] = beginning, len(header), len(raw), checksum
-        begin, header_begin, ends[r] = end, header_ends[r], end
+        begin, header_begin, ends[r] = end, before.header_ends[r], end
     return packed[:begin], ends

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.codec import BEGINNINGS, LZ4
-from memory.fold_kernels import Changes, note_changes, pack_chunks, roll
+from memory.codec import BEGINNINGS, LZ4, MAX_RAW_BYTES
+from memory.fold_kernels import Before, Changes, drop_moments, note_changes, pack_chunks, roll
 from memory.folding import word_of
 
 FRAMES_OF_ROOM = 8
@@ -57,20 +57,21 @@ class FrameLog:
         """Packed chunks of the moments `start` to before `stop` [R] of environments `rows` [R]: a header, the
         first `sizes` [R] bytes of `columns` [R, bytes], the first frame, and what changes from there.
 
-        What came before `start` is forgotten. Raises ValueError for moments that are not known.
+        What came before `start` is forgotten. Raises ValueError for moments that are not known, or a chunk
+        larger than any reader accepts.
         """
         if not ((self._since[rows] <= start) & (start < stop) & (stop <= self.length)).all():
             raise ValueError(f"Of {self.length} moments none are {start} to {stop - 1}.")
-        changes = Changes(self._oldest, self._since, self._words, self._places, self._until)
         heads, ends = np.frombuffer(b"".join(headers), np.uint8), np.cumsum([len(head) for head in headers])
-        data, ends = pack_chunks(changes, rows, start, stop, BEGINNINGS[LZ4], heads, ends, columns, sizes)
+        before = Before(heads, ends, columns, sizes)
+        data, ends = pack_chunks(self._changes, rows, start, stop, before, BEGINNINGS[LZ4], MAX_RAW_BYTES)
         values = data.tobytes()
         return [values[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
     def forget(self, moments: int) -> None:
         """The first `moments` are no longer needed."""
         if 0 < moments < self.length:
-            self._drop(moments)
+            drop_moments(self._changes, self._counts, moments)
         self.length -= moments
 
     def frames(self) -> NDArray[Any]:
@@ -99,23 +100,9 @@ class FrameLog:
         """[N, *frame] as [N, W] words."""
         return np.ascontiguousarray(frames.reshape(len(frames), -1)).view(self._word)
 
-    def _drop(self, moments: int) -> None:
-        for row, count in enumerate(self._counts.tolist()):
-            self._roll(row, max(moments, int(self._since[row])))
-            first = self._until[row, moments]
-            for changes in (self._words[row], self._places[row]):
-                changes[: count - first] = changes[first:count]
-        gone = self._until[:, moments].copy()
-        self._until = np.roll(self._until, -moments, axis=1) - gone[:, None]
-        self._counts -= gone
-        self._since -= moments
-
-    def _roll(self, environment: int, moment: int) -> None:
-        """The oldest frame of an environment is that of `moment` from now on."""
-        until = self._until[environment]
-        first, stop = until[self._since[environment]], until[moment]
-        roll(self._oldest[environment], self._words[environment], self._places[environment], first, stop)
-        self._since[environment] = moment
+    @property
+    def _changes(self) -> Changes:
+        return Changes(self._oldest, self._since, self._words, self._places, self._until)
 
     def _make_room(self) -> None:
         """For another frame."""

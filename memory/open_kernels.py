@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from isal import isal_zlib
+from numba import types
 from numpy.typing import NDArray
 
-from compiled import compiled
-from memory.c_functions import crc32
+from compiled import compiled, external
 
 PREFIX_BYTES = 16
 """Four uint32: what the bytes are, the header's size, the body's as it was, the checksum."""
@@ -20,6 +21,11 @@ IS_LZ4, BEGIN, END, SIZE, DRAWN, ITS_KIND, ITS_PARTS = range(7)
 """What is said of an opened chunk: the body's compression, first byte, end, and size as it was; the
 transition drawn; the index of its kind; its Parts.
 """
+crc32 = external(
+    isal_zlib.__file__,
+    "crc32_gzip_refl",  # (checksum so far, first byte, bytes) -> checksum
+    types.uint32(types.uint32, types.voidptr, types.uint64),
+)
 
 
 class Known(NamedTuple):

@@ -50,8 +50,8 @@ local id = tonumber(now[4] or 0)
 for i = 7 + 3 * known, #ARGV, 3 do
   local transitions, chunk, leaves = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   id, steps = id + 1, steps + transitions
-  redis.call('HSET', chunks, id, chunk)
-  redis.call('HDEL', chunks, id - room)
+  redis.call('HSET', chunks, string.format('%d', id), chunk)
+  redis.call('HDEL', chunks, string.format('%d', id - room))
   redis.call('HSET', priorities, (id - 1) % room, struct.pack('<I8', id) .. leaves)
   redis.call('XADD', arrivals, 'MAXLEN', '~', room, string.format('%d-0', id), 'leaves', leaves)
 end

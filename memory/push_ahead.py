@@ -29,7 +29,9 @@ class PushAhead(Generic[PacketT]):
         self._looked_at = 0.0
 
     def send(self, packets: Sequence[PacketT]) -> None:
-        """Have `packets`, at least one, stored. What was sent before must be settled."""
+        """Have `packets`, at least one, stored. Raises RuntimeError where others are not settled."""
+        if self._unsettled:
+            raise RuntimeError(f"{len(self._unsettled)} packets are not settled.")
         self._unsettled, portion = list(packets), next(portions(packets))
         call = self._pusher.call(self._pusher.sequence + 1, portion)
         with suppress(RedisError):  # `settle` pushes them then
@@ -47,6 +49,7 @@ class PushAhead(Generic[PacketT]):
         try:
             return self._channel.is_answered()
         except RedisError:
+            self._on_their_way = 0
             return True
 
     def settle(self, stopped: Callable[[], bool] = lambda: False) -> Counters | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import lz4.block
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from compiled import compiled
-from memory.c_functions import decompress_lz4
+from compiled import compiled, external
 
 GAP_BYTES = 2
 PLACE_BYTES = TARGET_BYTES = 8
@@ -22,6 +22,11 @@ STREAMED_BYTES = 4
 """Size of words that a processor writes past its caches one by one as fast as many together."""
 INFINITE = 0x7F800000
 """These bits of a float32 are all set where it is not finite."""
+decompress_lz4 = external(
+    lz4.block._block.__file__,
+    "LZ4_decompress_safe",  # (source, target, bytes of source, bytes of target) -> bytes written, or < 0
+    types.int32(types.voidptr, types.voidptr, types.int32, types.int32),
+)
 
 
 def _store_past_caches(typing: Any, array: Any, index: Any, value: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.codec import decompressed, unsealed
+from memory import fold_kernels, open_kernels
+from memory.codec import PREFIX, decompressed, unsealed
 from memory.fold_kernels import FARTHEST
 from memory.folding import BYTE, WORD, unfolded
 from memory.frame_log import FrameLog
@@ -86,6 +87,29 @@ def test_only_what_changes_is_stored() -> None:
     frames[0, 4:, 50, 3] = 9
     frames[0, 5:, 50, 3] = 0
     assert len(_folded(_logged(frames), 0, 0, 10)[1]) == 2 * (WORD.itemsize + GAP_BYTES)
+
+
+def test_moments_that_are_not_known_are_refused() -> None:
+    """Those before the first of the last chunk are forgotten, and those that have not come are not there."""
+    log = _logged(_some_changes((1, 10, 6, 8), 0.1, seed=4))
+    _folded(log, 0, 4, 8)
+    for start, stop in ((3, 8), (5, 5), (5, 11), (-1, 3)):
+        with pytest.raises(ValueError, match="Of 10 moments none are"):
+            _folded(log, 0, start, stop)
+
+
+def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = _some_changes((1, 10, 6, 8), 1.0, seed=5)
+    monkeypatch.setattr("memory.frame_log.MAX_RAW_BYTES", 1000)
+    _check(_logged(frames), frames, 0, 0, 10)
+    monkeypatch.setattr("memory.frame_log.MAX_RAW_BYTES", 300)
+    with pytest.raises(ValueError, match="larger than any reader accepts"):
+        _check(_logged(frames), frames, 0, 0, 10)
+
+
+def test_compiled_code_knows_how_values_begin() -> None:
+    """It may use no constants of other files."""
+    assert fold_kernels.PREFIX_BYTES == open_kernels.PREFIX_BYTES == PREFIX.size
 
 
 @pytest.mark.parametrize("words", [FARTHEST - 1, FARTHEST, FARTHEST + 1, 3 * FARTHEST + 5])
