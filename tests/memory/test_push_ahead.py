@@ -77,14 +77,17 @@ def test_nothing_waits_for_a_server_that_is_busy(
     assert not pushed
 
 
-@pytest.mark.parametrize("when", ["before it is sent", "after it is sent"])
+@pytest.mark.parametrize("when", ["before it is sent", "after it is sent", "before it is looked at"])
 def test_a_connection_that_breaks(client: Client, keys: Keys, sender: Sender, when: str) -> None:
     sent = some_packets(20)
     sender.ahead.send(sent[:10])
     sender.ahead.settle()
-    if when == "after it is sent":
+    if when == "before it is looked at":
+        client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+    if when != "before it is sent":
         sender.ahead.send(sent[10:])
     client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    client.execute_command("CLIENT", "UNPAUSE")
     if when == "before it is sent":
         sender.ahead.send(sent[10:])
     _wait_until_due(sender.ahead)
@@ -93,6 +96,16 @@ def test_a_connection_that_breaks(client: Client, keys: Keys, sender: Sender, wh
     check_stored_once(client, keys, sent, counters)
     sender.ahead.send(some_packets(1))
     assert (counters := sender.ahead.settle()) is not None and counters.last_chunk == 21
+
+
+def test_nothing_is_sent_before_the_last_is_settled(client: Client, keys: Keys, sender: Sender) -> None:
+    sent = some_packets(5)
+    sender.ahead.send(sent)
+    with pytest.raises(RuntimeError, match="5 packets are not settled"):
+        sender.ahead.send(some_packets(1))
+    counters = sender.ahead.settle()
+    assert counters is not None
+    check_stored_once(client, keys, sent, counters)
 
 
 def test_a_learner_that_begins_anew(client: Client, keys: Keys, sender: Sender) -> None:
