@@ -148,6 +148,16 @@ def fold(
 
 
 @compiled
+def _body(changes: Changes, row: int, start: int, stop: int, columns: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """`columns`, the frame of `start`, which is the `oldest` then, and those behind it, folded."""
+    frame, until = changes.oldest[row], changes.until[row]
+    words, places = changes.words[row], changes.places[row]
+    roll(frame, words, places, until[changes.since[row]], until[start])
+    changes.since[row] = start
+    return np.concatenate((columns, frame.view(np.uint8), fold(frame, words, places, until[start:stop])))
+
+
+@compiled
 def pack_chunks(
     changes: Changes,
     rows: NDArray[np.int64],
@@ -167,19 +177,9 @@ def pack_chunks(
     stream = np.empty(LZ4_STREAM_BYTES // 8, np.uint64)
     begin = header_begin = 0
     for r in range(len(rows)):
-        row, size = rows[r], before.sizes[r]
-        frame, until = changes.oldest[row], changes.until[row]
-        words, places = changes.words[row], changes.places[row]
-        roll(frame, words, places, until[changes.since[row]], until[start[r]])
-        changes.since[row] = start[r]
-        folded = fold(frame, words, places, until[start[r] : stop[r]])
-        first = frame.view(np.uint8)
-        if size + len(first) + len(folded) > most_bytes:
+        raw = _body(changes, rows[r], start[r], stop[r], before.columns[r, : before.sizes[r]])
+        if len(raw) > most_bytes:
             raise ValueError("A chunk is larger than any reader accepts: use a smaller --chunk-length.")
-        raw = np.empty(size + len(first) + len(folded), np.uint8)
-        raw[:size] = before.columns[r, :size]
-        raw[size : size + len(first)] = first
-        raw[size + len(first) :] = folded
         header = before.headers[header_begin : before.header_ends[r]]
         body = begin + PREFIX_BYTES + len(header)
         room = len(raw) + len(raw) // 255 + 16  # LZ4_compressBound
@@ -189,6 +189,8 @@ def pack_chunks(
         if not init_lz4_stream(stream.ctypes, LZ4_STREAM_BYTES):
             raise ValueError("LZ4 works in more memory than it is given.")
         written = compress_lz4(stream.ctypes, raw.ctypes, packed[body:].ctypes, len(raw), room, 1)
+        if written == 0:
+            raise ValueError("LZ4 does not compress a chunk.")
         end = body + written
         checksum = crc32(0, packed[begin + PREFIX_BYTES :].ctypes, end - begin - PREFIX_BYTES)
         prefix = packed[begin : begin + PREFIX_BYTES].view(np.uint32)
