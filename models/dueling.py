@@ -39,9 +39,9 @@ class DuelingHead(nn.Module):
         sizes = {name: layer.noise_sizes for name, layer in layers.items()}
         return {f"{name}_{end}": size for name, ends in sizes.items() for end, size in ends.items()}
 
-    def forward(self, features: Tensor, noise: Noise) -> Tensor:
+    def forward(self, features: Tensor, noise: Noise, inputs: Tensor | None = None) -> Tensor:
         """features [B, T, F], noise [R, size] each with R = 1 or B -> [B, T, A, Q] float32."""
-        hidden = functional.relu(self.hidden(features, noise["hidden_in"], noise["hidden_out"]))
+        hidden = functional.relu(self.hidden(features, noise["hidden_in"], noise["hidden_out"], inputs))
         with torch.autocast(features.device.type, enabled=False):
             value_hidden, advantage_hidden = hidden.float().chunk(2, dim=-1)  # [B, T, hidden] each
             value = self.value(value_hidden, noise["value_in"], noise["value_out"])  # [B, T, Q]
@@ -49,12 +49,12 @@ class DuelingHead(nn.Module):
             estimates: Tensor = value.unsqueeze(2) + (advantage - advantage.mean(2, keepdim=True))
         return estimates
 
-    def advantages(self, features: Tensor, noise: Noise) -> Tensor:
+    def advantages(self, features: Tensor, noise: Noise, inputs: Tensor | None = None) -> Tensor:
         """features [B, T, F], noise [1, size] each -> A [B, T, A, Q] float32: half the work of `forward`, and
         enough to tell which action is the best.
         """
         eps_in, eps_out = noise["hidden_in"], noise["hidden_out"]
-        hidden = functional.relu(self.hidden.one_stream(1, features, eps_in, eps_out))
+        hidden = functional.relu(self.hidden.one_stream(1, features, eps_in, eps_out, inputs))
         with torch.autocast(features.device.type, enabled=False):
             return self._advantage(hidden.float(), noise)
 

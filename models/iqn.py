@@ -6,10 +6,10 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from models.dueling import DuelingNetwork, NetworkConfig
 from models.noisy import Noise
+from models.tau_gate import gated, lit_columns
 
 
 class IqnNetwork(DuelingNetwork):
@@ -33,10 +33,10 @@ class IqnNetwork(DuelingNetwork):
         The torso runs once per observation, not once per tau. `relative`: less by a number that all actions
         share, which leaves out half of the head; the noise is one row then.
         """
-        features = self.features(observation).unsqueeze(1)  # [B, 1, F]
+        features = self.features(observation)  # [B, F]
+        lit = lit_columns(features, rows=taus.numel())
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
-        embedding = functional.relu(self.embedding(cosines))  # [B, N, F]
-        embedded = features.to(embedding.dtype) * embedding  # [B, N, F]
+        embedded = gated(features, cosines, self.embedding.weight, self.embedding.bias, lit)  # [B, N, C]
         head = self.head.advantages if relative else self.head
-        quantiles: Tensor = head(embedded, noise)
+        quantiles: Tensor = head(embedded, noise, lit)
         return quantiles.squeeze(-1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from models.noisy_weight import noisy_weight
 
 Noise = Mapping[str, Tensor]
 """Named noise vectors, each [R, size]: R = 1 is one draw for a whole batch, R = B one draw for every row."""
@@ -49,29 +51,27 @@ class NoisyLinear(nn.Module):
         """How many numbers a row has in `eps_in` ("in") and in `eps_out` ("out")."""
         return {"in": self.streams * self.inputs, "out": self.outputs}
 
-    def forward(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+    def forward(self, x: Tensor, eps_in: Tensor, eps_out: Tensor, inputs: Tensor | None = None) -> Tensor:
         """x [B, T, inputs] -> [B, T, outputs]; the T samples of a row share its noise.
 
-        eps_in [R, streams * inputs], eps_out [R, outputs] with R = 1 (shared by the batch) or R = B.
+        eps_in [R, streams * inputs], eps_out [R, outputs] with R = 1 (shared by the batch) or R = B. With
+        R = 1 x may hold only some of the `inputs`, those of these indices: the others are 0.
         """
         if eps_in.shape[0] == 1:
-            return self._shared(x, eps_in, eps_out)
+            return _linear(x, self._parts(), eps_in.view(self.streams, -1), eps_out[0], inputs)
         return self._per_row(x, eps_in.to(x.dtype), eps_out.to(x.dtype))
 
-    def one_stream(self, stream: int, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+    def one_stream(
+        self, stream: int, x: Tensor, eps_in: Tensor, eps_out: Tensor, inputs: Tensor | None = None
+    ) -> Tensor:
         """What `forward` says of one of the streams, [B, T, outputs / streams]; all rows share the noise."""
         size = self.outputs // self.streams
         rows = slice(stream * size, (stream + 1) * size)
-        own_in, own_out = eps_in.view(self.streams, -1)[stream], eps_out[0, rows]
-        weight = torch.addcmul(self.weight_mu[rows], self.weight_sigma[rows], torch.outer(own_out, own_in))
-        return functional.linear(x, weight, torch.addcmul(self.bias_mu[rows], self.bias_sigma[rows], own_out))
+        own_in = eps_in.view(self.streams, -1)[stream : stream + 1]
+        return _linear(x, [part[rows] for part in self._parts()], own_in, eps_out[0, rows], inputs)
 
-    def _shared(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
-        """The noisy weight is built once, then one matrix product serves all rows."""
-        outer = eps_out.view(self.streams, -1, 1) * eps_in.view(self.streams, 1, -1)  # [S, outputs/S, inputs]
-        weight = torch.addcmul(self.weight_mu, self.weight_sigma, outer.view_as(self.weight_mu))
-        bias = torch.addcmul(self.bias_mu, self.bias_sigma, eps_out[0])
-        return functional.linear(x, weight, bias)
+    def _parts(self) -> list[Tensor]:
+        return [self.weight_mu, self.weight_sigma, self.bias_mu, self.bias_sigma]
 
     def _per_row(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
         """mu x + eps_out * (sigma (eps_in * x)): the same without a weight per row."""
@@ -82,3 +82,12 @@ class NoisyLinear(nn.Module):
         sigma = self.weight_sigma.view(self.streams, -1, self.inputs).mT  # [S, inputs, outputs/S]
         spread = torch.bmm(scaled, sigma).transpose(0, 1).reshape(rows, samples, -1)  # [B, T, outputs]
         return mean + eps_out.unsqueeze(1) * (spread + self.bias_sigma)
+
+
+def _linear(
+    x: Tensor, parts: Sequence[Tensor], eps_in: Tensor, eps_out: Tensor, inputs: Tensor | None
+) -> Tensor:
+    """The noisy weight is built once, then one matrix product serves all of x; eps_in [S, I], eps_out [O]."""
+    weight_mu, weight_sigma, bias_mu, bias_sigma = parts
+    weight = noisy_weight(weight_mu, weight_sigma, eps_in, eps_out, inputs)
+    return functional.linear(x, weight, torch.addcmul(bias_mu, bias_sigma, eps_out))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compiled import compiled
+from models.loops import takes_loops
 
 PARTS_OF_WHITE = np.arange(256, dtype=np.float32) / np.float32(255)
 
@@ -29,11 +30,9 @@ def side_by_side(frames: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _takes_compiled(frames: Tensor, dtype: torch.dtype) -> bool:
-    """Grey bytes on a CPU. PyTorch shares passes among threads, torch.compile makes loops of its own."""
+    """Grey bytes, and one thread: PyTorch shares its passes among more."""
     grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8 and dtype == torch.float32
-    if torch.compiler.is_compiling() or frames.device.type != "cpu":
-        return False
-    return grey_bytes and torch.get_num_threads() == 1
+    return grey_bytes and takes_loops(frames) and torch.get_num_threads() == 1
 
 
 def _arranged(frames: Tensor, dtype: torch.dtype) -> Tensor:

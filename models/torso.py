@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from models.patch_convolution import PatchConvolution
 from models.planes import side_by_side
+from models.precision import pass_dtype
 
 NATURE_LEAST = 34
 """Height and width from which on the nature torso has features."""
@@ -117,7 +118,7 @@ class Torso(nn.Module):
         """What the layers take, of which this makes the same again: networks of one shape can share it."""
         if self._is_bytes and observation.dtype != torch.uint8:
             return observation
-        dtype = _dtype_of_passes(observation) if self._is_bytes else observation.dtype
+        dtype = pass_dtype(observation) if self._is_bytes else observation.dtype
         if self._is_image:
             height, width = self._seen
             return side_by_side(observation[:, :, :height, :width], dtype)
@@ -142,9 +143,3 @@ def _seen_of(layers: nn.Sequential, size: int) -> int:
     for layer in reversed(convolutions):
         seen = (seen - 1) * layer.stride[0] + layer.kernel_size[0] - int(layer.padding[0])
     return min(seen, size)
-
-
-def _dtype_of_passes(observation: Tensor) -> torch.dtype:
-    """Dividing pixels in what the layers compute in anyway saves a pass over them in float32."""
-    kind = observation.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32

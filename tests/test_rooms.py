@@ -38,7 +38,9 @@ RULES: dict[str, Rule] = {
     "memory.event_minari": _rule(packages="gymnasium h5py minari numpy"),
     "memory.event_pictures": _rule("runtime.mp4", "cv2 numpy"),
     "models": _rule(packages="torch"),
-    "models.planes": _rule("compiled", "numpy torch"),
+    "models.head_kernels": _rule("compiled", "numpy"),
+    "models.loops": _rule(packages="numpy torch"),
+    "models.planes": _rule("compiled models.loops", "numpy torch"),
     "agents": _rule("models memory.batch memory.rollout", "numpy torch"),
     "reporting": _rule(packages="matplotlib numpy plotly rich tensorboard"),
     "runtime": _rule(

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor
 
+from models import tau_gate
 from models.dueling import DuelingHead, NetworkConfig
 from models.iqn import IqnNetwork
 from models.noisy import draw_noise
@@ -54,6 +57,29 @@ def test_iqn_multiplies_features_by_the_cosine_embedding(generator: torch.Genera
             torch.testing.assert_close(
                 quantiles[b, n], network.head(features.view(1, 1, -1), noise).flatten()
             )
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_iqn_is_the_same_without_its_dark_features(
+    relative: bool, monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
+) -> None:
+    network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
+    noise = draw_noise(network.noise_sizes, 1, generator, CPU)
+    s, taus = torch.randn(2, 1, 6, generator=generator), torch.rand(2, 4, generator=generator)
+
+    def gradients() -> tuple[Tensor, dict[str, Tensor]]:
+        quantiles = network(s, taus, noise, relative)
+        network.zero_grad()
+        quantiles.square().sum().backward()
+        parameters = network.named_parameters()
+        return quantiles, {name: each.grad for name, each in parameters if each.grad is not None}
+
+    whole, wanted = gradients()
+    monkeypatch.setattr(tau_gate, "LEAST_ROWS", 1)
+    assert tau_gate.lit_columns(network.torso(s), taus.numel()) is not None
+    without, found = gradients()
+    torch.testing.assert_close(without, whole)
+    torch.testing.assert_close(found, wanted)
 
 
 def test_relative_quantiles_rank_actions_alike(generator: torch.Generator) -> None:

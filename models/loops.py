@@ -1,0 +1,49 @@
+"""Compiled loops over tensors: where they are for them, and their work in shares for several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+LEAST_NUMBERS = 1 << 20
+"""To go through, from which on it is worth waking another thread: that takes some 60 µs, in which a loop goes
+through 100,000.
+"""
+
+
+def takes_loops(tensor: Tensor) -> bool:
+    """Whether compiled loops are for it: it is on a CPU, and torch.compile does not make loops of its own."""
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def array_of(tensor: Tensor) -> NDArray[Any]:
+    """The tensor's own memory; the bits of bfloat16, which NumPy does not have, as uint16."""
+    own = tensor.detach()
+    return own.view(torch.uint16).numpy() if own.dtype == torch.bfloat16 else own.numpy()
+
+
+def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: int) -> None:
+    """Call loop(*arrays, first, stop) for parts of range(rows) that together are all of it, side by side: one
+    for each thread that PyTorch may use, or one for all if there are too few `numbers` to go through.
+    """
+    arrays = [array_of(tensor) for tensor in tensors]
+    shares = min(torch.get_num_threads(), rows) if numbers >= LEAST_NUMBERS else 1
+    bounds = [rows * share // shares for share in range(shares + 1)]
+    others = [
+        _helpers().submit(loop, *arrays, first, stop)
+        for first, stop in zip(bounds[1:], bounds[2:], strict=False)
+    ]
+    loop(*arrays, 0, bounds[1])
+    for other in others:
+        other.result()
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="loops")

@@ -1,0 +1,89 @@
+"""How taus enter IQN's network: their embedding is multiplied into the features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from models.head_kernels import choose_lit, gate, gate_gradients
+from models.loops import array_of, in_shares, takes_loops
+from models.precision import pass_dtype
+
+LEAST_ROWS = 1024
+"""Of a matrix product, from which on leaving columns out saves more than choosing them takes
+(docs/performance.md).
+"""
+
+
+def lit_columns(features: Tensor, rows: int) -> Tensor | None:
+    """Columns [C] of features [B, F], ascending, without which all of them are 0 in the whole batch, so that
+    they add nothing to a product of `rows` rows; None where it is not worth leaving any out.
+    """
+    if rows < LEAST_ROWS or not takes_loops(features):
+        return None
+    columns = torch.empty(features.shape[1], dtype=torch.int64)
+    count = choose_lit(array_of(features), array_of(columns))
+    return columns[:count] if count < len(columns) else None
+
+
+def gated(
+    features: Tensor, cosines: Tensor, weight: Tensor, bias: Tensor, columns: Tensor | None = None
+) -> Tensor:
+    """features [B, F] times ReLU(weight cosines + bias) [B, N, F], in the precision of network passes.
+
+    cosines [B, N, n] or [1, N, n], weight [F, n], bias [F]; of `columns` [C] alone unless None. The gradient
+    of a feature that is 0 may be left out: a ReLU made it, which lets none through, or it was observed.
+    ValueError for other sizes.
+    """
+    if features.shape[1:] != bias.shape:
+        raise ValueError(f"Features of {tuple(features.shape)} are not for {len(bias)} embedded ones.")
+    if takes_loops(features):
+        per_row = cosines.to(pass_dtype(features)).expand(len(features), -1, -1)
+        product: Tensor = _Gated.apply(features, per_row, weight, bias, columns)  # type: ignore[no-untyped-call]
+        return product
+    embedding = functional.relu(functional.linear(cosines, weight, bias))
+    product = features.unsqueeze(1).to(embedding.dtype) * embedding
+    return product if columns is None else product.index_select(2, columns)
+
+
+class _Gated(torch.autograd.Function):
+    """The same by compiled loops, for cosines [B, N, n] in the precision of network passes."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, cosines: Tensor, weight: Tensor, bias: Tensor, columns: Tensor | None
+    ) -> Tensor:
+        ctx.num_features, ctx.columns = len(bias), columns
+        if columns is not None:
+            features = features.index_select(1, columns)  # [B, C]
+            weight, bias = weight.index_select(0, columns), bias.index_select(0, columns)
+        product = functional.linear(cosines, weight.to(cosines.dtype))  # [B, N, C]
+        in_shares(gate, product, bias, features, rows=len(product), numbers=product.numel())
+        ctx.save_for_backward(features, cosines, product)
+        return product
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        features, cosines, product = ctx.saved_tensors
+        embedding_grad = torch.empty_like(product)
+        bias_grads, features_grad = torch.empty_like(features), torch.empty_like(features)
+        tensors = (grad.contiguous(), product, features, embedding_grad, bias_grads, features_grad)
+        in_shares(gate_gradients, *tensors, rows=len(product), numbers=product.numel())
+        weight_grad = (embedding_grad.flatten(0, 1).T @ cosines.flatten(0, 1)).float()  # [C, n]
+        bias_grad = bias_grads.sum(0)
+        if ctx.columns is not None:
+            features_grad = _spread(features_grad, 1, ctx)
+            weight_grad, bias_grad = _spread(weight_grad, 0, ctx), _spread(bias_grad, 0, ctx)
+        return features_grad, None, weight_grad, bias_grad, None
+
+
+def _spread(grad: Tensor, dim: int, ctx: Any) -> Tensor:
+    """The gradient of all features: 0 in columns that were left out."""
+    shape = list(grad.shape)
+    shape[dim] = ctx.num_features
+    return grad.new_zeros(shape).index_copy_(dim, ctx.columns, grad)
