@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from compiled import compiled
-from models.loops import takes_loops
+from models.loops import in_shares, takes_loops
 
 PARTS_OF_WHITE = np.arange(256, dtype=np.float32) / np.float32(255)
 
@@ -23,16 +23,15 @@ def side_by_side(frames: Tensor, dtype: torch.dtype) -> Tensor:
     if _takes_compiled(frames, dtype):
         batch, history, height, width = frames.shape
         pixels = torch.empty(batch, height, width, history)
-        _interleave(frames.numpy(), pixels.numpy())
+        in_shares(_interleave, frames, pixels, rows=batch, numbers=pixels.numel())
         return pixels.permute(0, 3, 1, 2)
     pixels = _arranged(frames.unsqueeze(-1) if frames.dim() == 4 else frames, dtype)
     return pixels.div_(255) if frames.dtype == torch.uint8 else pixels
 
 
 def _takes_compiled(frames: Tensor, dtype: torch.dtype) -> bool:
-    """Grey bytes, and one thread: PyTorch shares its passes among more."""
-    grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8 and dtype == torch.float32
-    return grey_bytes and takes_loops(frames) and torch.get_num_threads() == 1
+    grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8
+    return grey_bytes and dtype == torch.float32 and takes_loops(frames)
 
 
 def _arranged(frames: Tensor, dtype: torch.dtype) -> Tensor:
@@ -45,9 +44,9 @@ def _arranged(frames: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 @compiled
-def _interleave(frames: NDArray[np.uint8], pixels: NDArray[Any]) -> None:
-    """frames [B, H, h, w] into pixels [B, h, w, H]."""
-    for b in range(pixels.shape[0]):
+def _interleave(frames: NDArray[np.uint8], pixels: NDArray[Any], first: int, stop: int) -> None:
+    """frames [B, H, h, w] into pixels [B, h, w, H], in rows from `first` to before `stop`."""
+    for b in range(first, stop):
         for y in range(pixels.shape[1]):
             for channel in range(frames.shape[1]):
                 for x in range(pixels.shape[2]):
