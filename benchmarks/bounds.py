@@ -1,7 +1,8 @@
-"""An update with nothing but its products: what a learner could come to on this machine at the very most.
+"""An update with nothing but its products: what a learner that multiplies all features could come to at most.
 
-Adam, noise, losses, activations and copies between precisions are left out; the products are those that IQN
-cannot do without, each with the routine, the precision and the shapes that the agent has for it.
+Adam, noise, losses, activations and copies between precisions are left out; the products are those of IQN,
+each with the routine, the precision and the shapes that the agent has for it. Features that are dark in a
+whole batch are among them: the agent leaves those out, so that it can be quicker than this.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@ python -m benchmarks.document FILE
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,21 @@ def _row(key: str, figure: dict[str, Any]) -> str:
     return f"| `{key}` | {figure['what']} | {numbers} | {bound} | {reached} |"
 
 
+def main(argv: Sequence[str]) -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser("python -m benchmarks.document", description=__doc__)
+    parser.add_argument("file", type=Path, help="what `benchmarks/run.py --json` wrote")
+    file: Path = parser.parse_args(argv).file
+    try:
+        measured = json.loads(file.read_text(encoding="utf-8"))
+        document = updated(DOCUMENT.read_text(encoding="utf-8"), measured)
+    except OSError as error:
+        parser.error(f"{error.filename} cannot be read: {error.strerror}.")
+    except (ValueError, KeyError, TypeError) as error:
+        parser.error(f"{file} has no figures for {DOCUMENT.name}: {error!r}.")
+    DOCUMENT.write_text(document, encoding="utf-8")
+    return 0
+
+
 if __name__ == "__main__":
-    text = DOCUMENT.read_text(encoding="utf-8")
-    DOCUMENT.write_text(updated(text, json.loads(Path(sys.argv[1]).read_text())), encoding="utf-8")
+    sys.exit(main(sys.argv[1:]))

@@ -54,12 +54,16 @@ TARGETS = {
     "replay.rebuild_seconds_1m": Target("its tree rebuilt from Redis, s", 3, at_most=True),
     "learner.step_ratio": Target("updates/s of IQN, N = N' = 64, K = 32, batch 32, 18 actions", 3, 1.1, 5),
     "learner.step_ratio_float32": Target("the same with --precision float32"),
-    "learner.step_ratio_bound": Target("the same if an update were its products and convolutions alone"),
+    "learner.step_ratio_bound": Target(
+        "the same if an update were its convolutions and the products of all features alone"
+    ),
     "learner.step_ratio_cpu_spec": Target(
         "the same with specs/atari/rainbow_iqn_cpu.yaml", 2.5, 1.1, 4, seen=2.0
     ),
     "learner.step_ratio_cpu_spec_float32": Target("that with --precision float32"),
-    "learner.step_ratio_cpu_spec_bound": Target("that if an update were its products and convolutions alone"),
+    "learner.step_ratio_cpu_spec_bound": Target(
+        "that if an update were its convolutions and the products of all features alone"
+    ),
     "acting.ratio": Target("steps/s of one actor of 16 environments, first priorities included", 8, 4, 20),
     "loop.ratio": Target("steps/s of actor and learner, 1 : 4, real processes", 3, 1.2, 5),
     "loop.learner_wait": Target(

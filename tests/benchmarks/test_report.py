@@ -35,3 +35,17 @@ def test_the_documents_table_comes_from_the_json(tmp_path: Path) -> None:
     assert document.updated(after, measured) == after
     with pytest.raises(ValueError, match="once each"):
         document.updated("", measured)
+
+
+@pytest.mark.parametrize("content", [None, "no json", "{}", "[]"])
+def test_a_file_without_figures_is_named(
+    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, before = tmp_path / "figures.json", document.DOCUMENT.read_bytes()
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(SystemExit) as end:
+        document.main([str(file)])
+    error = capsys.readouterr().err
+    assert end.value.code == 2 and "figures.json" in error and "Traceback" not in error
+    assert document.DOCUMENT.read_bytes() == before
