@@ -40,7 +40,10 @@ class DuelingHead(nn.Module):
         return {f"{name}_{end}": size for name, ends in sizes.items() for end, size in ends.items()}
 
     def forward(self, features: Tensor, noise: Noise, inputs: Tensor | None = None) -> Tensor:
-        """features [B, T, F], noise [R, size] each with R = 1 or B -> [B, T, A, Q] float32."""
+        """features [B, T, F], noise [R, size] each with R = 1 or B -> [B, T, A, Q] float32.
+
+        With R = 1 there may be only some of the features, those of indices `inputs`: the others are 0.
+        """
         hidden = functional.relu(self.hidden(features, noise["hidden_in"], noise["hidden_out"], inputs))
         with torch.autocast(features.device.type, enabled=False):
             value_hidden, advantage_hidden = hidden.float().chunk(2, dim=-1)  # [B, T, hidden] each
@@ -51,7 +54,7 @@ class DuelingHead(nn.Module):
 
     def advantages(self, features: Tensor, noise: Noise, inputs: Tensor | None = None) -> Tensor:
         """features [B, T, F], noise [1, size] each -> A [B, T, A, Q] float32: half the work of `forward`, and
-        enough to tell which action is the best.
+        enough to tell which action is the best; `inputs` as there.
         """
         eps_in, eps_out = noise["hidden_in"], noise["hidden_out"]
         hidden = functional.relu(self.hidden.one_stream(1, features, eps_in, eps_out, inputs))

@@ -77,7 +77,7 @@ def weight_gradients(
 @compiled
 def choose_lit(features: NDArray[np.float32], columns: NDArray[np.int64]) -> int:
     """Write which columns of `features` [B, F] are not 0 in all rows into `columns` [F], ascending; returns
-    how many these are. Some others are among them, so that they fill whole lanes, one at least.
+    how many these are. Some others fill them up to a multiple of LANES above 0, or to all.
     """
     lit = np.zeros(len(columns), np.bool_)
     for b in range(len(features)):
@@ -131,17 +131,17 @@ def gate_gradients(
     Where a feature is 0, so is its gradient: what the embedding was there is known no more.
     """
     count = features.shape[1]
-    numbers, made = np.empty(count, np.float32), np.empty(count, np.float32)
+    numbers, product = np.empty(count, np.float32), np.empty(count, np.float32)
     for b in range(first, stop):
         own, own_grad, bias_grad = features[b], features_grad[b], bias_grads[b]
         own_grad[:] = 0
         bias_grad[:] = 0
         for n in range(grad.shape[1]):
             _load(grad[b, n], numbers)
-            _load(gated[b, n], made)
+            _load(gated[b, n], product)
             for f in range(count):
-                own_grad[f] += numbers[f] * made[f]
-                numbers[f] = np.float32(0) if made[f] == 0 else numbers[f] * own[f]
+                own_grad[f] += numbers[f] * product[f]
+                numbers[f] = np.float32(0) if product[f] == 0 else numbers[f] * own[f]
                 bias_grad[f] += numbers[f]
             _store(numbers, embedding_grad[b, n])
         for f in range(count):

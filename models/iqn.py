@@ -34,7 +34,8 @@ class IqnNetwork(DuelingNetwork):
         share, which leaves out half of the head; the noise is one row then.
         """
         features = self.features(observation)  # [B, F]
-        lit = lit_columns(features, rows=taus.numel())
+        rows_share_noise = len(noise["hidden_in"]) == 1
+        lit = lit_columns(features, len(features) * taus.shape[1]) if rows_share_noise else None
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
         embedded = gated(features, cosines, self.embedding.weight, self.embedding.bias, lit)  # [B, N, C]
         head = self.head.advantages if relative else self.head

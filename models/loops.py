@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from models.precision import pass_dtype
 
 LEAST_NUMBERS = 1 << 20
 """To go through, from which on it is worth waking another thread: that takes some 60 µs, in which a loop goes
@@ -20,6 +23,14 @@ through 100,000.
 def takes_loops(tensor: Tensor) -> bool:
     """Whether compiled loops are for it: it is on a CPU, and torch.compile does not make loops of its own."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def takes_float_loops(tensor: Tensor) -> bool:
+    """Whether loops from float32 to the precision of network passes are for it: that has to be float32 or
+    bfloat16.
+    """
+    passes = pass_dtype(tensor) in (torch.float32, torch.bfloat16)
+    return takes_loops(tensor) and tensor.dtype == torch.float32 and passes
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
@@ -39,7 +50,10 @@ def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: i
         _helpers().submit(loop, *arrays, first, stop)
         for first, stop in zip(bounds[1:], bounds[2:], strict=False)
     ]
-    loop(*arrays, 0, bounds[1])
+    try:
+        loop(*arrays, 0, bounds[1])
+    finally:
+        wait(others)
     for other in others:
         other.result()
 
@@ -47,3 +61,6 @@ def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: i
 @cache
 def _helpers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="loops")
+
+
+os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of its parent's threads

@@ -55,10 +55,13 @@ class NoisyLinear(nn.Module):
         """x [B, T, inputs] -> [B, T, outputs]; the T samples of a row share its noise.
 
         eps_in [R, streams * inputs], eps_out [R, outputs] with R = 1 (shared by the batch) or R = B. With
-        R = 1 x may hold only some of the `inputs`, those of these indices: the others are 0.
+        R = 1 x may hold only some of the `inputs`, those of these ascending indices: the others are 0. With
+        R = B that is a ValueError.
         """
         if eps_in.shape[0] == 1:
             return _linear(x, self._parts(), eps_in.view(self.streams, -1), eps_out[0], inputs)
+        if inputs is not None:
+            raise ValueError("Where every row has noise of its own, a noisy layer takes all of its inputs.")
         return self._per_row(x, eps_in.to(x.dtype), eps_out.to(x.dtype))
 
     def one_stream(

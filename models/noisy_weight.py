@@ -9,20 +9,22 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from models.head_kernels import build_weight, weight_gradients
-from models.loops import in_shares, takes_loops
+from models.loops import in_shares, takes_float_loops
 from models.precision import pass_dtype
 
 
 def noisy_weight(
     mu: Tensor, sigma: Tensor, eps_in: Tensor, eps_out: Tensor, columns: Tensor | None = None
 ) -> Tensor:
-    """`columns` [C] (None: all) of mu + sigma * eps_out eps_in^T [O, I], in the precision of network passes.
+    """mu + sigma * eps_out eps_in^T [O, I], or of it `columns` [C], ascending: in the precision of passes.
 
     eps_in [S, I] is that of S equal parts of the outputs, which have eps_out [O]. ValueError for other sizes.
     """
-    if eps_in.shape[1:] != mu.shape[1:] or eps_out.shape != mu.shape[:1]:
+    if eps_in.shape[1:] != mu.shape[1:] or eps_out.shape != mu.shape[:1] or len(mu) % len(eps_in):
         raise ValueError(f"Noise of {tuple(eps_in.shape)} and {tuple(eps_out.shape)} is not for this layer.")
-    if takes_loops(mu):
+    if sigma.shape != mu.shape:
+        raise ValueError(f"Means {tuple(mu.shape)} and deviations {tuple(sigma.shape)} are of two layers.")
+    if takes_float_loops(mu):
         chosen = torch.arange(mu.shape[1]) if columns is None else columns
         parts = (mu, sigma, eps_in, eps_out, chosen, pass_dtype(mu))
         weight: Tensor = _Built.apply(*parts)  # type: ignore[no-untyped-call]

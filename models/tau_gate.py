@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from models.head_kernels import choose_lit, gate, gate_gradients
-from models.loops import array_of, in_shares, takes_loops
+from models.loops import array_of, in_shares, takes_float_loops
 from models.precision import pass_dtype
 
 LEAST_ROWS = 1024
@@ -19,11 +19,11 @@ LEAST_ROWS = 1024
 """
 
 
-def lit_columns(features: Tensor, rows: int) -> Tensor | None:
-    """Columns [C] of features [B, F], ascending, without which all of them are 0 in the whole batch, so that
-    they add nothing to a product of `rows` rows; None where it is not worth leaving any out.
+def lit_columns(features: Tensor, product_rows: int) -> Tensor | None:
+    """Columns [C] of features [B, F], ascending, without which all are 0 in the whole batch: the others add
+    nothing to a matrix product whose weights are finite. None where leaving them out is not worth it.
     """
-    if rows < LEAST_ROWS or not takes_loops(features):
+    if product_rows < LEAST_ROWS or not takes_float_loops(features):
         return None
     columns = torch.empty(features.shape[1], dtype=torch.int64)
     count = choose_lit(array_of(features), array_of(columns))
@@ -41,7 +41,7 @@ def gated(
     """
     if features.shape[1:] != bias.shape:
         raise ValueError(f"Features of {tuple(features.shape)} are not for {len(bias)} embedded ones.")
-    if takes_loops(features):
+    if takes_float_loops(features):
         per_row = cosines.to(pass_dtype(features)).expand(len(features), -1, -1)
         product: Tensor = _Gated.apply(features, per_row, weight, bias, columns)  # type: ignore[no-untyped-call]
         return product
@@ -77,13 +77,14 @@ class _Gated(torch.autograd.Function):
         weight_grad = (embedding_grad.flatten(0, 1).T @ cosines.flatten(0, 1)).float()  # [C, n]
         bias_grad = bias_grads.sum(0)
         if ctx.columns is not None:
-            features_grad = _spread(features_grad, 1, ctx)
-            weight_grad, bias_grad = _spread(weight_grad, 0, ctx), _spread(bias_grad, 0, ctx)
+            features_grad = _spread(features_grad, 1, ctx.columns, ctx.num_features)
+            weight_grad = _spread(weight_grad, 0, ctx.columns, ctx.num_features)
+            bias_grad = _spread(bias_grad, 0, ctx.columns, ctx.num_features)
         return features_grad, None, weight_grad, bias_grad, None
 
 
-def _spread(grad: Tensor, dim: int, ctx: Any) -> Tensor:
-    """The gradient of all features: 0 in columns that were left out."""
+def _spread(grad: Tensor, dim: int, columns: Tensor, size: int) -> Tensor:
+    """The gradient of all `size` features, from that of some of them: 0 in the others."""
     shape = list(grad.shape)
-    shape[dim] = ctx.num_features
-    return grad.new_zeros(shape).index_copy_(dim, ctx.columns, grad)
+    shape[dim] = size
+    return grad.new_zeros(shape).index_copy_(dim, columns, grad)

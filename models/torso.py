@@ -115,7 +115,10 @@ class Torso(nn.Module):
         return features
 
     def prepared(self, observation: Tensor) -> Tensor:
-        """What the layers take, of which this makes the same again: networks of one shape can share it."""
+        """What the layers take, of which this makes the same again: networks of one shape can share it.
+
+        Bytes are divided in what the layers compute in anyway, which saves a pass over them in float32.
+        """
         if self._is_bytes and observation.dtype != torch.uint8:
             return observation
         dtype = pass_dtype(observation) if self._is_bytes else observation.dtype

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models import loops
+from models import loops, tau_gate
+from models import noisy_weight as weights
 from models.noisy_weight import noisy_weight
 from models.tau_gate import LEAST_ROWS, gated, lit_columns
 
@@ -31,6 +32,14 @@ def columns(request: pytest.FixtureRequest) -> Tensor | None:
     return None if request.param == "all" else torch.tensor([c for c in range(F) if c % 3])
 
 
+@pytest.fixture(params=["loops", "plain"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of computing: as on a CPU, and as elsewhere."""
+    if request.param == "plain":
+        for module in (weights, tau_gate):
+            monkeypatch.setattr(module, "takes_float_loops", lambda _: False)
+
+
 def in_bfloat16() -> torch.autocast:
     return torch.autocast("cpu", torch.bfloat16)
 
@@ -49,6 +58,7 @@ def kept(tensor: Tensor, dim: int, columns: Tensor | None) -> Tensor:
     return tensor if columns is None else tensor.index_select(dim, columns)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("streams", [1, 2])
 def test_a_weight_and_its_gradients(streams: int, columns: Tensor | None, generator: torch.Generator) -> None:
     mu, sigma = parameters(generator, (6, F), (6, F))
@@ -84,11 +94,36 @@ def test_numbers_at_the_edges_are_rounded_as_pytorch_does() -> None:
     assert weight[-1].isnan() and weight[-3].isnan()
 
 
-def test_noise_of_another_size_is_refused() -> None:
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_other_precisions_are_pytorchs(
+    dtype: torch.dtype, columns: Tensor | None, generator: torch.Generator
+) -> None:
+    """Their bits are not taken for those of float32."""
+    mu, sigma, eps_in = (torch.randn(4, F, generator=generator).to(dtype) for _ in range(3))
+    eps_out = torch.randn(4, generator=generator).to(dtype)
+    found = noisy_weight(mu, sigma, eps_in[:2], eps_out, columns)
+    assert found.dtype == dtype
+    expected = kept(by_formula(mu, sigma, eps_in[:2], eps_out), 1, columns)
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.05)
+    features, cosines, weight = (
+        mu,
+        torch.randn(4, N, COSINES, generator=generator).to(dtype),
+        sigma[:, :COSINES],
+    )
+    product = gated(features[:, :4], cosines, weight, eps_out)
+    expected = features[:, None, :4] * functional.relu(functional.linear(cosines, weight, eps_out))
+    assert product.dtype == dtype and torch.equal(product, expected)
+    assert lit_columns(torch.zeros(2, 100, dtype=dtype), LEAST_ROWS) is None
+
+
+def test_sizes_of_another_layer_are_refused() -> None:
+    """Compiled loops would read what is not theirs."""
     mu = torch.zeros(2, 3)
-    for eps_in, eps_out in (((1, 2), 2), ((1, 3), 1)):
+    for eps_in, eps_out in (((1, 2), 2), ((1, 3), 1), ((3, 3), 2)):
         with pytest.raises(ValueError, match="not for this layer"):
             noisy_weight(mu, mu, torch.zeros(eps_in), torch.zeros(eps_out))
+    with pytest.raises(ValueError, match="of two layers"):
+        noisy_weight(mu, torch.zeros(2, 1), torch.zeros(1, 3), torch.zeros(2))
     with pytest.raises(ValueError, match="not for 4 embedded"):
         gated(torch.zeros(2, 3), torch.zeros(2, 1, 5), torch.zeros(4, 5), torch.zeros(4))
 
@@ -112,6 +147,7 @@ class Gate:
         return torch.autograd.grad(product, (self.made_of, self.weight, self.bias), grad, retain_graph=True)
 
 
+@pytest.mark.usefixtures("way")
 def test_a_gate_and_its_gradients(columns: Tensor | None, generator: torch.Generator) -> None:
     made = Gate(generator)
     product, expected = made.product(columns), kept(made.expected(), 2, columns)
@@ -152,6 +188,16 @@ def test_a_feature_that_is_no_number_shows(generator: torch.Generator) -> None:
     (found,) = torch.autograd.grad(product, features, made.grad)
     assert product[1, :, 2].isnan().any() and found[1, 2].isnan()
     assert not product[0].isnan().any() and not found[0].isnan().any()
+
+
+def test_gradients_of_gradients_are_refused(generator: torch.Generator) -> None:
+    made = Gate(generator)
+    mu, sigma = parameters(generator, (2, F), (2, F))
+    weight = noisy_weight(mu, sigma, torch.ones(1, F), torch.ones(2))
+    for output, part in ((made.product(None), made.weight), (weight, sigma)):
+        (first,) = torch.autograd.grad(output.square().sum(), part, create_graph=True)
+        with pytest.raises(RuntimeError, match="once_differentiable"):
+            torch.autograd.backward(first.sum())
 
 
 def test_one_row_of_taus_serves_all_features(generator: torch.Generator) -> None:

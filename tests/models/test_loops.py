@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -56,3 +59,29 @@ def test_arrays_are_the_tensors_own_memory() -> None:
     in_shares(fill, numbers, rounded, rows=3, numbers=3)
     assert numbers.tolist() == [2.5] * 3 and rounded.tolist() == [1.0] * 3
     assert array_of(rounded).dtype == np.uint16
+
+
+def test_a_child_that_was_forked_shares_its_own_work() -> None:
+    """Its parent's threads are not there."""
+    parts_of(8, threads=2)
+    child = multiprocessing.get_context("fork").Process(target=parts_of, args=(8, 2))
+    child.start()
+    child.join(20)
+    if child.is_alive():
+        child.kill()
+    assert child.exitcode == 0
+
+
+def test_a_fault_is_told_when_all_shares_are_done() -> None:
+    torch.set_num_threads(2)
+    done: list[int] = []
+
+    def loop(first: int, stop: int) -> None:
+        if first == 0:
+            raise ArithmeticError
+        time.sleep(0.1)
+        done.append(first)
+
+    with pytest.raises(ArithmeticError):
+        in_shares(loop, rows=8, numbers=loops.LEAST_NUMBERS)
+    assert done == [4]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models import tau_gate
+from models import iqn, tau_gate
 from models.dueling import DuelingHead, NetworkConfig
 from models.iqn import IqnNetwork
 from models.noisy import draw_noise
@@ -59,27 +59,69 @@ def test_iqn_multiplies_features_by_the_cosine_embedding(generator: torch.Genera
             )
 
 
+Seen = list[int | None]
+
+
+@pytest.fixture
+def columns_used(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """How many were chosen in each pass, None for all, where 8 rows are enough to choose."""
+    seen: Seen = []
+
+    def choose(features: Tensor, product_rows: int) -> Tensor | None:
+        columns = tau_gate.lit_columns(features, product_rows)
+        seen.append(None if columns is None else len(columns))
+        return columns
+
+    monkeypatch.setattr(tau_gate, "LEAST_ROWS", 8)
+    monkeypatch.setattr(iqn, "lit_columns", choose)
+    return seen
+
+
 @pytest.mark.parametrize("relative", [False, True])
 def test_iqn_is_the_same_without_its_dark_features(
-    relative: bool, monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
+    relative: bool, monkeypatch: pytest.MonkeyPatch, columns_used: Seen, generator: torch.Generator
 ) -> None:
     network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
     noise = draw_noise(network.noise_sizes, 1, generator, CPU)
     s, taus = torch.randn(2, 1, 6, generator=generator), torch.rand(2, 4, generator=generator)
 
     def gradients() -> tuple[Tensor, dict[str, Tensor]]:
-        quantiles = network(s, taus, noise, relative)
+        quantiles = network(s, taus, noise, relative=relative)
         network.zero_grad()
         quantiles.square().sum().backward()
         parameters = network.named_parameters()
         return quantiles, {name: each.grad for name, each in parameters if each.grad is not None}
 
-    whole, wanted = gradients()
-    monkeypatch.setattr(tau_gate, "LEAST_ROWS", 1)
-    assert tau_gate.lit_columns(network.torso(s), taus.numel()) is not None
     without, found = gradients()
+    monkeypatch.setattr(tau_gate, "LEAST_ROWS", 9)
+    whole, wanted = gradients()
+    assert columns_used[0] in (96, 128, 160) and columns_used[1] is None
     torch.testing.assert_close(without, whole)
     torch.testing.assert_close(found, wanted)
+
+
+def test_iqn_keeps_its_dark_features_where_every_row_has_its_noise(
+    columns_used: Seen, generator: torch.Generator
+) -> None:
+    """As in acting: what is said of one observation does not depend on the others."""
+    network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
+    noise = draw_noise(network.noise_sizes, 3, generator, CPU)
+    s, taus = torch.randn(3, 1, 6, generator=generator), torch.rand(3, 9, generator=generator)
+    quantiles = network(s, taus, noise)
+    alone = network(s[1:2], taus[1:2], {name: eps[1:2] for name, eps in noise.items()})
+    torch.testing.assert_close(quantiles[1:2], alone)
+    assert len(columns_used) == 1 and columns_used[0] is not None  # of the pass alone
+    with pytest.raises(ValueError, match="takes all of its inputs"):
+        network.head.hidden(s, noise["hidden_in"], noise["hidden_out"], torch.arange(6))
+
+
+def test_a_compiled_iqn_keeps_its_dark_features(columns_used: Seen, generator: torch.Generator) -> None:
+    network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
+    noise = draw_noise(network.noise_sizes, 1, generator, CPU)
+    s, taus = torch.randn(2, 1, 6, generator=generator), torch.rand(2, 4, generator=generator)
+    graph = torch.compile(network, backend="eager", fullgraph=True)
+    torch.testing.assert_close(graph(s, taus, noise), network(s, taus, noise))
+    assert columns_used[-1] is not None
 
 
 def test_relative_quantiles_rank_actions_alike(generator: torch.Generator) -> None:
