@@ -39,8 +39,9 @@ def gated(
     of a feature that is 0 may be left out: a ReLU made it, which lets none through, or it was observed.
     ValueError for other sizes.
     """
-    if features.shape[1:] != bias.shape:
-        raise ValueError(f"Features of {tuple(features.shape)} are not for {len(bias)} embedded ones.")
+    if features.shape[1:] != bias.shape or weight.shape[:1] != bias.shape:
+        sizes = [tuple(part.shape) for part in (features, weight, bias)]
+        raise ValueError(f"Features, weight and bias of {sizes} do not belong together.")
     if takes_float_loops(features):
         per_row = cosines.to(pass_dtype(features)).expand(len(features), -1, -1)
         product: Tensor = _Gated.apply(features, per_row, weight, bias, columns)  # type: ignore[no-untyped-call]

@@ -124,8 +124,11 @@ def test_sizes_of_another_layer_are_refused() -> None:
             noisy_weight(mu, mu, torch.zeros(eps_in), torch.zeros(eps_out))
     with pytest.raises(ValueError, match="of two layers"):
         noisy_weight(mu, torch.zeros(2, 1), torch.zeros(1, 3), torch.zeros(2))
-    with pytest.raises(ValueError, match="not for 4 embedded"):
-        gated(torch.zeros(2, 3), torch.zeros(2, 1, 5), torch.zeros(4, 5), torch.zeros(4))
+    for features, embedded, biases in ((3, 4, 4), (4, 3, 4), (4, 5, 4)):
+        with pytest.raises(ValueError, match="do not belong together"):
+            gated(
+                torch.zeros(2, features), torch.zeros(2, 1, 5), torch.zeros(embedded, 5), torch.zeros(biases)
+            )
 
 
 class Gate:
