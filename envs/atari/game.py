@@ -41,7 +41,7 @@ class AleGame:
         self.ale.setFloat("repeat_action_probability", config.proba_sticky_actions)
         self._rom = _rom(config.game)
         self._repeat = config.action_repeat
-        self._cap = episode_cap(config)
+        self._cap = self._last_frame = episode_cap(config)
         self._on_frame = on_frame
 
     def reset(self, seed: int | None) -> Grey:
@@ -50,6 +50,7 @@ class AleGame:
             self.ale.setInt("random_seed", seed)  # takes effect when the ROM is loaded
             self.ale.loadROM(self._rom)
         self.ale.reset_game()
+        self._last_frame = self._cap + self.ale.getEpisodeFrameNumber()  # 16 games begin above 0
         screen = self.ale.getScreenGrayscale()
         self._captured = [screen, np.zeros_like(screen)]  # the maximum is kept in the first
         return self._frame()
@@ -61,7 +62,7 @@ class AleGame:
             reward += self.ale.act(action)
             self._on_frame()
             terminated = self.ale.game_over()
-            truncated = not terminated and self.ale.getEpisodeFrameNumber() >= self._cap
+            truncated = not terminated and self.ale.getEpisodeFrameNumber() >= self._last_frame
             if terminated or truncated:
                 break  # before the capture, as AtariVectorEnv
             if remaining <= 2:

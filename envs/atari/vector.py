@@ -1,28 +1,16 @@
-"""ALE games in one vector, stepped by ale-py's C++ threads, or by processes where there are rooms to be told.
-
-ale_py.AtariVectorEnv (0.12.1) turns on by default what SABER forbids: reward clipping, no-ops and FIRE at a
-reset, no sticky actions, the minimal action set. All of it is set here by hand. Further facts about it:
-
-* A reset with a seed sets ALE's `random_seed` and loads the ROM again; one without a seed (an autoreset) lets
-  the generator run on. The generator decides sticky actions and nothing else here.
-* `options={"reset_mask": …}` takes one seed per marked environment and reports the others unchanged.
-* A frame is the pixelwise maximum of the last two grey pictures, shrunk with OpenCV's INTER_AREA. (The seed
-  system first shrank each with INTER_LINEAR: its pixels differ.) The emulator frame that ends an episode is
-  not captured, so that in an episode's last frame the previous one still shines through.
-"""
+"""ALE games in one vector, stepped by ale-py's C++ threads, or by processes where there are rooms to tell."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from ale_py import AtariVectorEnv
 from gymnasium.spaces import Box, Discrete
-from gymnasium.vector import AutoresetMode
 
 from envs.atari.games import NUM_ACTIONS, SCREEN, room_byte
 from envs.atari.in_process import AleInProcess
 from envs.atari.processes import AleProcesses
-from envs.atari.protocol import episode_cap, stuck_cap, without_rollover
+from envs.atari.protocol import stuck_cap, without_rollover
+from envs.atari.threads import AleThreads
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps, checked_seeds
 from envs.saving import State
@@ -95,27 +83,4 @@ def _games(config: EnvConfig) -> Callable[[EnvConfig, int], Any]:
     """What plays: games of a run in one process can be saved, those with rooms show their memory."""
     if config.serial:
         return AleInProcess
-    return ale_threads if room_byte(config.game) is None else AleProcesses
-
-
-def ale_threads(config: EnvConfig, count: int) -> AtariVectorEnv:
-    """`count` copies of the game under SABER's settings, with the protocol's cap."""
-    return AtariVectorEnv(
-        config.game,
-        count,
-        max_num_frames_per_episode=episode_cap(config),
-        repeat_action_probability=config.proba_sticky_actions,
-        full_action_space=True,
-        autoreset_mode=AutoresetMode.NEXT_STEP,
-        img_height=SCREEN[0],
-        img_width=SCREEN[1],
-        grayscale=True,
-        stack_num=1,
-        frameskip=config.action_repeat,
-        maxpool=True,
-        noop_max=0,
-        episodic_life=False,
-        life_loss_info=False,
-        reward_clipping=False,
-        use_fire_reset=False,
-    )
+    return AleThreads if room_byte(config.game) is None else AleProcesses

@@ -15,7 +15,7 @@ import pytest
 
 from envs import EnvConfig, EnvError
 from envs.atari.processes import AleProcesses
-from envs.atari.vector import ale_threads
+from envs.atari.threads import AleThreads
 
 MakeConfig = Callable[..., EnvConfig]
 Make = Callable[..., AleProcesses]
@@ -78,7 +78,7 @@ def test_the_same_as_atari_vector_env(
     steps: int, ends: int, settings: dict[str, Any], make: Make, make_config: MakeConfig
 ) -> None:
     """Through whole episodes, their autoresets, and partial resets with and without seeds."""
-    ours, theirs = make(**settings), ale_threads(make_config(GAME, **settings), N)
+    ours, theirs = make(**settings), AleThreads(make_config(GAME, **settings), N)
     first, their_first = reset(ours, 2**31 - 1, 5), reset(theirs, 2**31 - 1, 5)
     generator, ended = np.random.default_rng(1), 0
     for step in range(steps):
