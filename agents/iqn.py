@@ -18,6 +18,7 @@ from agents.losses import quantile_huber_loss
 from agents.value import ValueAgent, ValueConfig, chosen_of
 from models.dueling import NetworkConfig
 from models.iqn import IqnNetwork
+from models.patches import Observed
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         rescaled: NDArray[Any] = (losses * (self.config.num_tau_samples / samples)).numpy()
         return rescaled
 
-    def _estimates(self, observation: Tensor, noise: ActingNoise) -> Tensor:
+    def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
         return self._quantiles(self.online, observation, noise["taus"], noise)
 
     def _q(self, estimates: Tensor) -> Tensor:
@@ -84,7 +85,7 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
     @torch.no_grad()
     def _targets(self, batch: TensorBatch) -> Tensor:
         """[B, N']: r + discount * target quantiles of the action that the online network prefers (Double)."""
-        rows, s_t = len(batch.r_t), self.online.torso.prepared(batch.s_t)  # for both networks
+        rows, s_t = len(batch.r_t), self._for_both_networks(batch.s_t)
         taus = self._draw_taus(rows, self.config.num_quantile_samples, self._generator)
         ranks = self._run(self.online, s_t, taus, self._learning_noise(), True)  # relative [B, K, A]
         a_t = ranks.mean(1).argmax(1)
@@ -93,7 +94,7 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * chosen_of(quantiles, a_t)
 
     def _quantiles(
-        self, network: IqnNetwork, observation: Tensor, taus: Tensor, noise: ActingNoise
+        self, network: IqnNetwork, observation: Observed, taus: Tensor, noise: ActingNoise
     ) -> Tensor:
         """[B, A, N] float32 at taus [B, N]."""
         return self._run(network, observation, taus, noise).transpose(1, 2)

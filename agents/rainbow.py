@@ -18,6 +18,7 @@ from agents.learning import TensorBatch
 from agents.losses import cross_entropy, project_onto_atoms
 from agents.value import ValueAgent, ValueConfig, chosen_of
 from models.dueling import NetworkConfig
+from models.patches import Observed
 from models.rainbow import RainbowNetwork
 
 
@@ -62,7 +63,7 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
         losses: NDArray[Any] = cross_entropy(target, log_probabilities).numpy()
         return losses
 
-    def _estimates(self, observation: Tensor, noise: ActingNoise) -> Tensor:
+    def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
         return self._run(self.online, observation, noise).softmax(-1)
 
     def _q(self, estimates: Tensor) -> Tensor:
@@ -77,7 +78,7 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
     @torch.no_grad()
     def _targets(self, batch: TensorBatch) -> Tensor:
         """[B, Z]: the target network's distribution of the online network's action (Double), projected."""
-        s_t = self.online.torso.prepared(batch.s_t)  # for both networks
+        s_t = self._for_both_networks(batch.s_t)
         a_t = self._q(self._estimates(s_t, self._learning_noise())).argmax(1)
         logits = self._run(self.target.network, s_t, self._learning_noise())
         probabilities_t = chosen_of(logits, a_t).softmax(-1)

@@ -15,6 +15,7 @@ from agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from agents.target import PeriodicTarget
 from models.dueling import DuelingNetwork, NetworkConfig
 from models.noisy import draw_noise, zero_noise
+from models.patches import Observed
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
         """The network of these parts."""
 
     @abstractmethod
-    def _estimates(self, observation: Tensor, noise: ActingNoise) -> Tensor:
+    def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
         """[N, A, K] float32: what the online network says of every action's return."""
 
     @abstractmethod
@@ -81,6 +82,10 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
         a_t = self._q(estimates).argmax(1)
         greedy = chosen_of(estimates, a_t).cpu().numpy()
         return Acting(a_t.cpu().numpy(), greedy, greedy)
+
+    def _for_both_networks(self, s_t: Tensor) -> Observed:
+        """s_t [B, H, *frame] as far as both networks go the same way; compiled ones go all of it alone."""
+        return s_t if self.passes.compiles else self.online.torso.prepared(s_t)
 
     def _learning_noise(self) -> ActingNoise:
         """One draw that all rows of a pass share."""

@@ -1,8 +1,8 @@
 """An update with nothing but its products: what a learner that multiplies all features could come to at most.
 
 Adam, noise, losses, activations and copies between precisions are left out; the products are those of IQN,
-each with the routine, the precision and the shapes that the agent has for it. Features that are dark in a
-whole batch are among them: the agent leaves those out, so that it can be quicker than this.
+each with the precision and the shapes that the agent has for it. Features that are dark in a whole batch and
+patches that occur twice are among them: the agent leaves those out, so that it can be quicker than this.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ def products_alone(spec: str, seed: int) -> Works:
 
 
 def _torso(setting: Setting) -> Iterator[Product]:
-    """In float32: forward at s_t for both networks, forward and backward at s_tm1."""
+    """In float32: forward at s_t for both networks, forward and backward at s_tm1. Of images of floats, where
+    no patch is taken for the same as another.
+    """
     problem, config = setting.problem, setting.args.select(IqnConfig)
-    torso = Torso(config.torso, problem.observation_shape, problem.observation_dtype, config.hidden_size)
-    frames = torch.randint(0, 256, (setting.args.batch_size, *problem.observation_shape), dtype=torch.uint8)
+    torso = Torso(config.torso, problem.observation_shape, "float32", config.hidden_size)
+    frames = torch.rand(setting.args.batch_size, *problem.observation_shape)
 
     def at_s_t() -> tuple[Tensor, Tensor]:
         with torch.inference_mode():
-            prepared = torso.prepared(frames)
-            return torso(prepared), torso(prepared)
+            images = torso.prepared(frames)
+            return torso.layers(images), torso.layers(images)
 
     yield at_s_t
     yield lambda: torch.autograd.backward(torso(frames).sum())

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from models.noisy import Noise, NoisyLinear
+from models.patches import Observed
 from models.torso import Torso
 
 
@@ -91,7 +92,7 @@ class DuelingNetwork(nn.Module):
             self.torso.num_features, hidden_size, config.num_actions, num_outputs, config.noisy_std
         )
 
-    def features(self, observation: Tensor) -> Tensor:
+    def features(self, observation: Observed) -> Tensor:
         """observation [B, H, *frame] -> [B, F] float32: the torso stays in float32 under autocast.
 
         Rounding there moves the gradient of a trained network (docs/performance.md, Precision).

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from models.dueling import DuelingNetwork, NetworkConfig
 from models.noisy import Noise
+from models.patches import Observed
 from models.tau_gate import gated, lit_columns
 
 
@@ -27,7 +28,7 @@ class IqnNetwork(DuelingNetwork):
         self.embedding = nn.Linear(embedding_dim, self.torso.num_features)
         self.register_buffer("frequencies", math.pi * torch.arange(1, embedding_dim + 1), persistent=False)
 
-    def forward(self, observation: Tensor, taus: Tensor, noise: Noise, relative: bool = False) -> Tensor:
+    def forward(self, observation: Observed, taus: Tensor, noise: Noise, relative: bool = False) -> Tensor:
         """observation [B, H, *frame], taus [B, N] -> quantiles [B, N, A] float32.
 
         The torso runs once per observation, not once per tau. `relative`: less by a number that all actions

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from models.dueling import DuelingNetwork, NetworkConfig
 from models.noisy import Noise
+from models.patches import Observed
 
 
 class RainbowNetwork(DuelingNetwork):
@@ -14,7 +15,7 @@ class RainbowNetwork(DuelingNetwork):
     def __init__(self, config: NetworkConfig, atoms: int) -> None:
         super().__init__(config, num_outputs=atoms)
 
-    def forward(self, observation: Tensor, noise: Noise) -> Tensor:
+    def forward(self, observation: Observed, noise: Noise) -> Tensor:
         """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
         logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
         return logits.squeeze(1)

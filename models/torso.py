@@ -8,7 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from models.patch_convolution import PatchConvolution
+from models.patch_convolution import DistinctConvolution, PatchConvolution, Rectifier
+from models.patches import PATCH_SIZE, Observed, Patches, patches_of
 from models.planes import side_by_side
 from models.precision import pass_dtype
 
@@ -33,7 +34,8 @@ def _nature(channels: int) -> nn.Sequential:
 def _data_efficient(channels: int) -> nn.Sequential:
     """Data-efficient Rainbow (van Hasselt et al. 2019, arXiv 1906.05243): 84x84 -> 576 features."""
     return nn.Sequential(
-        *_convolution(channels, 32, kernel=5, stride=5),
+        DistinctConvolution(channels, 32, size=PATCH_SIZE),
+        Rectifier(),
         PatchConvolution(32, 64, size=5),
         nn.ReLU(),
         nn.Flatten(),
@@ -104,27 +106,28 @@ class Torso(nn.Module):
             self.layers = _mlp(math.prod(observation_shape), hidden_size)
         elif len(frame) in (2, 3):
             self.layers = CONVOLUTIONAL[kind](history * math.prod(frame[2:]))
+            self._arranged = patches_of if kind == "data_efficient" else side_by_side
             self._seen = _seen_of(self.layers, frame[0]), _seen_of(self.layers, frame[1])
         else:
             raise ValueError(f"The {kind} torso needs images, not frames of shape {tuple(frame)}.")
         self.num_features = self._count_features(kind, observation_shape)
 
-    def forward(self, observation: Tensor) -> Tensor:
+    def forward(self, observation: Observed) -> Tensor:
         """observation [B, H, *frame] uint8 or float32, or what is `prepared` of it -> [B, num_features]."""
         features: Tensor = self.layers(self.prepared(observation))
         return features
 
-    def prepared(self, observation: Tensor) -> Tensor:
+    def prepared(self, observation: Observed) -> Observed:
         """What the layers take, of which this makes the same again: networks of one shape can share it.
 
         Bytes are divided in what the layers compute in anyway, which saves a pass over them in float32.
         """
-        if self._is_bytes and observation.dtype != torch.uint8:
+        if isinstance(observation, Patches) or (self._is_bytes and observation.dtype != torch.uint8):
             return observation
         dtype = pass_dtype(observation) if self._is_bytes else observation.dtype
         if self._is_image:
             height, width = self._seen
-            return side_by_side(observation[:, :, :height, :width], dtype)
+            return self._arranged(observation[:, :, :height, :width], dtype)
         x = observation.flatten(1).to(dtype)
         return x.div_(255) if self._is_bytes else x
 

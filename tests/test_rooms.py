@@ -40,6 +40,7 @@ RULES: dict[str, Rule] = {
     "models": _rule(packages="torch"),
     "models.head_kernels": _rule("compiled", "numpy"),
     "models.loops": _rule(packages="numpy torch"),
+    "models.patches": _rule("compiled models.loops models.planes", "numpy torch"),
     "models.planes": _rule("compiled models.loops", "numpy torch"),
     "agents": _rule("models memory.batch memory.rollout", "numpy torch"),
     "reporting": _rule(packages="matplotlib numpy plotly rich tensorboard"),
