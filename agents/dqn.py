@@ -18,6 +18,7 @@ from agents.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
 from agents.learning import TensorBatch
 from agents.losses import huber_error, huber_loss
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.side_by_side import side_by_side
 from agents.target import PeriodicTarget
 from models.dqn import QNetwork
 from models.torso import Torso
@@ -84,10 +85,16 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         return losses
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        with torch.no_grad():
-            target = batch.r_t + batch.discount_t * self._value_t(batch.s_t)
-        q = self._run(self.online, batch.s_tm1).gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)
+        target, estimates = side_by_side(
+            lambda: self._targets(batch), lambda: self._run(self.online, batch.s_tm1)
+        )
+        q = estimates.gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)
         return huber_loss(target - q, self.config.kappa), q
+
+    @torch.no_grad()
+    def _targets(self, batch: TensorBatch) -> Tensor:
+        """[B]: r + discount * value of s_t."""
+        return batch.r_t + batch.discount_t * self._value_t(batch.s_t)
 
     def _value_t(self, s_t: Tensor) -> Tensor:
         """[B]: the largest Q of the target network at s_t."""

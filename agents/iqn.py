@@ -15,6 +15,7 @@ from torch import Tensor
 from agents.base import ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import quantile_huber_loss
+from agents.side_by_side import side_by_side
 from agents.value import ValueAgent, ValueConfig, chosen_of
 from models.dueling import NetworkConfig
 from models.iqn import IqnNetwork
@@ -70,34 +71,40 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         return rescaled
 
     def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
-        return self._quantiles(self.online, observation, noise["taus"], noise)
+        return self._quantiles(self.online, observation, noise)
 
     def _q(self, estimates: Tensor) -> Tensor:
         return estimates.mean(-1)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        targets = self._targets(batch)
-        taus = self._draw_taus(len(targets), self.config.num_tau_samples, self._generator)
-        quantiles = self._quantiles(self.online, batch.s_tm1, taus, self._learning_noise())
+        rows, config = len(batch.r_t), self.config
+        numbers = (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
+        chooses, judges, learns = (self._draw(rows, number) for number in numbers)
+        targets, quantiles = side_by_side(
+            lambda: self._targets(batch, chooses, judges),
+            lambda: self._quantiles(self.online, batch.s_tm1, learns),
+        )
         quantiles_tm1 = chosen_of(quantiles, batch.a_tm1)  # [B, N]
-        return quantile_huber_loss(quantiles_tm1, taus, targets, self.config.kappa), self._q(quantiles_tm1)
+        losses = quantile_huber_loss(quantiles_tm1, learns["taus"], targets, config.kappa)
+        return losses, self._q(quantiles_tm1)
 
     @torch.no_grad()
-    def _targets(self, batch: TensorBatch) -> Tensor:
+    def _targets(self, batch: TensorBatch, chooses: ActingNoise, judges: ActingNoise) -> Tensor:
         """[B, N']: r + discount * target quantiles of the action that the online network prefers (Double)."""
-        rows, s_t = len(batch.r_t), self._for_both_networks(batch.s_t)
-        taus = self._draw_taus(rows, self.config.num_quantile_samples, self._generator)
-        ranks = self._run(self.online, s_t, taus, self._learning_noise(), True)  # relative [B, K, A]
+        s_t = self._for_both_networks(batch.s_t)
+        ranks = self._run(self.online, s_t, chooses["taus"], chooses, True)  # relative [B, K, A]
         a_t = ranks.mean(1).argmax(1)
-        taus_prime = self._draw_taus(rows, self.config.num_tau_prime_samples, self._generator)
-        quantiles = self._quantiles(self.target.network, s_t, taus_prime, self._learning_noise())
+        quantiles = self._quantiles(self.target.network, s_t, judges)
         return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * chosen_of(quantiles, a_t)
 
-    def _quantiles(
-        self, network: IqnNetwork, observation: Observed, taus: Tensor, noise: ActingNoise
-    ) -> Tensor:
-        """[B, A, N] float32 at taus [B, N]."""
-        return self._run(network, observation, taus, noise).transpose(1, 2)
+    def _quantiles(self, network: IqnNetwork, observation: Observed, noise: ActingNoise) -> Tensor:
+        """[B, A, N] float32 at the noise's taus [B, N]."""
+        return self._run(network, observation, noise["taus"], noise).transpose(1, 2)
+
+    def _draw(self, rows: int, samples: int) -> ActingNoise:
+        """Taus [rows, samples], and noise that all rows share."""
+        taus = self._draw_taus(rows, samples, self._generator)
+        return {**self._learning_noise(), "taus": taus}
 
     def _draw_taus(self, rows: int, samples: int, generator: torch.Generator) -> Tensor:
         return torch.rand(rows, samples, generator=generator, device=generator.device).to(self.device)

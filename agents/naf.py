@@ -18,6 +18,7 @@ from agents.base import Acting, ActingNoise, AgentError, Problem
 from agents.exploration import ExplorationConfig, exploration
 from agents.learning import GradientStep, TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.side_by_side import side_by_side
 from agents.target import PolyakTarget
 from models.naf import NafNetwork, Quadratic, advantage
 from models.torso import Torso, resolve_torso
@@ -124,13 +125,18 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         """Squared TD errors; the batch also tells how large parameter noise should be."""
         if self._mirrored_action is not None:
             batch = self._half_mirrored(batch, self._mirrored_action)
-        with torch.no_grad():
-            value_t = self._run(self.target.network, batch.s_t).value
-        target = batch.r_t + batch.discount_t * value_t
-        quadratic = self._run(self.online, batch.s_tm1)
+        target, quadratic = side_by_side(
+            lambda: self._targets(batch), lambda: self._run(self.online, batch.s_tm1)
+        )
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
         return (target - q).square(), q
+
+    @torch.no_grad()
+    def _targets(self, batch: TensorBatch) -> Tensor:
+        """[B]: r + discount * V of s_t by the target network."""
+        value_t = self._run(self.target.network, batch.s_t).value
+        return batch.r_t + batch.discount_t * value_t
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

@@ -47,6 +47,8 @@ OutputT = TypeVar("OutputT")  # of a network pass
 class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, its target, the optimiser and the generator of the learner's randomness."""
 
+    passes_at_once = 2  # what is learned towards, and what the online network says
+
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
     ) -> None:
@@ -129,10 +131,10 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     def _run(self, network: NetworkT, *inputs: Any) -> OutputT:
         """One network pass in the agent's precision; the result is float32.
 
-        Every pass has its own autocast: it keeps the weights that it casts, and a pass with gradient must not
-        get those that were cast in one without.
+        Autocast keeps no weights that it casts: a pass with gradient must not get those that were cast in one
+        without, and all threads would share them.
         """
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
             output: OutputT = self.passes(network, *inputs)
         return output
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from agents.base import ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import cross_entropy, project_onto_atoms
+from agents.side_by_side import side_by_side
 from agents.value import ValueAgent, ValueConfig, chosen_of
 from models.dueling import NetworkConfig
 from models.patches import Observed
@@ -70,16 +71,19 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
         return estimates @ self._support
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        target = self._targets(batch)
-        logits = self._run(self.online, batch.s_tm1, self._learning_noise())  # [B, A, Z]
+        chooses, judges, learns = (self._learning_noise() for _ in range(3))
+        target, logits = side_by_side(
+            lambda: self._targets(batch, chooses, judges),
+            lambda: self._run(self.online, batch.s_tm1, learns),  # [B, A, Z]
+        )
         log_probabilities = chosen_of(logits, batch.a_tm1).log_softmax(-1)  # [B, Z]
         return cross_entropy(target, log_probabilities), self._q(log_probabilities.detach().exp())
 
     @torch.no_grad()
-    def _targets(self, batch: TensorBatch) -> Tensor:
+    def _targets(self, batch: TensorBatch, chooses: ActingNoise, judges: ActingNoise) -> Tensor:
         """[B, Z]: the target network's distribution of the online network's action (Double), projected."""
         s_t = self._for_both_networks(batch.s_t)
-        a_t = self._q(self._estimates(s_t, self._learning_noise())).argmax(1)
-        logits = self._run(self.target.network, s_t, self._learning_noise())
+        a_t = self._q(self._estimates(s_t, chooses)).argmax(1)
+        logits = self._run(self.target.network, s_t, judges)
         probabilities_t = chosen_of(logits, a_t).softmax(-1)
         return project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)

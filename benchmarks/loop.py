@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from agents.iqn import IqnAgent
 from benchmarks.figures import Figure
 from benchmarks.naive.loop import UPDATES
 from benchmarks.play import setting_for
@@ -70,7 +71,7 @@ class Side(Processes):
 class OurSide(Side):
     """launch_learner.py and one launch_actor.py."""
 
-    first_updates = longest_trial(os.cpu_count() or 1)
+    first_updates = longest_trial(os.cpu_count() or 1, IqnAgent.passes_at_once)
 
     def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
         flags = f"--spec {SPEC} --precision auto --memory-capacity {CAPACITY} --learn-start {BUFFER}"

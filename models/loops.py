@@ -47,7 +47,7 @@ def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: i
     shares = min(torch.get_num_threads(), rows) if numbers >= LEAST_NUMBERS else 1
     bounds = [rows * share // shares for share in range(shares + 1)]
     others = [
-        _helpers().submit(loop, *arrays, first, stop)
+        helpers().submit(loop, *arrays, first, stop)
         for first, stop in zip(bounds[1:], bounds[2:], strict=False)
     ]
     try:
@@ -59,8 +59,9 @@ def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: i
 
 
 @cache
-def _helpers() -> ThreadPoolExecutor:
+def helpers() -> ThreadPoolExecutor:
+    """Threads for work beside that of the one that learns."""
     return ThreadPoolExecutor(thread_name_prefix="loops")
 
 
-os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of its parent's threads
+os.register_at_fork(after_in_child=helpers.cache_clear)  # a child has none of its parent's threads

@@ -1,4 +1,4 @@
-"""How many threads an update takes: as many as are quickest, found out by trying."""
+"""How many threads an update takes, and for how much at a time: what is quickest, found out by trying."""
 
 from __future__ import annotations
 
@@ -8,55 +8,63 @@ import time
 from collections.abc import Callable, Generator
 from types import TracebackType
 
-import torch
+from agents.side_by_side import Threads, set_threads
 
 log = logging.getLogger(__name__)
 
 ROUNDS = 3
 UPDATES_PER_TURN = 3
-"""Of one number of threads; the first of them is not timed, since kernels are made ready for that number."""
+"""Of one choice; the first of them is not timed, since kernels are made ready for that number of threads."""
 HOPELESS = 1.5
-"""A number of threads that takes so many times as long as the best is left out of the rest of a trial."""
+"""A choice that takes so many times as long as the best is left out of the rest of a trial."""
 FIRST_PAUSE, LONGEST_PAUSE = 10, 100
 """From one trial to the next, in the time that a trial's updates took: longer after each, since what else is
 there changes most at the start.
 """
 
 
-def numbers_to_try(most: int) -> list[int]:
-    """`most`, half of it, and so on to 1."""
-    return [most >> halvings for halvings in range(most.bit_length())]
+def choices(most: int, passes: int) -> list[Threads]:
+    """`most` threads, half of it, and so on to 1: for one pass, and divided among up to `passes` at once."""
+    numbers = [most >> halvings for halvings in range(most.bit_length())]
+    return [
+        Threads(number // at_once, at_once)
+        for number in numbers
+        for at_once in range(1, passes + 1)
+        if number >= at_once
+    ]
 
 
-def longest_trial(most: int) -> int:
+def longest_trial(most: int, passes: int) -> int:
     """Updates after which a learner of up to `most` threads has made its first choice."""
-    return ROUNDS * UPDATES_PER_TURN * len(numbers_to_try(most))
+    return ROUNDS * UPDATES_PER_TURN * len(choices(most, passes))
 
 
 class ThreadChoice:
-    """Goes around every update, `with` it; several numbers of threads are tried in turns, now and then.
+    """Goes around every update, `with` it; several choices are tried in turns, now and then.
 
-    Threads wait for each other after each of the hundreds of operations of an update. Those of a small
-    network, or of one that shares its cores with other processes, wait longer than they work.
+    Threads wait for each other after each of the hundreds of operations of a pass. Those of a small network,
+    or of one that shares its cores with other processes, wait longer than they work; passes side by side wait
+    for each other once.
     """
 
     def __init__(
         self,
         most: int,
-        set_threads: Callable[[int], None] = torch.set_num_threads,
+        passes: int,
+        set_threads: Callable[[Threads], None] = set_threads,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`most`: threads that there may be; they and every half of them are tried."""
+        """`most`: threads that there may be; `passes`: that an update may do at once."""
         self._set_threads, self._clock = set_threads, clock
-        self._numbers = numbers_to_try(most)
-        self.threads = most
-        self._trial: Generator[int, float, None] | None = None
+        self._choices = choices(most, passes)
+        self.threads = Threads(most)
+        self._trial: Generator[Threads, float, None] | None = None
         self._pause, self._updates_until_trial = FIRST_PAUSE, 0
 
     @property
     def trying(self) -> bool:
         """Whether a trial is under way, or about to begin."""
-        return len(self._numbers) > 1 and self._updates_until_trial == 0
+        return len(self._choices) > 1 and self._updates_until_trial == 0
 
     def __enter__(self) -> None:
         if self.trying and self._trial is None:
@@ -76,28 +84,31 @@ class ThreadChoice:
             self._trial = None
             self._set_threads(self.threads)
 
-    def _compare(self) -> Generator[int, float, None]:
-        """Yields the number of threads of the next update, is sent its seconds, and chooses in the end."""
-        seconds, trial_seconds = dict[int, list[float]](), 0.0
-        candidates = self._numbers
+    def _compare(self) -> Generator[Threads, float, None]:
+        """Yields the threads of the next update, is sent its seconds, and chooses in the end."""
+        seconds, trial_seconds = dict[Threads, list[float]](), 0.0
+        candidates = self._choices
         for _ in range(ROUNDS):
-            for number in candidates:
+            for threads in candidates:
                 turn = []
                 for _ in range(UPDATES_PER_TURN):
-                    turn.append((yield number))
+                    turn.append((yield threads))
                 trial_seconds += sum(turn)
-                seconds.setdefault(number, []).extend(turn[1:])
-                if min(seconds[number]) > HOPELESS * min(map(min, seconds.values())):
+                seconds.setdefault(threads, []).extend(turn[1:])
+                if threads.passes == 1 and _hopeless(threads, seconds):
                     break  # fewer threads are slower still
-            best = min(map(min, seconds.values()))
-            candidates = [number for number in seconds if min(seconds[number]) <= HOPELESS * best]
-        medians = {number: statistics.median(seconds[number]) for number in candidates}
+            candidates = [threads for threads in seconds if not _hopeless(threads, seconds)]
+        medians = {threads: statistics.median(seconds[threads]) for threads in candidates}
         self._choose(medians, trial_seconds)
 
-    def _choose(self, medians: dict[int, float], trial_seconds: float) -> None:
+    def _choose(self, medians: dict[Threads, float], trial_seconds: float) -> None:
         before, self.threads = self.threads, min(medians, key=medians.__getitem__)
         self._updates_until_trial = int(self._pause * trial_seconds / medians[self.threads])
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         if self.threads != before:
             found = ", ".join(f"{1000 * seconds:.3g} ms with {n}" for n, seconds in medians.items())
-            log.info("An update takes %s threads: it goes on with %d.", found, self.threads)
+            log.info("An update takes %s threads: it goes on with %s.", found, self.threads)
+
+
+def _hopeless(threads: Threads, seconds: dict[Threads, list[float]]) -> bool:
+    return min(seconds[threads]) > HOPELESS * min(map(min, seconds.values()))

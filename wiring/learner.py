@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from agents.base import Agent
+from agents.registry import agent_type
 from args import Args, UserError
 from envs import EnvDescription
 from memory.connection import Client, Patience
@@ -116,7 +117,7 @@ def thread_choice(args: Args) -> ThreadChoice | None:
     """
     if args.threads or args.compile != "none" or device_of(args).type != "cpu":
         return None
-    return ThreadChoice(torch.get_num_threads())
+    return ThreadChoice(torch.get_num_threads(), agent_type(args.agent).passes_at_once)
 
 
 def _actor_state(snapshot: Snapshot | None, opened: OpenedRun) -> Mapping[str, Any] | None:

@@ -1,0 +1,53 @@
+"""Passes of an update that do not wait for each other, at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import torch
+
+from models.loops import helpers
+
+FirstT = TypeVar("FirstT")
+SecondT = TypeVar("SecondT")
+
+
+class Threads(NamedTuple):
+    """What an update takes of a processor."""
+
+    each: int  # PyTorch's threads of a pass
+    passes: int = 1  # at a time
+
+    def __str__(self) -> str:
+        return " + ".join([str(self.each)] * self.passes)
+
+
+_passes_at_once = 1
+
+
+def set_threads(threads: Threads) -> None:
+    """For all updates of this process, as PyTorch's number of threads is."""
+    global _passes_at_once
+    torch.set_num_threads(threads.each)
+    _passes_at_once = threads.passes
+
+
+def side_by_side(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
+    """What both return. They may run at the same time, `first` in another thread, where it sets by itself what
+    it needs of autograd and autocast. What one raises comes when both have ended.
+    """
+    if _passes_at_once == 1:
+        return first(), second()
+    other = helpers().submit(_with_threads, torch.get_num_threads(), first)
+    try:
+        own = second()
+    finally:
+        other.exception()  # wait
+    return other.result(), own
+
+
+def _with_threads(number: int, work: Callable[[], FirstT]) -> FirstT:
+    """PyTorch's number is one of each thread."""
+    torch.set_num_threads(number)
+    return work()

@@ -1,0 +1,78 @@
+"""Passes at the same time compute what they compute one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from agents import Agent
+from agents.side_by_side import Threads, set_threads, side_by_side
+from memory.batch import Batch
+
+PATIENCE_S = 20.0
+
+
+@pytest.fixture(autouse=True)
+def two_passes() -> Iterator[None]:
+    before = torch.get_num_threads()
+    set_threads(Threads(1, passes=2))
+    yield
+    set_threads(Threads(before))
+
+
+def test_they_run_at_the_same_time() -> None:
+    """Each waits for the other to have begun; gradients are switched off in one alone."""
+    both = threading.Barrier(2)
+
+    @torch.no_grad()
+    def first() -> tuple[int, bool]:
+        both.wait(PATIENCE_S)
+        return torch.get_num_threads(), torch.is_grad_enabled()
+
+    def second() -> tuple[int, bool]:
+        both.wait(PATIENCE_S)
+        return torch.get_num_threads(), torch.is_grad_enabled()
+
+    assert side_by_side(first, second) == ((1, False), (1, True))
+
+
+def test_the_number_of_threads_is_that_of_both() -> None:
+    """Also where it was another when the second thread first worked."""
+    side_by_side(int, int)
+    set_threads(Threads(2, passes=2))
+    assert side_by_side(torch.get_num_threads, torch.get_num_threads) == (2, 2)
+
+
+@pytest.mark.parametrize("fails", ["first", "second"])
+def test_an_error_comes_when_both_have_ended(fails: str) -> None:
+    ended = list[str]()
+
+    def work(name: str) -> None:
+        if name == fails:
+            raise ValueError(name)
+        threading.Event().wait(0.05)
+        ended.append(name)
+
+    with pytest.raises(ValueError, match=fails):
+        side_by_side(lambda: work("first"), lambda: work("second"))
+    assert len(ended) == 1
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_agents_learn_the_same(
+    name: str, precision: str, make_agent: Callable[..., Agent], make_batch: Callable[..., Batch]
+) -> None:
+    """Bit by bit, noise and taus included."""
+
+    def learned(threads: Threads) -> tuple[list[Any], dict[str, object]]:
+        set_threads(threads)
+        agent = make_agent(name, precision=precision)
+        losses = [agent.update(make_batch(rows=16, seed=seed), 100 * seed).losses for seed in range(4)]
+        return losses, agent.state_dict()
+
+    one_by_one, beside = learned(Threads(1)), learned(Threads(1, passes=2))
+    torch.testing.assert_close(beside, one_by_one, rtol=0, atol=0)
