@@ -5,6 +5,7 @@ IQN: Dabney et al. 2018, arXiv 1806.06923. n-step returns and the priorities' ex
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,9 +78,9 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         return estimates.mean(-1)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        rows, config = len(batch.r_t), self.config
-        numbers = (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
-        chooses, judges, learns = (self._draw(rows, number) for number in numbers)
+        config = self.config
+        samples = (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
+        chooses, judges, learns = self._draw(len(batch.r_t), samples)
         targets, quantiles = side_by_side(
             lambda: self._targets(batch, chooses, judges),
             lambda: self._quantiles(self.online, batch.s_tm1, learns),
@@ -101,10 +102,10 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         """[B, A, N] float32 at the noise's taus [B, N]."""
         return self._run(network, observation, noise["taus"], noise).transpose(1, 2)
 
-    def _draw(self, rows: int, samples: int) -> ActingNoise:
-        """Taus [rows, samples], and noise that all rows share."""
-        taus = self._draw_taus(rows, samples, self._generator)
-        return {**self._learning_noise(), "taus": taus}
+    def _draw(self, rows: int, samples: Sequence[int]) -> Iterator[ActingNoise]:
+        """For each pass as many taus [rows, samples], and noise that all rows share."""
+        for number, noise in zip(samples, self._learning_noise(len(samples)), strict=True):
+            yield {**noise, "taus": self._draw_taus(rows, number, self._generator)}
 
     def _draw_taus(self, rows: int, samples: int, generator: torch.Generator) -> Tensor:
         return torch.rand(rows, samples, generator=generator, device=generator.device).to(self.device)

@@ -71,7 +71,7 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
         return estimates @ self._support
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        chooses, judges, learns = (self._learning_noise() for _ in range(3))
+        chooses, judges, learns = self._learning_noise(passes=3)
         target, logits = side_by_side(
             lambda: self._targets(batch, chooses, judges),
             lambda: self._run(self.online, batch.s_tm1, learns),  # [B, A, Z]

@@ -34,8 +34,8 @@ def set_threads(threads: Threads) -> None:
 
 
 def side_by_side(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
-    """What both return. They may run at the same time, `first` in another thread, where it sets by itself what
-    it needs of autograd and autocast. What one raises comes when both have ended.
+    """What both return. They may run at the same time, `first` in another thread, where it sets by itself
+    what it needs of autograd and autocast. What one raises comes when both have ended.
     """
     if _passes_at_once == 1:
         return first(), second()

@@ -87,9 +87,10 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
         """s_t [B, H, *frame] as far as both networks go the same way; compiled ones go all of it alone."""
         return s_t if self.passes.compiles else self.online.torso.prepared(s_t)
 
-    def _learning_noise(self) -> ActingNoise:
-        """One draw that all rows of a pass share."""
-        return draw_noise(self.online.noise_sizes, 1, self._generator, self.device)
+    def _learning_noise(self, passes: int) -> list[dict[str, Tensor]]:
+        """For each of `passes` one draw, which all of its rows share."""
+        drawn = draw_noise(self.online.noise_sizes, passes, self._generator, self.device)
+        return [{name: noise[row : row + 1] for name, noise in drawn.items()} for row in range(passes)]
 
 
 def chosen_of(estimates: Tensor, actions: Tensor) -> Tensor:

@@ -12,6 +12,9 @@ from models.head_kernels import build_weight, weight_gradients
 from models.loops import in_shares, takes_float_loops
 from models.precision import pass_dtype
 
+LEAST_WEIGHTS = 1 << 17
+"""Of a layer, from which on compiled loops save more than calling them takes, some 60 us with gradient."""
+
 
 def noisy_weight(
     mu: Tensor, sigma: Tensor, eps_in: Tensor, eps_out: Tensor, columns: Tensor | None = None
@@ -24,7 +27,7 @@ def noisy_weight(
         raise ValueError(f"Noise of {tuple(eps_in.shape)} and {tuple(eps_out.shape)} is not for this layer.")
     if sigma.shape != mu.shape:
         raise ValueError(f"Means {tuple(mu.shape)} and deviations {tuple(sigma.shape)} are of two layers.")
-    if takes_float_loops(mu):
+    if mu.numel() >= LEAST_WEIGHTS and takes_float_loops(mu):
         chosen = torch.arange(mu.shape[1]) if columns is None else columns
         parts = (mu, sigma, eps_in, eps_out, chosen, pass_dtype(mu))
         weight: Tensor = _Built.apply(*parts)  # type: ignore[no-untyped-call]

@@ -117,22 +117,24 @@ def _draws_to_come(agent: IqnAgent, naive: NaiveLearner) -> Draws:
     generator.set_state(agent.state_dict()["generator"])  # type: ignore[arg-type]
     config = agent.config
 
-    def noise() -> Noise:
-        drawn = draw_noise(agent.online.noise_sizes, 1, generator, CPU)
-        inputs, outputs = drawn["hidden_in"][0].chunk(2), drawn["hidden_out"][0].chunk(2)
+    drawn = draw_noise(agent.online.noise_sizes, 3, generator, CPU)
+
+    def noise(row: int) -> Noise:
+        own = {name: eps[row] for name, eps in drawn.items()}
+        inputs, outputs = own["hidden_in"].chunk(2), own["hidden_out"].chunk(2)
         return {
             "value_hidden": (inputs[0], outputs[0]),
             "advantage_hidden": (inputs[1], outputs[1]),
-            "value": (drawn["value_in"][0], drawn["value_out"][0]),
-            "advantage": (drawn["advantage_in"][0], drawn["advantage_out"][0]),
+            "value": (own["value_in"], own["value_out"]),
+            "advantage": (own["advantage_in"], own["advantage_out"]),
         }
 
     def taus(samples: int) -> Tensor:
         return torch.rand(32, samples, generator=generator)
 
-    taus_t, noise_t = taus(config.num_quantile_samples), noise()
-    taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise()
-    taus_tm1, noise_tm1 = taus(config.num_tau_samples), noise()
+    taus_t, noise_t = taus(config.num_quantile_samples), noise(0)
+    taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise(1)
+    taus_tm1, noise_tm1 = taus(config.num_tau_samples), noise(2)
     return Draws(taus_t, noise_t, taus_prime, noise_prime, taus_tm1, noise_tm1)
 
 

@@ -20,8 +20,9 @@ BFLOAT16_STEP = 2**-8  # of two numbers that round to neighbours
 
 @pytest.fixture(params=[1, 2], autouse=True)
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One share and two."""
+    """One share and two, of layers however small."""
     monkeypatch.setattr(loops, "LEAST_NUMBERS", 1)
+    monkeypatch.setattr(weights, "LEAST_WEIGHTS", 1)
     torch.set_num_threads(request.param)
     yield
 
@@ -224,3 +225,15 @@ def test_lit_columns_are_those_that_any_row_lights(generator: torch.Generator) -
 def test_no_lit_column_is_still_a_product() -> None:
     columns = lit_columns(torch.zeros(2, 100), LEAST_ROWS)
     assert columns is not None and len(columns) == 32
+
+
+def test_loops_are_for_large_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "LEAST_WEIGHTS", 12)
+
+    def made_by(outputs: int) -> str:
+        mu, sigma = torch.ones(outputs, 4, requires_grad=True), torch.ones(outputs, 4)
+        weight = noisy_weight(mu, sigma, torch.ones(1, 4), torch.ones(outputs))
+        assert weight.grad_fn is not None and torch.equal(weight, torch.full((outputs, 4), 2.0))
+        return weight.grad_fn.name()
+
+    assert made_by(3) == "_BuiltBackward" != made_by(2)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models import iqn, tau_gate
+from models import iqn, noisy_weight, tau_gate
 from models.dueling import DuelingHead, NetworkConfig
 from models.iqn import IqnNetwork
 from models.noisy import draw_noise
@@ -64,7 +64,7 @@ Seen = list[int | None]
 
 @pytest.fixture
 def columns_used(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """How many were chosen in each pass, None for all, where 8 rows are enough to choose."""
+    """How many were chosen in each pass, None for all, where 8 rows are enough to choose, by loops."""
     seen: Seen = []
 
     def choose(features: Tensor, product_rows: int) -> Tensor | None:
@@ -73,6 +73,7 @@ def columns_used(monkeypatch: pytest.MonkeyPatch) -> Seen:
         return columns
 
     monkeypatch.setattr(tau_gate, "LEAST_ROWS", 8)
+    monkeypatch.setattr(noisy_weight, "LEAST_WEIGHTS", 1)
     monkeypatch.setattr(iqn, "lit_columns", choose)
     return seen
 
