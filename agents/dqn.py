@@ -18,7 +18,7 @@ from agents.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
 from agents.learning import TensorBatch
 from agents.losses import huber_error, huber_loss
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.side_by_side import side_by_side
+from agents.parallel import in_parallel
 from agents.target import PeriodicTarget
 from models.dqn import QNetwork
 from models.torso import Torso
@@ -85,7 +85,7 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         return losses
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        target, estimates = side_by_side(
+        target, estimates = in_parallel(
             lambda: self._targets(batch), lambda: self._run(self.online, batch.s_tm1)
         )
         q = estimates.gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)

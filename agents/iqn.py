@@ -16,7 +16,7 @@ from torch import Tensor
 from agents.base import ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import quantile_huber_loss
-from agents.side_by_side import side_by_side
+from agents.parallel import in_parallel
 from agents.value import ValueAgent, ValueConfig, chosen_of
 from models.dueling import NetworkConfig
 from models.iqn import IqnNetwork
@@ -81,7 +81,7 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         config = self.config
         samples = (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
         chooses, judges, learns = self._draw(len(batch.r_t), samples)
-        targets, quantiles = side_by_side(
+        targets, quantiles = in_parallel(
             lambda: self._targets(batch, chooses, judges),
             lambda: self._quantiles(self.online, batch.s_tm1, learns),
         )

@@ -18,7 +18,7 @@ from agents.base import Acting, ActingNoise, AgentError, Problem
 from agents.exploration import ExplorationConfig, exploration
 from agents.learning import GradientStep, TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.side_by_side import side_by_side
+from agents.parallel import in_parallel
 from agents.target import PolyakTarget
 from models.naf import NafNetwork, Quadratic, advantage
 from models.torso import Torso, resolve_torso
@@ -125,7 +125,7 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         """Squared TD errors; the batch also tells how large parameter noise should be."""
         if self._mirrored_action is not None:
             batch = self._half_mirrored(batch, self._mirrored_action)
-        target, quadratic = side_by_side(
+        target, quadratic = in_parallel(
             lambda: self._targets(batch), lambda: self._run(self.online, batch.s_tm1)
         )
         self._exploration.adapt(quadratic, self._generator)

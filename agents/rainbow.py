@@ -16,7 +16,7 @@ from torch import Tensor
 from agents.base import ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import cross_entropy, project_onto_atoms
-from agents.side_by_side import side_by_side
+from agents.parallel import in_parallel
 from agents.value import ValueAgent, ValueConfig, chosen_of
 from models.dueling import NetworkConfig
 from models.patches import Observed
@@ -72,7 +72,7 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         chooses, judges, learns = self._learning_noise(passes=3)
-        target, logits = side_by_side(
+        target, logits = in_parallel(
             lambda: self._targets(batch, chooses, judges),
             lambda: self._run(self.online, batch.s_tm1, learns),  # [B, A, Z]
         )

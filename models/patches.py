@@ -1,5 +1,5 @@
-"""Images as their different patches: frames repeat themselves in place and time, and what is the same need
-be computed once.
+"""Images as their different patches: frames repeat themselves in place and time, and what is the same is then
+computed once.
 """
 
 from __future__ import annotations
@@ -76,40 +76,51 @@ def _find(
     `slots`, zeros, more than patches and a power of two, become a hash table of them, counted from 1.
     """
     _, rows, columns = places.shape
-    own = np.zeros((columns, found.shape[1]), np.uint64)  # the patches of one row
-    as_bytes = own.view(np.uint8)
-    last_slot, bits = np.uint64(len(slots) - 1), 0
-    while (1 << bits) < len(slots):
-        bits += 1
+    patches = np.zeros((columns, found.shape[1]), np.uint64)  # of one row
     factors = np.full(found.shape[1], np.uint64(ODD))
     for i in range(1, len(factors)):
         factors[i] = factors[i - 1] * np.uint64(ODD)
     count = 0
     for b in range(len(frames)):
         for row in range(rows):
-            for channel in range(frames.shape[1]):
-                for y in range(PATCH_SIZE):
-                    line, at = (
-                        frames[b, channel, row * PATCH_SIZE + y],
-                        (channel * PATCH_SIZE + y) * PATCH_SIZE,
-                    )
-                    for column in range(columns):
-                        for x in range(PATCH_SIZE):
-                            as_bytes[column, at + x] = line[column * PATCH_SIZE + x]
+            _read(frames[b], row * PATCH_SIZE, patches.view(np.uint8))
             for column in range(columns):
-                mixed = np.uint64(0)
-                for i in range(len(factors)):
-                    mixed += own[column, i] * factors[i]
-                mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(ODD)
-                slot = mixed >> np.uint64(64 - bits)
-                while slots[slot] != 0 and not _same(own[column], found[slots[slot] - 1]):
-                    slot = (slot + np.uint64(1)) & last_slot
+                slot = _slot_of(patches[column], factors, slots, found)
                 if slots[slot] == 0:
-                    found[count] = own[column]
+                    found[count] = patches[column]
                     count += 1
                     slots[slot] = count
                 places[b, row, column] = slots[slot] - 1
     return count
+
+
+@compiled
+def _read(frames: NDArray[np.uint8], first: int, patches: NDArray[np.uint8]) -> None:
+    """Write the patches of `frames` [H, h, w] that begin in line `first` into `patches`, one in each row."""
+    for channel in range(len(frames)):
+        for y in range(PATCH_SIZE):
+            line, at = frames[channel, first + y], (channel * PATCH_SIZE + y) * PATCH_SIZE
+            for column in range(len(patches)):
+                for x in range(PATCH_SIZE):
+                    patches[column, at + x] = line[column * PATCH_SIZE + x]
+
+
+@compiled
+def _slot_of(
+    patch: NDArray[np.uint64],
+    factors: NDArray[np.uint64],
+    slots: NDArray[np.int32],
+    found: NDArray[np.uint64],
+) -> np.uint64:
+    """Where the table has the patch, or has room for it."""
+    last, mixed = np.uint64(len(slots) - 1), np.uint64(0)
+    for i in range(len(patch)):
+        mixed += patch[i] * factors[i]
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(ODD)
+    slot = (mixed >> np.uint64(32)) & last
+    while slots[slot] != 0 and not _same(patch, found[slots[slot] - 1]):
+        slot = (slot + np.uint64(1)) & last
+    return slot
 
 
 @compiled

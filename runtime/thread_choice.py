@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from types import TracebackType
 
-from agents.side_by_side import Threads, set_threads
+from agents.parallel import Threads, set_threads
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import launch_learner
-from agents.side_by_side import Threads, set_threads
+from agents.parallel import Threads, set_threads
 from args import read_args
 from memory.connection import Client
 from runtime.stopping import Stop

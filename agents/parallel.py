@@ -33,7 +33,7 @@ def set_threads(threads: Threads) -> None:
     _passes_at_once = threads.passes
 
 
-def side_by_side(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
+def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
     """What both return. They may run at the same time, `first` in another thread, where it sets by itself
     what it needs of autograd and autocast. What one raises comes when both have ended.
     """

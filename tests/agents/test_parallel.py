@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from agents import Agent
-from agents.side_by_side import Threads, set_threads, side_by_side
+from agents.parallel import Threads, in_parallel, set_threads
 from memory.batch import Batch
 
 PATIENCE_S = 20.0
@@ -37,14 +37,14 @@ def test_they_run_at_the_same_time() -> None:
         both.wait(PATIENCE_S)
         return torch.get_num_threads(), torch.is_grad_enabled()
 
-    assert side_by_side(first, second) == ((1, False), (1, True))
+    assert in_parallel(first, second) == ((1, False), (1, True))
 
 
 def test_the_number_of_threads_is_that_of_both() -> None:
     """Also where it was another when the second thread first worked."""
-    side_by_side(int, int)
+    in_parallel(int, int)
     set_threads(Threads(2, passes=2))
-    assert side_by_side(torch.get_num_threads, torch.get_num_threads) == (2, 2)
+    assert in_parallel(torch.get_num_threads, torch.get_num_threads) == (2, 2)
 
 
 @pytest.mark.parametrize("fails", ["first", "second"])
@@ -58,7 +58,7 @@ def test_an_error_comes_when_both_have_ended(fails: str) -> None:
         ended.append(name)
 
     with pytest.raises(ValueError, match=fails):
-        side_by_side(lambda: work("first"), lambda: work("second"))
+        in_parallel(lambda: work("first"), lambda: work("second"))
     assert len(ended) == 1
 
 
