@@ -16,8 +16,8 @@ SecondT = TypeVar("SecondT")
 class Threads(NamedTuple):
     """What an update takes of a processor."""
 
-    each: int  # PyTorch's threads of a pass
-    passes: int = 1  # at a time
+    each: int  # threads of PyTorch's for one pass
+    passes: int = 1  # passes at a time
 
     def __str__(self) -> str:
         return " + ".join([str(self.each)] * self.passes)
@@ -35,7 +35,7 @@ def set_threads(threads: Threads) -> None:
 
 def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
     """What both return. They may run at the same time, `first` in another thread, where it sets by itself
-    what it needs of autograd and autocast. What one raises comes when both have ended.
+    what it needs of autograd and autocast. What one raises comes when both have ended, `second`'s if both do.
     """
     if _passes_at_once == 1:
         return first(), second()

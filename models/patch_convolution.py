@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -45,7 +47,7 @@ class PatchConvolution(nn.Conv2d):
         """x [B, inputs, h * size, w * size], or what is different in its pixels -> [B, outputs, h, w]."""
         if isinstance(x, Patches):
             rows = self._blocks(x.places)
-            patches = x.values.index_select(0, rows.flatten()).view(*rows.shape[:3], -1)
+            patches = x.values.index_select(0, rows.flatten()).view(*rows.shape[:3], self.weight[0].numel())
         else:
             patches = self._blocks(x.permute(0, 2, 3, 1))
         weight = self.weight.permute(0, 2, 3, 1).flatten(1)  # [outputs, size * size * inputs]
@@ -53,7 +55,7 @@ class PatchConvolution(nn.Conv2d):
 
     def _blocks(self, pixels: Tensor) -> Tensor:
         """[B, h * size, w * size, ...] -> [B, h, w, size * size * ...]: what a patch holds, row by row."""
-        batch, height, width = pixels.shape[:3]
+        batch, height, width, *own = pixels.shape
         rows, columns = height // self.size, width // self.size
-        lines = pixels.reshape(batch, rows, self.size, columns, -1)  # [B, h, size, w, size * ...]
+        lines = pixels.reshape(batch, rows, self.size, columns, self.size * math.prod(own))
         return lines.transpose(2, 3).flatten(3)

@@ -56,7 +56,7 @@ def patches_of(frames: Tensor, dtype: torch.dtype) -> Observed:
     places = torch.empty(batch, height // PATCH_SIZE, width // PATCH_SIZE, dtype=torch.int64)
     numbers = history * PATCH_SIZE * PATCH_SIZE
     words = np.empty((places.numel(), -(-numbers // WORD)), np.uint64)
-    slots = np.zeros(1 << places.numel().bit_length() + 1, np.int32)
+    slots = np.zeros(1 << (places.numel().bit_length() + 1), np.int32)
     count = _find(frames.numpy(), slots, words, places.numpy())
     values = torch.empty(count, numbers)
     _write(words[:count].view(np.uint8), values.numpy())
@@ -115,7 +115,7 @@ def _slot_of(
     """Where the table has the patch, or has room for it."""
     last, mixed = np.uint64(len(slots) - 1), np.uint64(0)
     for i in range(len(patch)):
-        mixed += patch[i] * factors[i]
+        mixed += (patch[i] ^ (patch[i] >> np.uint64(32))) * factors[i]
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(ODD)
     slot = (mixed >> np.uint64(32)) & last
     while slots[slot] != 0 and not _same(patch, found[slots[slot] - 1]):

@@ -95,7 +95,7 @@ class ThreadChoice:
                     turn.append((yield threads))
                 trial_seconds += sum(turn)
                 seconds.setdefault(threads, []).extend(turn[1:])
-                if threads.passes == 1 and _hopeless(threads, seconds):
+                if threads.passes == 1 and _hopeless(threads, _of_one_pass(seconds)):
                     break  # fewer threads are slower still
             candidates = [threads for threads in seconds if not _hopeless(threads, seconds)]
         medians = {threads: statistics.median(seconds[threads]) for threads in candidates}
@@ -108,6 +108,10 @@ class ThreadChoice:
         if self.threads != before:
             found = ", ".join(f"{1000 * seconds:.3g} ms with {n}" for n, seconds in medians.items())
             log.info("An update takes %s threads: it goes on with %s.", found, self.threads)
+
+
+def _of_one_pass(seconds: dict[Threads, list[float]]) -> dict[Threads, list[float]]:
+    return {threads: taken for threads, taken in seconds.items() if threads.passes == 1}
 
 
 def _hopeless(threads: Threads, seconds: dict[Threads, list[float]]) -> bool:

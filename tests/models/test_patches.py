@@ -38,8 +38,11 @@ def test_every_patch_is_kept_once(shape: tuple[int, ...], levels: int, generator
 
 
 def test_patches_that_look_alike_to_the_table_are_two() -> None:
-    """The hash of two words a, b is made of a * ODD + b * ODD^2: here it is 0, as it is of black."""
-    words = torch.tensor([-(ODD - 2**64), 1, 0, 0], dtype=torch.int64)
+    """The hash of words a, b is made of a * ODD + b * ODD^2, where each has its upper half added to its lower
+    bit by bit. Here it is 0, as it is of black.
+    """
+    first = 2**64 - ODD
+    words = torch.tensor([(first ^ (first >> 32)), 1, 0, 0], dtype=torch.uint64)
     frames = torch.zeros(1, 1, PATCH_SIZE, 2 * PATCH_SIZE, dtype=torch.uint8)
     pixels = words.view(torch.uint8)[: PATCH_SIZE**2].view(PATCH_SIZE, PATCH_SIZE)
     frames[0, 0, :, PATCH_SIZE:] = pixels
@@ -68,6 +71,13 @@ def test_loops_of_torch_compile_are_its_own(generator: torch.Generator) -> None:
     graph = torch.compile(patches_of, backend="eager", fullgraph=True)
     image = graph(frames, torch.float32)
     assert isinstance(image, Tensor) and torch.equal(image, side_by_side(frames, torch.float32))
+
+
+def test_of_no_frames_there_is_nothing() -> None:
+    torso = Torso("data_efficient", (4, 84, 84), "uint8", hidden_size=8)
+    frames = torch.zeros(0, 4, 75, 75, dtype=torch.uint8)
+    for observed in (frames, side_by_side(frames, torch.float32)):
+        assert torso(observed).shape == (0, 576)
 
 
 @pytest.mark.parametrize("shape", [(4, 84, 84), (2, 50, 79)])

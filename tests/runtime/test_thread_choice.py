@@ -69,6 +69,11 @@ def test_passes_side_by_side_are_tried_with_half_of_the_threads_each() -> None:
     assert Machine({ONE: 1.0}).choice(1, passes=2).threads == Threads(1)
 
 
+def test_what_is_quick_side_by_side_does_not_keep_fewer_threads_from_being_tried() -> None:
+    seconds = {Threads(4): 2.0, Threads(2, 2): 1.0, TWO: 1.6, Threads(1, 2): 0.8, ONE: 1.5}
+    assert Machine(seconds).choice(4, passes=2).threads == Threads(1, 2)
+
+
 def test_what_is_hopeless_side_by_side_does_not_keep_fewer_threads_from_being_tried() -> None:
     machine = Machine({Threads(4): 2.0, Threads(2, 2): 9.0, TWO: 1.5, Threads(1, 2): 9.0, ONE: 1.0})
     assert machine.choice(4, passes=2).threads == ONE
