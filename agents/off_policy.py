@@ -47,7 +47,9 @@ OutputT = TypeVar("OutputT")  # of a network pass
 class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, its target, the optimiser and the generator of the learner's randomness."""
 
-    passes_at_once = 2  # what is learned towards, and what the online network says
+    passes_at_once = (
+        1  # 2 is written and tried (agents/parallel.py), off until a halted benchmark is explained
+    )
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
