@@ -71,8 +71,8 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         rescaled: NDArray[Any] = (losses * (self.config.num_tau_samples / samples)).numpy()
         return rescaled
 
-    def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
-        return self._quantiles(self.online, observation, noise)
+    def _estimates(self, network: IqnNetwork, observation: Observed, noise: ActingNoise) -> Tensor:
+        return self._quantiles(network, observation, noise)
 
     def _q(self, estimates: Tensor) -> Tensor:
         return estimates.mean(-1)
@@ -93,7 +93,7 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
     def _targets(self, batch: TensorBatch, chooses: ActingNoise, judges: ActingNoise) -> Tensor:
         """[B, N']: r + discount * target quantiles of the action that the online network prefers (Double)."""
         s_t = self._for_both_networks(batch.s_t)
-        ranks = self._run(self.online, s_t, chooses["taus"], chooses, True)  # relative [B, K, A]
+        ranks = self._run(self.chooser, s_t, chooses["taus"], chooses, True)  # relative [B, K, A]
         a_t = ranks.mean(1).argmax(1)
         quantiles = self._quantiles(self.target.network, s_t, judges)
         return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * chosen_of(quantiles, a_t)

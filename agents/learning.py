@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -113,6 +114,16 @@ def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
         except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # more than torch can get
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise AgentError(f"This network cannot be built: {reason}.") from error
+
+
+def without_gradient(network: NetworkT) -> NetworkT:
+    """A network of the same weights, in the same memory, that asks for no gradient: it always says what
+    `network` would, and may do so in another thread while that one's pass is recorded (agents/parallel.py).
+    """
+    shared = {id(buffer): buffer for buffer in network.buffers()}
+    for parameter in network.parameters():
+        shared[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False)
+    return copy.deepcopy(network, shared)
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -20,6 +20,7 @@ from agents.learning import (
     load_weights,
     seeded,
     uses_bfloat16,
+    without_gradient,
 )
 from agents.passes import Passes
 from agents.target import Target
@@ -47,9 +48,7 @@ OutputT = TypeVar("OutputT")  # of a network pass
 class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, its target, the optimiser and the generator of the learner's randomness."""
 
-    passes_at_once = (
-        1  # 2 is written and tried (agents/parallel.py), off until a halted benchmark is explained
-    )
+    passes_at_once = 2  # what is learned towards, and what the online network says
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
@@ -62,6 +61,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
         self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
         if learning:
+            self.chooser = without_gradient(self.online)  # of the actions that the target network judges
             self.target = self._build_target()
             self._gradient_step = self._build_gradient_step()
 

@@ -36,6 +36,10 @@ def set_threads(threads: Threads) -> None:
 def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
     """What both return. They may run at the same time, `first` in another thread, where it sets by itself
     what it needs of autograd and autocast. What one raises comes when both have ended, `second`'s if both do.
+
+    `first` must not touch tensors for which `second` records gradients, but others of the same memory
+    (`agents.learning.without_gradient`): to record one PyTorch locks it and then asks for Python's lock,
+    while `tensor[i]` asks for them in the other order, and both would wait for ever.
     """
     if _passes_at_once == 1:
         return first(), second()

@@ -64,8 +64,8 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
         losses: NDArray[Any] = cross_entropy(target, log_probabilities).numpy()
         return losses
 
-    def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
-        return self._run(self.online, observation, noise).softmax(-1)
+    def _estimates(self, network: RainbowNetwork, observation: Observed, noise: ActingNoise) -> Tensor:
+        return self._run(network, observation, noise).softmax(-1)
 
     def _q(self, estimates: Tensor) -> Tensor:
         return estimates @ self._support
@@ -83,7 +83,7 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
     def _targets(self, batch: TensorBatch, chooses: ActingNoise, judges: ActingNoise) -> Tensor:
         """[B, Z]: the target network's distribution of the online network's action (Double), projected."""
         s_t = self._for_both_networks(batch.s_t)
-        a_t = self._q(self._estimates(s_t, chooses)).argmax(1)
+        a_t = self._q(self._estimates(self.chooser, s_t, chooses)).argmax(1)
         logits = self._run(self.target.network, s_t, judges)
         probabilities_t = chosen_of(logits, a_t).softmax(-1)
         return project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)

@@ -55,8 +55,8 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
         """The network of these parts."""
 
     @abstractmethod
-    def _estimates(self, observation: Observed, noise: ActingNoise) -> Tensor:
-        """[N, A, K] float32: what the online network says of every action's return."""
+    def _estimates(self, network: NetworkT, observation: Observed, noise: ActingNoise) -> Tensor:
+        """[N, A, K] float32: what the network says of every action's return."""
 
     @abstractmethod
     def _q(self, estimates: Tensor) -> Tensor:
@@ -78,14 +78,14 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, so that `chosen` and `greedy` are the same."""
-        estimates = self._estimates(torch.from_numpy(s_t).to(self.device), noise)  # [N, A, K]
+        estimates = self._estimates(self.online, torch.from_numpy(s_t).to(self.device), noise)  # [N, A, K]
         a_t = self._q(estimates).argmax(1)
         greedy = chosen_of(estimates, a_t).cpu().numpy()
         return Acting(a_t.cpu().numpy(), greedy, greedy)
 
     def _for_both_networks(self, s_t: Tensor) -> Observed:
         """s_t [B, H, *frame] as far as both networks go the same way; compiled ones go all of it alone."""
-        return s_t if self.passes.compiles else self.online.torso.prepared(s_t)
+        return s_t if self.passes.compiles else self.chooser.torso.prepared(s_t)
 
     def _learning_noise(self, passes: int) -> list[dict[str, Tensor]]:
         """For each of `passes` one draw, which all of its rows share."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from numpy.typing import NDArray
+from pytest import MonkeyPatch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from agents import Agent
 from agents.parallel import Threads, in_parallel, set_threads
@@ -91,12 +96,69 @@ def test_agents_learn_the_same(
     torch.testing.assert_close(beside, one_by_one, rtol=0, atol=0)
 
 
+class Recording(TorchFunctionMode):
+    """Keeps the tensors that require gradients, of all that operations are called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations, self.recorded = 0, list[Tensor]()
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.operations += 1
+        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        self.recorded += [tensor for tensor in inputs if tensor.requires_grad]
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_second_thread_takes_none_of_the_tensors_that_the_first_records(
+    name: str, make_agent: Callable[..., Agent], make_batch: Callable[..., Batch], monkeypatch: MonkeyPatch
+) -> None:
+    """PyTorch's lock of such a tensor and Python's own are taken in both orders: the threads would stop."""
+    mode = Recording()
+
+    class InThisThread:
+        def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+            done: Future[Any] = Future()
+            with mode:
+                done.set_result(work(*arguments))
+            return done
+
+    monkeypatch.setattr("agents.parallel.helpers", InThisThread)
+    make_agent(name).update(make_batch(rows=16), 100)
+    assert mode.operations > 0 and not mode.recorded
+
+
+def test_actions_are_chosen_by_the_weights_of_now(
+    name: str, make_agent: Callable[..., Any], make_batch: Callable[..., Batch]
+) -> None:
+    """After an update, a snapshot, published weights: in the same memory, buffers too."""
+    agent, other = make_agent(name), make_agent(name, seed=8)
+    batch, state, weights = make_batch(rows=16), other.state_dict(), other.acting_weights()
+    changes: list[Callable[[], object]] = [
+        lambda: agent.update(batch, 100),
+        lambda: agent.load_state_dict(state),
+        lambda: agent.update(batch, 200),
+        lambda: agent.load_acting_weights(weights),
+    ]
+    for change in changes:
+        change()
+        assert of_memory(agent.chooser) == of_memory(agent.online)
+
+
+def of_memory(network: nn.Module) -> dict[str, int]:
+    """Addresses of all weights; buffers that are not kept with them included."""
+    tensors = (*network.named_parameters(), *network.named_buffers())
+    return {name: tensor.data_ptr() for name, tensor in tensors}
+
+
 def test_threads_share_no_weights_that_autocast_made(
     name: str, make_agent: Callable[..., Any], make_batch: Callable[..., Batch]
 ) -> None:
     """A pass with gradient would take those that were cast without."""
     agent, kept = make_agent(name, precision="bfloat16"), list[bool]()
-    for network in (agent.online, agent.target.network):
+    for network in (agent.online, agent.chooser, agent.target.network):
         network.register_forward_hook(lambda *_: kept.append(torch.is_autocast_cache_enabled()))
     agent.update(make_batch(rows=16), 100)
     assert len(kept) >= 2 and not any(kept)

@@ -113,11 +113,11 @@ def test_losses_are_the_agents_formula(name: str, make_agent: MakeAgent, make_ba
     agent, batch = make_agent(name), make_batch(rows=32)
     agent.online.load_state_dict(make_agent(name, seed=2).online.state_dict())
     passes: list[tuple[torch.nn.Module, tuple[Tensor, ...], Tensor]] = []
-    for network in (agent.online, agent.target.network):
+    for network in (agent.chooser, agent.target.network, agent.online):
         network.register_forward_hook(lambda *recorded: passes.append(recorded))
     losses = agent.update(batch, 4).losses
     networks, inputs, outputs = zip(*passes, strict=True)
-    assert networks == (agent.online, agent.target.network, agent.online)
+    assert networks == (agent.chooser, agent.target.network, agent.online)
     assert [output.requires_grad for output in outputs] == [False, False, True]
     online_t, target_t, online_tm1 = (output.detach() for output in outputs)
     assert torch.equal(inputs[0][0], inputs[1][0]) and not torch.equal(inputs[0][0], inputs[2][0])
@@ -144,7 +144,7 @@ def test_the_three_passes_have_noise_of_their_own(
 ) -> None:
     agent = make_agent(name)
     seen: list[Tensor] = []
-    for network in (agent.online, agent.target.network):
+    for network in (agent.chooser, agent.target.network, agent.online):
         network.register_forward_pre_hook(
             lambda _, inputs: seen.append(next(i for i in inputs if isinstance(i, dict))["hidden_in"])
         )
@@ -157,7 +157,7 @@ def test_the_three_passes_have_noise_of_their_own(
 def test_each_transition_has_taus_of_its_own(make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     agent = make_agent("iqn")
     seen: list[Tensor] = []
-    for network in (agent.online, agent.target.network):
+    for network in (agent.chooser, agent.target.network, agent.online):
         network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1]))
     agent.update(make_batch(), 4)
     assert [taus.shape for taus in seen] == [(8, 5), (8, 6), (8, 8)]  # K, N', N
