@@ -14,6 +14,7 @@ from torch import Tensor
 
 from memory.batch import Batch
 from memory.rollout import Rollout
+from models.rows import rows_apart
 
 ActingNoise = dict[str, Tensor]
 """All randomness of acting, [rows, ...] each, held for `acting_noise_period` steps. Rows are independent."""
@@ -109,6 +110,13 @@ class Agent(ABC):
     @abstractmethod
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
         """Actions for s_t [N, H, *frame]; the noise has N rows, or one row that all share."""
+
+    def act_apart(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
+        """What `act` says, but not even a rounding of a row depends on what is in the rows beside it: for
+        evaluation, whose scores must not depend on how many episodes are played at once.
+        """
+        with rows_apart():
+            return self.act(s_t, noise)
 
     @abstractmethod
     def update(self, experience: Any, t_learner: int) -> Update:

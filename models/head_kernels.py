@@ -48,6 +48,18 @@ def build_weight(
 
 
 @compiled
+def choose_columns(
+    matrix: NDArray[np.float32], columns: NDArray[np.int64], chosen: NDArray[Any], first: int, stop: int
+) -> None:
+    """Write `columns` [C] of `matrix` [O, I] into `chosen` [O, C], in rows from `first` to before `stop`."""
+    numbers = np.empty(len(columns), np.float32)
+    for o in range(first, stop):
+        for c in range(len(columns)):
+            numbers[c] = matrix[o, columns[c]]
+        _store(numbers, chosen[o])
+
+
+@compiled
 def weight_gradients(
     grad: NDArray[Any],
     eps_in: NDArray[np.float32],

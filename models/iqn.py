@@ -35,10 +35,14 @@ class IqnNetwork(DuelingNetwork):
         share, which leaves out half of the head; the noise is one row then.
         """
         features = self.features(observation)  # [B, F]
-        rows_share_noise = len(noise["hidden_in"]) == 1
-        lit = lit_columns(features, len(features) * taus.shape[1]) if rows_share_noise else None
+        lit = lit_columns(features, product_rows(taus, noise))
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
         embedded = gated(features, cosines, self.embedding.weight, self.embedding.bias, lit)  # [B, N, C]
         head = self.head.advantages if relative else self.head
         quantiles: Tensor = head(embedded, noise, lit)
         return quantiles.squeeze(-1)
+
+
+def product_rows(taus: Tensor, noise: Noise) -> int:
+    """Of the large products of a pass: a row with noise of its own meets means and deviations apart."""
+    return taus.numel() if len(noise["hidden_in"]) == 1 else 2 * taus.numel()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.noisy_weight import noisy_weight
+from models.noisy_weight import columns_of, noisy_weight
 
 Noise = Mapping[str, Tensor]
 """Named noise vectors, each [R, size]: R = 1 is one draw for a whole batch, R = B one draw for every row."""
@@ -54,15 +54,12 @@ class NoisyLinear(nn.Module):
     def forward(self, x: Tensor, eps_in: Tensor, eps_out: Tensor, inputs: Tensor | None = None) -> Tensor:
         """x [B, T, inputs] -> [B, T, outputs]; the T samples of a row share its noise.
 
-        eps_in [R, streams * inputs], eps_out [R, outputs] with R = 1 (shared by the batch) or R = B. With
-        R = 1 x may hold only some of the `inputs`, those of these ascending indices: the others are 0. With
-        R = B that is a ValueError.
+        eps_in [R, streams * inputs], eps_out [R, outputs] with R = 1 (shared by the batch) or R = B. x may
+        hold only some of the inputs, those of the ascending indices `inputs`: the others are 0.
         """
         if eps_in.shape[0] == 1:
             return _linear(x, self._parts(), eps_in.view(self.streams, -1), eps_out[0], inputs)
-        if inputs is not None:
-            raise ValueError("Where every row has noise of its own, a noisy layer takes all of its inputs.")
-        return self._per_row(x, eps_in.to(x.dtype), eps_out.to(x.dtype))
+        return self._per_row(x, eps_in.to(x.dtype), eps_out.to(x.dtype), inputs)
 
     def one_stream(
         self, stream: int, x: Tensor, eps_in: Tensor, eps_out: Tensor, inputs: Tensor | None = None
@@ -76,14 +73,20 @@ class NoisyLinear(nn.Module):
     def _parts(self) -> list[Tensor]:
         return [self.weight_mu, self.weight_sigma, self.bias_mu, self.bias_sigma]
 
-    def _per_row(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
+    def _per_row(self, x: Tensor, eps_in: Tensor, eps_out: Tensor, inputs: Tensor | None) -> Tensor:
         """mu x + eps_out * (sigma (eps_in * x)): the same without a weight per row."""
         rows, samples, _ = x.shape
-        mean = functional.linear(x, self.weight_mu, self.bias_mu)
-        scaled = eps_in.view(rows, self.streams, 1, -1).transpose(0, 1) * x  # [S, B, T, inputs]
+        eps_in = eps_in.view(rows, self.streams, 1, -1)
+        weights: tuple[Tensor, Tensor] = (self.weight_mu, self.weight_sigma)
+        if inputs is not None:
+            weights = (columns_of(self.weight_mu, inputs), columns_of(self.weight_sigma, inputs))
+            eps_in = eps_in.index_select(3, inputs)
+        mu, sigma = weights
+        mean = functional.linear(x, mu, self.bias_mu)
+        scaled = eps_in.transpose(0, 1) * x  # [S, B, T, C]
         scaled = scaled.reshape(self.streams, rows * samples, -1)
-        sigma = self.weight_sigma.view(self.streams, -1, self.inputs).mT  # [S, inputs, outputs/S]
-        spread = torch.bmm(scaled, sigma).transpose(0, 1).reshape(rows, samples, -1)  # [B, T, outputs]
+        parts = sigma.view(self.streams, -1, sigma.shape[1]).mT  # [S, C, outputs / S]
+        spread = torch.bmm(scaled, parts).transpose(0, 1).reshape(rows, samples, -1)  # [B, T, outputs]
         return mean + eps_out.unsqueeze(1) * (spread + self.bias_sigma)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from models.head_kernels import build_weight, weight_gradients
+from models.head_kernels import build_weight, choose_columns, weight_gradients
 from models.loops import in_shares, takes_float_loops
 from models.precision import pass_dtype
 
@@ -35,6 +35,15 @@ def noisy_weight(
     noise = eps_out.view(len(eps_in), -1, 1) * eps_in.unsqueeze(1)  # [S, O / S, I]
     weight = torch.addcmul(mu, sigma, noise.view_as(mu))
     return weight if columns is None else weight.index_select(1, columns)
+
+
+def columns_of(matrix: Tensor, columns: Tensor) -> Tensor:
+    """`columns` [C] of a matrix [O, I]; without gradient in the precision of passes."""
+    if torch.is_grad_enabled() or not takes_float_loops(matrix):
+        return matrix.index_select(1, columns)
+    chosen = torch.empty(len(matrix), len(columns), dtype=pass_dtype(matrix))
+    in_shares(choose_columns, matrix, columns, chosen, rows=len(matrix), numbers=chosen.numel())
+    return chosen
 
 
 class _Built(torch.autograd.Function):

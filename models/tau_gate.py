@@ -12,6 +12,7 @@ from torch.nn import functional
 from models.head_kernels import choose_lit, gate, gate_gradients
 from models.loops import array_of, in_shares, takes_float_loops
 from models.precision import pass_dtype
+from models.rows import rows_are_apart
 
 LEAST_ROWS = 1024
 """Of a matrix product, from which on leaving columns out saves more than choosing them takes
@@ -21,9 +22,10 @@ LEAST_ROWS = 1024
 
 def lit_columns(features: Tensor, product_rows: int) -> Tensor | None:
     """Columns [C] of features [B, F], ascending, without which all are 0 in the whole batch: the others add
-    nothing to a matrix product whose weights are finite. None where leaving them out is not worth it.
+    nothing to a matrix product whose weights are finite. None where leaving them out is not worth it, or
+    would round a row by what is in others although rows are to be apart.
     """
-    if product_rows < LEAST_ROWS or not takes_float_loops(features):
+    if product_rows < LEAST_ROWS or not takes_float_loops(features) or rows_are_apart():
         return None
     columns = torch.empty(features.shape[1], dtype=torch.int64)
     count = choose_lit(array_of(features), array_of(columns))

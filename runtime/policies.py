@@ -72,11 +72,11 @@ class AgentPolicy:
         padded = np.zeros((self._padded, *s_t.shape[1:]), s_t.dtype)
         padded[: len(s_t)] = s_t
         passes = [slice(start, start + PASS_ROWS) for start in range(0, self._padded, PASS_ROWS)]
-        actions = [
-            self._agent.act(padded[rows], {name: noise[rows] for name, noise in self._noise.items()}).a_t
-            for rows in passes
-        ]
-        return np.concatenate(actions)[: len(s_t)]
+        return np.concatenate([self._act_in(rows, padded) for rows in passes])[: len(s_t)]
+
+    def _act_in(self, rows: slice, s_t: NDArray[Any]) -> NDArray[Any]:
+        noise = {name: values[rows] for name, values in self._noise.items()}
+        return self._agent.act_apart(s_t[rows], noise).a_t
 
     def _redraw(self) -> None:
         for row, generator in self._generators.items():

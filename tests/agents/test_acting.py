@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from memory.batch import Batch
+from models.rows import rows_are_apart
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]
@@ -103,3 +104,14 @@ def test_acting_quantiles_stand_in_the_order_of_their_taus(make_agent: MakeAgent
     taus = draws(make_agent("iqn"), 50)["taus"]
     assert taus.shape == (50, 5)
     assert (taus.diff(dim=1) > 0).all() and taus.min() >= 0 and taus.max() < 1
+
+
+def test_rows_are_apart_where_that_is_asked_for(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
+    agent, apart = make_agent(name), list[bool]()
+    agent.online.register_forward_hook(lambda *_: apart.append(rows_are_apart()))
+    s_t, noise = make_batch(rows=4).s_t, draws(agent, 4)
+    together, alone = agent.act(s_t, noise), agent.act_apart(s_t, noise)
+    np.testing.assert_allclose(alone.chosen, together.chosen, rtol=1e-5, atol=1e-6)
+    assert apart == [False, True] and not rows_are_apart()

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from models import loops, tau_gate
 from models import noisy_weight as weights
-from models.noisy_weight import noisy_weight
+from models.noisy_weight import columns_of, noisy_weight
 from models.tau_gate import LEAST_ROWS, gated, lit_columns
 
 B, N, F, COSINES = 3, 4, 70, 5
@@ -82,6 +82,20 @@ def test_a_weight_in_bfloat16_is_the_nearest(columns: Tensor | None, generator: 
     mu_grad, sigma_grad = torch.autograd.grad(weight, (mu, sigma), grad)
     assert torch.equal(kept(mu_grad, 1, columns), grad.float())
     torch.testing.assert_close(sigma_grad, mu_grad * torch.outer(eps_out, eps_in[0]))
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_columns_of_a_matrix(precision: torch.dtype, generator: torch.Generator) -> None:
+    """Rounded once, as the matrix would be; with gradient where one is asked for."""
+    matrix = torch.randn(6, F, generator=generator).requires_grad_()
+    some = torch.tensor([0, 3, 4, F - 1])
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
+        with torch.no_grad():
+            chosen = columns_of(matrix, some)
+        recorded = columns_of(matrix, some)
+    assert torch.equal(chosen.to(precision), matrix.detach()[:, some].to(precision))
+    assert torch.equal(recorded, matrix[:, some]) and recorded.requires_grad
 
 
 def test_numbers_at_the_edges_are_rounded_as_pytorch_does() -> None:

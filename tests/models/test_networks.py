@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from models.dueling import DuelingHead, NetworkConfig
 from models.iqn import IqnNetwork
 from models.noisy import draw_noise
 from models.rainbow import RainbowNetwork
+from models.rows import rows_apart
 
 CPU = torch.device("cpu")
 CONFIG = NetworkConfig(
@@ -78,13 +80,21 @@ def columns_used(monkeypatch: pytest.MonkeyPatch) -> Seen:
     return seen
 
 
-@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize(("rows_of_noise", "relative"), [(1, False), (1, True), (2, False)])
 def test_iqn_is_the_same_without_its_dark_features(
-    relative: bool, monkeypatch: pytest.MonkeyPatch, columns_used: Seen, generator: torch.Generator
+    rows_of_noise: int,
+    relative: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    columns_used: Seen,
+    generator: torch.Generator,
 ) -> None:
+    """One noise for all rows, and one for each: that takes two products of as many rows."""
     network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
-    noise = draw_noise(network.noise_sizes, 1, generator, CPU)
-    s, taus = torch.randn(2, 1, 6, generator=generator), torch.rand(2, 4, generator=generator)
+    noise = draw_noise(network.noise_sizes, rows_of_noise, generator, CPU)
+    s, taus = (
+        torch.randn(2, 1, 6, generator=generator),
+        torch.rand(2, 4 // rows_of_noise, generator=generator),
+    )
 
     def gradients() -> tuple[Tensor, dict[str, Tensor]]:
         quantiles = network(s, taus, noise, relative=relative)
@@ -94,26 +104,32 @@ def test_iqn_is_the_same_without_its_dark_features(
         return quantiles, {name: each.grad for name, each in parameters if each.grad is not None}
 
     without, found = gradients()
+    with torch.no_grad():
+        acting = network(s, taus, noise, relative=relative)
     monkeypatch.setattr(tau_gate, "LEAST_ROWS", 9)
     whole, wanted = gradients()
-    assert columns_used[0] in (96, 128, 160) and columns_used[1] is None
-    torch.testing.assert_close(without, whole)
+    assert (
+        columns_used[0] == columns_used[1] and columns_used[0] in (96, 128, 160) and columns_used[2] is None
+    )
+    torch.testing.assert_close((without, acting), (whole, whole))
     torch.testing.assert_close(found, wanted)
 
 
-def test_iqn_keeps_its_dark_features_where_every_row_has_its_noise(
+def test_iqn_keeps_its_dark_features_where_rows_are_apart(
     columns_used: Seen, generator: torch.Generator
 ) -> None:
-    """As in acting: what is said of one observation does not depend on the others."""
+    """As in evaluation, and until the outermost has ended; in other threads they may be left out."""
     network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
     noise = draw_noise(network.noise_sizes, 3, generator, CPU)
     s, taus = torch.randn(3, 1, 6, generator=generator), torch.rand(3, 9, generator=generator)
-    quantiles = network(s, taus, noise)
-    alone = network(s[1:2], taus[1:2], {name: eps[1:2] for name, eps in noise.items()})
-    torch.testing.assert_close(quantiles[1:2], alone)
-    assert len(columns_used) == 1 and columns_used[0] is not None  # of the pass alone
-    with pytest.raises(ValueError, match="takes all of its inputs"):
-        network.head.hidden(s, noise["hidden_in"], noise["hidden_out"], torch.arange(6))
+    with rows_apart(), ThreadPoolExecutor(1) as other:
+        with rows_apart():
+            network(s, taus, noise)
+        network(s, taus, noise)
+        assert columns_used == [None, None]
+        other.submit(network, s, taus, noise).result()
+    network(s, taus, noise)
+    assert None not in columns_used[2:] and len(columns_used) == 4
 
 
 def test_a_compiled_iqn_keeps_its_dark_features(columns_used: Seen, generator: torch.Generator) -> None:

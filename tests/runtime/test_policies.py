@@ -3,7 +3,9 @@ import pytest
 import torch
 
 from agents import Agent, Problem, agent_type
+from agents.value import ValueAgent
 from envs import EnvDescription
+from models.rows import rows_are_apart
 from runtime.policies import PASS_ROWS, AgentPolicy, Policy, PolicyError, baseline_policy, is_baseline
 
 DISCRETE = EnvDescription((4,), "float32", 3, None, None, 1, None, 1)
@@ -48,6 +50,14 @@ def test_an_episode_depends_on_its_seed_alone(name: str) -> None:
     assert len(set(alone)) > 1
     assert alone == actions_of(policy, row=3, rows=5, starts_at=3)
     assert alone == actions_of(policy, row=PASS_ROWS + 2, rows=PASS_ROWS + 4, starts_at=1)
+
+
+def test_rows_of_a_pass_are_apart() -> None:
+    agent, apart = rainbow(), list[bool]()
+    assert isinstance(agent, ValueAgent)
+    agent.online.register_forward_hook(lambda *_: apart.append(rows_are_apart()))
+    actions_of(AgentPolicy(agent, 2, noisy=True), row=0, rows=1, steps=2)
+    assert apart == [True, True]
 
 
 def test_noise_is_held_for_its_period() -> None:
