@@ -24,8 +24,9 @@ from runtime.writer import Writer
 
 log = logging.getLogger(__name__)
 
-LIMITER_POLL_S = 0.005
-"""Pause between two looks at the learner's progress while waiting for it: about one update of a fast learner.
+LIMITER_POLL_S = 0.02
+"""Pause between two looks at the learner's progress while waiting for it. Nobody waits for the actor then: it
+is some hundred steps ahead (memory.limiter.limiter_slack). Each look takes time from the learner's cores.
 """
 FOLLOW_EVERY_S = 1.0
 """How often an actor that pushes nothing looks how far the run is."""

@@ -93,7 +93,7 @@ def test_tries_again_after_longer_and_longer_pauses() -> None:
     machine, spent = Machine({ONE: 1.0, TWO: 1.4}), 0.0
     choice = ThreadChoice(2, 1, machine.set_threads, lambda: machine.now)
     pauses: list[float] = []
-    for _ in range(6):
+    for _ in range(9):
         while choice.trying:
             spent += machine.update(choice)
         trial, spent = spent, 0.0
@@ -102,7 +102,7 @@ def test_tries_again_after_longer_and_longer_pauses() -> None:
             spent += machine.update(choice)
         pauses.append(spent / trial)
         spent = 0.0
-    wanted = [FIRST_PAUSE, 20, 40, 80, LONGEST_PAUSE, LONGEST_PAUSE]
+    wanted = [FIRST_PAUSE, 2, 4, 8, 16, 32, 64, LONGEST_PAUSE, LONGEST_PAUSE]
     assert pauses == pytest.approx(wanted, rel=0.2)
 
 
