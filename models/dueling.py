@@ -43,7 +43,7 @@ class DuelingHead(nn.Module):
     def forward(self, features: Tensor, noise: Noise, inputs: Tensor | None = None) -> Tensor:
         """features [B, T, F], noise [R, size] each with R = 1 or B -> [B, T, A, Q] float32.
 
-        With R = 1 there may be only some of the features, those of indices `inputs`: the others are 0.
+        There may be only some of the features, those of the ascending indices `inputs`: the others are 0.
         """
         hidden = functional.relu(self.hidden(features, noise["hidden_in"], noise["hidden_out"], inputs))
         with torch.autocast(features.device.type, enabled=False):
