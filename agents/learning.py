@@ -117,8 +117,9 @@ def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
 
 
 def without_gradient(network: NetworkT) -> NetworkT:
-    """A network of the same weights, in the same memory, that asks for no gradient: it always says what
-    `network` would, and may do so in another thread while that one's pass is recorded (agents/parallel.py).
+    """A network of the same weights, in the same memory, that asks for no gradient: it says what `network`
+    would, as long as that one's tensors are changed in place, and may do so in another thread while a pass
+    of that one is recorded (agents/parallel.py).
     """
     shared = {id(buffer): buffer for buffer in network.buffers()}
     for parameter in network.parameters():

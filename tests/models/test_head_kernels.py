@@ -94,6 +94,7 @@ def test_columns_of_a_matrix(precision: torch.dtype, generator: torch.Generator)
         with torch.no_grad():
             chosen = columns_of(matrix, some)
         recorded = columns_of(matrix, some)
+    assert chosen.dtype == (precision if weights.takes_float_loops(matrix) else torch.float32)
     assert torch.equal(chosen.to(precision), matrix.detach()[:, some].to(precision))
     assert torch.equal(recorded, matrix[:, some]) and recorded.requires_grad
 
