@@ -94,9 +94,15 @@ def test_columns_of_a_matrix(precision: torch.dtype, generator: torch.Generator)
         with torch.no_grad():
             chosen = columns_of(matrix, some)
         recorded = columns_of(matrix, some)
-    assert chosen.dtype == (precision if weights.takes_float_loops(matrix) else torch.float32)
     assert torch.equal(chosen.to(precision), matrix.detach()[:, some].to(precision))
     assert torch.equal(recorded, matrix[:, some]) and recorded.requires_grad
+
+
+@torch.no_grad()
+def test_columns_without_gradient_have_the_precision_of_passes(generator: torch.Generator) -> None:
+    with in_bfloat16():
+        chosen = columns_of(torch.randn(6, F, generator=generator), torch.tensor([0, 3]))
+    assert chosen.dtype == torch.bfloat16
 
 
 def test_numbers_at_the_edges_are_rounded_as_pytorch_does() -> None:
