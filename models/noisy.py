@@ -77,11 +77,9 @@ class NoisyLinear(nn.Module):
         """mu x + eps_out * (sigma (eps_in * x)): the same without a weight per row."""
         rows, samples, _ = x.shape
         eps_in = eps_in.view(rows, self.streams, 1, -1)
-        weights: tuple[Tensor, Tensor] = (self.weight_mu, self.weight_sigma)
+        mu, sigma = (columns_of(weight, inputs) for weight in (self.weight_mu, self.weight_sigma))
         if inputs is not None:
-            weights = (columns_of(self.weight_mu, inputs), columns_of(self.weight_sigma, inputs))
             eps_in = eps_in.index_select(3, inputs)
-        mu, sigma = weights
         mean = functional.linear(x, mu, self.bias_mu)
         scaled = eps_in.transpose(0, 1) * x  # [S, B, T, C]
         scaled = scaled.reshape(self.streams, rows * samples, -1)

@@ -34,11 +34,13 @@ def noisy_weight(
         return weight
     noise = eps_out.view(len(eps_in), -1, 1) * eps_in.unsqueeze(1)  # [S, O / S, I]
     weight = torch.addcmul(mu, sigma, noise.view_as(mu))
-    return weight if columns is None else weight.index_select(1, columns)
+    return columns_of(weight, columns)
 
 
-def columns_of(matrix: Tensor, columns: Tensor) -> Tensor:
-    """`columns` [C] of a matrix [O, I]; without gradient in the precision of passes."""
+def columns_of(matrix: Tensor, columns: Tensor | None) -> Tensor:
+    """`columns` [C] of a matrix [O, I], without gradient in the precision of passes; None: the matrix."""
+    if columns is None:
+        return matrix
     if torch.is_grad_enabled() or not takes_float_loops(matrix):
         return matrix.index_select(1, columns)
     chosen = torch.empty(len(matrix), len(columns), dtype=pass_dtype(matrix))

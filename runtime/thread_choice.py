@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 ROUNDS = 3
 UPDATES_PER_TURN = 3
 """Of one choice; the first of them is not timed, since kernels are made ready for that number of threads."""
-HOPELESS = 1.25
+HOPELESS = 1.5
 """A choice that takes so many times as long as the best is left out of the rest of a trial."""
 FIRST_PAUSE, LONGEST_PAUSE = 1, 100
 """From one trial to the next, in the time that a trial's updates took: twice as long after each, since what

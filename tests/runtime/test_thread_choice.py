@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import launch_learner
-from agents.parallel import Threads, set_threads
+from agents.parallel import Threads, in_parallel, set_threads
 from args import read_args
 from memory.connection import Client
 from runtime.stopping import Stop
@@ -167,6 +168,23 @@ def test_nothing_is_tried_where_the_number_is_given_or_compiled_for() -> None:
     assert thread_choice(read_args(["--disable-cuda"])) is not None
     assert thread_choice(read_args(["--disable-cuda", "--threads", "2"])) is None
     assert thread_choice(read_args(["--disable-cuda", "--compile", "default"])) is None
+
+
+@pytest.mark.parametrize(("agent", "beside"), [("iqn", True), ("naf", True), ("a2c", False)])
+def test_two_passes_are_tried_where_an_agent_can_do_them(agent: str, beside: bool) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        choice = thread_choice(read_args(["--disable-cuda", "--agent", agent]))
+        assert choice is not None
+        in_other_threads = set()
+        while choice.trying:
+            with choice:
+                first, second = in_parallel(threading.get_ident, threading.get_ident)
+            in_other_threads.add(first != second)
+        assert (True in in_other_threads) == beside
+    finally:
+        set_threads(Threads(before))
 
 
 def test_a_learner_that_begins_again_keeps_its_choice(
