@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The second command on a bare machine: sets up with every extra, then runs every check. Arguments go to pytest.
+unset PYTHONDONTWRITEBYTECODE # hundreds of processes start: each would compile the whole project
 EXTRAS="test maze vizdoom minatar minari search malmo-test"
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
 cd "$SETUP_ROOT"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from agents.adam import Adam
 from agents.base import AgentError
 from memory.batch import Batch
 
@@ -60,11 +61,11 @@ class GradientStep:
     ) -> None:
         self._parameters = list(network.parameters())
         self._max_grad_norm, self._l2 = max_grad_norm, l2
-        self._adam = torch.optim.Adam(self._parameters, lr=lr, eps=adam_eps, fused=True)
+        self._adam = Adam(self._parameters, lr, adam_eps)
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""
-        self._adam.zero_grad()
+        self._adam.forget_gradients()
         torch.autograd.backward(loss)
         if self._l2 > 0:
             self._add_decay()
@@ -82,16 +83,11 @@ class GradientStep:
 
     def state_dict(self) -> dict[str, object]:
         """Adam's moments and step counts; learning rate and epsilon are the run's flags, not state."""
-        return {"moments": self._adam.state_dict()["state"]}
+        return {"moments": self._adam.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue with these moments under the present learning rate and epsilon; AgentError if none fit."""
-        shapes = [parameter.shape for parameter in self._parameters]
-        for number, moments in state["moments"].items():
-            if any(moments[name].shape != shapes[number] for name in ("exp_avg", "exp_avg_sq")):
-                raise AgentError("The moments of the optimiser are of another network.")
-        groups = self._adam.state_dict()["param_groups"]
-        self._adam.load_state_dict({"state": copied_to_cpu(state["moments"]), "param_groups": groups})
+        self._adam.load_state_dict(state["moments"])
 
 
 def _may_exceed(norm: Tensor, maximum: float) -> bool:
