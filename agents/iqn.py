@@ -16,11 +16,9 @@ from torch import Tensor
 from agents.base import ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import quantile_huber_loss
-from agents.parallel import in_parallel
 from agents.value import ValueAgent, ValueConfig, chosen_of
-from models.dueling import NetworkConfig
+from models.dueling import NetworkConfig, State
 from models.iqn import IqnNetwork
-from models.patches import Observed
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,12 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         rescaled: NDArray[Any] = (losses * (self.config.num_tau_samples / samples)).numpy()
         return rescaled
 
-    def _estimates(self, network: IqnNetwork, observation: Observed, noise: ActingNoise) -> Tensor:
-        return self._quantiles(network, observation, noise)
+    def _outputs(self, network: IqnNetwork, state: State, noise: ActingNoise) -> Tensor:
+        """[B, A, N] float32 at the noise's taus [B, N]."""
+        return self._run(network, state, noise["taus"], noise).transpose(1, 2)
+
+    def _estimates(self, outputs: Tensor) -> Tensor:
+        return outputs
 
     def _q(self, estimates: Tensor) -> Tensor:
         return estimates.mean(-1)
@@ -81,26 +83,18 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         config = self.config
         samples = (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
         chooses, judges, learns = self._draw(len(batch.r_t), samples)
-        targets, quantiles = in_parallel(
-            lambda: self._targets(batch, chooses, judges),
-            lambda: self._quantiles(self.online, batch.s_tm1, learns),
-        )
+        quantiles, a_t, quantiles_t = self._double_passes(batch, learns, chooses, judges)
+        best_t = chosen_of(quantiles_t, a_t)  # [B, N']
+        targets = batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * best_t
         quantiles_tm1 = chosen_of(quantiles, batch.a_tm1)  # [B, N]
         losses = quantile_huber_loss(quantiles_tm1, learns["taus"], targets, config.kappa)
         return losses, self._q(quantiles_tm1)
 
     @torch.no_grad()
-    def _targets(self, batch: TensorBatch, chooses: ActingNoise, judges: ActingNoise) -> Tensor:
-        """[B, N']: r + discount * target quantiles of the action that the online network prefers (Double)."""
-        s_t = self._for_both_networks(batch.s_t)
-        ranks = self._run(self.chooser, s_t, chooses["taus"], chooses, True)  # relative [B, K, A]
-        a_t = ranks.mean(1).argmax(1)
-        quantiles = self._quantiles(self.target.network, s_t, judges)
-        return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * chosen_of(quantiles, a_t)
-
-    def _quantiles(self, network: IqnNetwork, observation: Observed, noise: ActingNoise) -> Tensor:
-        """[B, A, N] float32 at the noise's taus [B, N]."""
-        return self._run(network, observation, noise["taus"], noise).transpose(1, 2)
+    def _preferred(self, s_t: State, noise: ActingNoise) -> Tensor:
+        """By the advantages alone, which tell the best action too."""
+        relative: Tensor = self._run(self.chooser, s_t, noise["taus"], noise, True)  # [B, K, A]
+        return relative.mean(1).argmax(1)
 
     def _draw(self, rows: int, samples: Sequence[int]) -> Iterator[ActingNoise]:
         """For each pass as many taus [rows, samples], and noise that all rows share."""

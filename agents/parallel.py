@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
-
-from models.loops import helpers
 
 FirstT = TypeVar("FirstT")
 SecondT = TypeVar("SecondT")
@@ -33,22 +35,55 @@ def set_threads(threads: Threads) -> None:
     _passes_at_once = threads.passes
 
 
-def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
-    """What both return. They may run at the same time, `first` in another thread, where it sets by itself
-    what it needs of autograd and autocast. What one raises comes when both have ended, `second`'s if both do.
+class Begin(Protocol):
+    """How work begins beside the caller's own."""
 
-    `first` must not touch tensors for which `second` records gradients, but others of the same memory
+    def __call__(self, work: Callable[[], FirstT], /) -> Callable[[], FirstT]:
+        """What returns what `work` has, once it has ended: at once where that was waited for."""
+
+
+@contextmanager
+def beside() -> Iterator[Begin]:
+    """Begins work that may run at the same time as the block, in another thread, one after the other; it sets
+    by itself what it needs of autograd and autocast. At the block's end all of it has ended.
+
+    It must not touch tensors for which the block records gradients, but others of the same memory
     (`agents.learning.without_gradient`): to record one PyTorch locks it and then asks for Python's lock,
     while `tensor[i]` asks for them in the other order, and both would wait for ever.
     """
-    if _passes_at_once == 1:
-        return first(), second()
-    other = helpers().submit(_with_threads, torch.get_num_threads(), first)
+    begun: list[Future[Any]] = []
+
+    def begin(work: Callable[[], FirstT], /) -> Callable[[], FirstT]:
+        future = _other_thread().submit(_with_threads, torch.get_num_threads(), work)
+        begun.append(future)
+        return future.result
+
     try:
-        own = second()
+        yield _at_once if _passes_at_once == 1 else begin
     finally:
-        other.exception()  # wait
-    return other.result(), own
+        wait(begun)
+
+
+def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
+    """What both return; `first` may run `beside` the other. What one raises comes when both have ended,
+    `second`'s if both do.
+    """
+    with beside() as begin:
+        one, two = begin(first), second()
+    return one(), two
+
+
+def _at_once(work: Callable[[], FirstT], /) -> Callable[[], FirstT]:
+    result = work()
+    return lambda: result
+
+
+@cache
+def _other_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="passes")
+
+
+os.register_at_fork(after_in_child=_other_thread.cache_clear)  # a child has none of its parent's threads
 
 
 def _with_threads(number: int, work: Callable[[], FirstT]) -> FirstT:

@@ -16,10 +16,8 @@ from torch import Tensor
 from agents.base import ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import cross_entropy, project_onto_atoms
-from agents.parallel import in_parallel
 from agents.value import ValueAgent, ValueConfig, chosen_of
-from models.dueling import NetworkConfig
-from models.patches import Observed
+from models.dueling import NetworkConfig, State
 from models.rainbow import RainbowNetwork
 
 
@@ -64,26 +62,19 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
         losses: NDArray[Any] = cross_entropy(target, log_probabilities).numpy()
         return losses
 
-    def _estimates(self, network: RainbowNetwork, observation: Observed, noise: ActingNoise) -> Tensor:
-        return self._run(network, observation, noise).softmax(-1)
+    def _outputs(self, network: RainbowNetwork, state: State, noise: ActingNoise) -> Tensor:
+        return self._run(network, state, noise)
+
+    def _estimates(self, outputs: Tensor) -> Tensor:
+        return outputs.softmax(-1)
 
     def _q(self, estimates: Tensor) -> Tensor:
         return estimates @ self._support
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         chooses, judges, learns = self._learning_noise(passes=3)
-        target, logits = in_parallel(
-            lambda: self._targets(batch, chooses, judges),
-            lambda: self._run(self.online, batch.s_tm1, learns),  # [B, A, Z]
-        )
+        logits, a_t, logits_t = self._double_passes(batch, learns, chooses, judges)
+        probabilities_t = self._estimates(chosen_of(logits_t, a_t))
+        target = project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)  # [B, Z]
         log_probabilities = chosen_of(logits, batch.a_tm1).log_softmax(-1)  # [B, Z]
         return cross_entropy(target, log_probabilities), self._q(log_probabilities.detach().exp())
-
-    @torch.no_grad()
-    def _targets(self, batch: TensorBatch, chooses: ActingNoise, judges: ActingNoise) -> Tensor:
-        """[B, Z]: the target network's distribution of the online network's action (Double), projected."""
-        s_t = self._for_both_networks(batch.s_t)
-        a_t = self._q(self._estimates(self.chooser, s_t, chooses)).argmax(1)
-        logits = self._run(self.target.network, s_t, judges)
-        probabilities_t = chosen_of(logits, a_t).softmax(-1)
-        return project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)

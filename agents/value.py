@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, Problem
+from agents.learning import TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.parallel import beside
 from agents.target import PeriodicTarget
-from models.dueling import DuelingNetwork, NetworkConfig
+from models.dueling import DuelingNetwork, Features, NetworkConfig, State
 from models.noisy import draw_noise, zero_noise
 from models.patches import Observed
 
@@ -29,6 +31,13 @@ class ValueConfig(OffPolicyConfig):
 
 ConfigT = TypeVar("ConfigT", bound=ValueConfig)
 NetworkT = TypeVar("NetworkT", bound=DuelingNetwork)
+
+
+class Seen(NamedTuple):
+    """States on their way through both networks."""
+
+    shared: Observed  # what is the same for both
+    online: State  # as far as the online network's torso goes
 
 
 class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
@@ -55,8 +64,12 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
         """The network of these parts."""
 
     @abstractmethod
-    def _estimates(self, network: NetworkT, observation: Observed, noise: ActingNoise) -> Tensor:
-        """[N, A, K] float32: what the network says of every action's return."""
+    def _outputs(self, network: NetworkT, state: State, noise: ActingNoise) -> Tensor:
+        """[N, A, K] float32: what the network gives for every action."""
+
+    @abstractmethod
+    def _estimates(self, outputs: Tensor) -> Tensor:
+        """[..., K] -> [..., K]: what that says of the action's return."""
 
     @abstractmethod
     def _q(self, estimates: Tensor) -> Tensor:
@@ -78,14 +91,44 @@ class ValueAgent(OffPolicyAgent[ConfigT, NetworkT, Tensor]):
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, so that `chosen` and `greedy` are the same."""
-        estimates = self._estimates(self.online, torch.from_numpy(s_t).to(self.device), noise)  # [N, A, K]
+        outputs = self._outputs(self.online, torch.from_numpy(s_t).to(self.device), noise)
+        estimates = self._estimates(outputs)  # [N, A, K]
         a_t = self._q(estimates).argmax(1)
         greedy = chosen_of(estimates, a_t).cpu().numpy()
         return Acting(a_t.cpu().numpy(), greedy, greedy)
 
-    def _for_both_networks(self, s_t: Tensor) -> Observed:
-        """s_t [B, H, *frame] as far as both networks go the same way; compiled ones go all of it alone."""
-        return s_t if self.passes.compiles else self.chooser.torso.prepared(s_t)
+    def _double_passes(
+        self, batch: TensorBatch, learns: ActingNoise, chooses: ActingNoise, judges: ActingNoise
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Those of Double Q-learning: the online network's outputs [B, A, K] at s_tm1, the actions [B] it
+        prefers at s_t, and the target network's outputs [B, A, K'] there, these two without gradient.
+
+        The online network's torso goes over s_t beside its pass at s_tm1, and its head after that one: so two
+        threads have about as much to do each.
+        """
+        with beside() as begin:
+            seen_t = begin(lambda: self._seen(batch.s_t))
+            judged = begin(lambda: self._judged(seen_t().shared, judges))
+            learned = self._outputs(self.online, batch.s_tm1, learns)
+            a_t = self._preferred(seen_t().online, chooses)
+        return learned, a_t, judged()
+
+    @torch.no_grad()
+    def _seen(self, s_t: Tensor) -> Seen:
+        """s_t [B, H, *frame]; compiled networks go all of the way by themselves."""
+        if self.passes.compiles:
+            return Seen(s_t, s_t)
+        prepared = self.chooser.torso.prepared(s_t)
+        return Seen(prepared, Features(self.chooser.features(prepared)))
+
+    @torch.no_grad()
+    def _judged(self, s_t: Observed, noise: ActingNoise) -> Tensor:
+        return self._outputs(self.target.network, s_t, noise)
+
+    @torch.no_grad()
+    def _preferred(self, s_t: State, noise: ActingNoise) -> Tensor:
+        """[B]: the actions of which the online network expects most."""
+        return self._q(self._estimates(self._outputs(self.chooser, s_t, noise))).argmax(1)
 
     def _learning_noise(self, passes: int) -> list[dict[str, Tensor]]:
         """For each of `passes` one draw, which all of its rows share."""

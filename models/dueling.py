@@ -6,6 +6,7 @@ Dueling: Wang et al. 2016, arXiv 1511.06581, equation 9. Noisy: Fortunato et al.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,16 @@ from torch.nn import functional
 from models.noisy import Noise, NoisyLinear
 from models.patches import Observed
 from models.torso import Torso
+
+
+class Features(NamedTuple):
+    """What a network's torso has made of its observations."""
+
+    values: Tensor  # [B, F] float32
+
+
+State = Observed | Features
+"""What networks take: observations, prepared or not, or features if these are known already."""
 
 
 class DuelingHead(nn.Module):
@@ -92,13 +103,15 @@ class DuelingNetwork(nn.Module):
             self.torso.num_features, hidden_size, config.num_actions, num_outputs, config.noisy_std
         )
 
-    def features(self, observation: Observed) -> Tensor:
-        """observation [B, H, *frame] -> [B, F] float32: the torso stays in float32 under autocast.
+    def features(self, state: State) -> Tensor:
+        """Observation [B, H, *frame] -> [B, F] float32: the torso stays in float32 under autocast.
 
         Rounding there moves the gradient of a trained network (docs/performance.md, Precision).
         """
-        with torch.autocast(observation.device.type, enabled=False):
-            features: Tensor = self.torso(observation)
+        if isinstance(state, Features):
+            return state.values
+        with torch.autocast(state.device.type, enabled=False):
+            features: Tensor = self.torso(state)
         return features
 
     @property

@@ -7,9 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from models.dueling import DuelingNetwork, NetworkConfig
+from models.dueling import DuelingNetwork, NetworkConfig, State
 from models.noisy import Noise
-from models.patches import Observed
 from models.tau_gate import gated, lit_columns
 
 
@@ -28,13 +27,13 @@ class IqnNetwork(DuelingNetwork):
         self.embedding = nn.Linear(embedding_dim, self.torso.num_features)
         self.register_buffer("frequencies", math.pi * torch.arange(1, embedding_dim + 1), persistent=False)
 
-    def forward(self, observation: Observed, taus: Tensor, noise: Noise, relative: bool = False) -> Tensor:
-        """observation [B, H, *frame], taus [B, N] -> quantiles [B, N, A] float32.
+    def forward(self, state: State, taus: Tensor, noise: Noise, relative: bool = False) -> Tensor:
+        """Observation [B, H, *frame], or its features, and taus [B, N] -> quantiles [B, N, A] float32.
 
         The torso runs once per observation, not once per tau. `relative`: less by a number that all actions
         share, which leaves out half of the head; the noise is one row then.
         """
-        features = self.features(observation)  # [B, F]
+        features = self.features(state)  # [B, F]
         lit = lit_columns(features, product_rows(taus, noise))
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
         embedded = gated(features, cosines, self.embedding.weight, self.embedding.bias, lit)  # [B, N, C]

@@ -60,7 +60,7 @@ def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: i
 
 @cache
 def helpers() -> ThreadPoolExecutor:
-    """Threads for work beside that of the one that learns. Only a pass waits in one, and for loops alone."""
+    """Threads for loops beside those of the passes that wait for them."""
     return ThreadPoolExecutor(thread_name_prefix="loops")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from models.dueling import DuelingNetwork, NetworkConfig
+from models.dueling import DuelingNetwork, NetworkConfig, State
 from models.noisy import Noise
-from models.patches import Observed
 
 
 class RainbowNetwork(DuelingNetwork):
@@ -15,7 +14,7 @@ class RainbowNetwork(DuelingNetwork):
     def __init__(self, config: NetworkConfig, atoms: int) -> None:
         super().__init__(config, num_outputs=atoms)
 
-    def forward(self, observation: Observed, noise: Noise) -> Tensor:
-        """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
-        logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
+    def forward(self, state: State, noise: Noise) -> Tensor:
+        """Observation [B, H, *frame], or its features -> logits [B, A, atoms] float32."""
+        logits: Tensor = self.head(self.features(state).unsqueeze(1), noise)
         return logits.squeeze(1)

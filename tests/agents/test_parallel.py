@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from agents import Agent
-from agents.parallel import Threads, in_parallel, set_threads
+from agents.parallel import Threads, beside, in_parallel, set_threads
 from memory.batch import Batch
 from tests.agents.conftest import PROBLEMS
 
@@ -75,6 +75,35 @@ def test_an_error_comes_when_both_have_ended(fails: str) -> None:
     assert len(ended) == 1
 
 
+def test_work_begins_in_order_and_ends_with_the_block() -> None:
+    """What begins later may use what began before."""
+    done = list[str]()
+
+    def first() -> str:
+        threading.Event().wait(0.05)
+        done.append("first")
+        return "its result"
+
+    with beside() as begin:
+        one = begin(first)
+        two = begin(lambda: done.append(one()))
+        assert not done
+    assert done == ["first", "its result"] and two() is None
+
+
+def test_a_block_that_fails_waits_for_what_it_began() -> None:
+    ended = threading.Event()
+
+    def work() -> None:
+        threading.Event().wait(0.05)
+        ended.set()
+
+    with pytest.raises(ValueError, match="the block's"), beside() as begin:
+        begin(work)
+        raise ValueError("the block's")
+    assert ended.is_set()
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("torso", ["auto", "data_efficient"])
 def test_agents_learn_the_same(
@@ -125,7 +154,7 @@ def test_the_second_thread_takes_none_of_the_tensors_that_the_first_records(
                 done.set_result(work(*arguments))
             return done
 
-    monkeypatch.setattr("agents.parallel.helpers", InThisThread)
+    monkeypatch.setattr("agents.parallel._other_thread", InThisThread)
     make_agent(name).update(make_batch(rows=16), 100)
     assert mode.operations > 0 and not mode.recorded
 

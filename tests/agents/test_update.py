@@ -112,21 +112,25 @@ def test_losses_are_the_agents_formula(name: str, make_agent: MakeAgent, make_ba
     """Rebuilt from what the three passes gave, with online and target networks that differ."""
     agent, batch = make_agent(name), make_batch(rows=32)
     agent.online.load_state_dict(make_agent(name, seed=2).online.state_dict())
-    passes: list[tuple[torch.nn.Module, tuple[Tensor, ...], Tensor]] = []
+    passes: dict[torch.nn.Module, tuple[tuple[Any, ...], Tensor]] = {}
     for network in (agent.chooser, agent.target.network, agent.online):
-        network.register_forward_hook(lambda *recorded: passes.append(recorded))
+        network.register_forward_hook(lambda network, *recorded: passes.update({network: recorded}))
+    frames_t = torch.from_numpy(batch.s_t)
+    prepared_t, features_t = agent.online.torso.prepared(frames_t), agent.online.features(frames_t)
     losses = agent.update(batch, 4).losses
-    networks, inputs, outputs = zip(*passes, strict=True)
-    assert networks == (agent.chooser, agent.target.network, agent.online)
-    assert [output.requires_grad for output in outputs] == [False, False, True]
-    online_t, target_t, online_tm1 = (output.detach() for output in outputs)
-    assert torch.equal(inputs[0][0], inputs[1][0]) and not torch.equal(inputs[0][0], inputs[2][0])
+    (seen_t, *_), online_t = passes[agent.chooser]
+    (s_t, *_), target_t = passes[agent.target.network]
+    (s_tm1, *taus_tm1), online_tm1 = passes[agent.online]
+    assert [output.requires_grad for output in (online_t, target_t, online_tm1)] == [False, False, True]
+    assert torch.equal(s_tm1, torch.from_numpy(batch.s_tm1))
+    assert torch.equal(s_t, prepared_t) and torch.equal(seen_t.values, features_t)
+    online_tm1 = online_tm1.detach()
     rows, a_tm1 = torch.arange(32), torch.from_numpy(batch.a_tm1)
     r_t, discount_t = torch.from_numpy(batch.r_t), torch.from_numpy(batch.discount_t)
     if name == "iqn":  # outputs [B, taus, A]
         a_t = online_t.mean(1).argmax(1)
         targets = r_t[:, None] + discount_t[:, None] * target_t[rows, :, a_t]
-        expected = quantile_huber_loss(online_tm1[rows, :, a_tm1], inputs[2][1], targets, kappa=1.0)
+        expected = quantile_huber_loss(online_tm1[rows, :, a_tm1], taus_tm1[0], targets, kappa=1.0)
         unlike = target_t.mean(1).argmax(1)
     else:  # outputs [B, A, atoms]
         support = torch.linspace(-5, 5, 11)
@@ -157,10 +161,10 @@ def test_the_three_passes_have_noise_of_their_own(
 def test_each_transition_has_taus_of_its_own(make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     agent = make_agent("iqn")
     seen: list[Tensor] = []
-    for network in (agent.chooser, agent.target.network, agent.online):
+    for network in (agent.target.network, agent.online, agent.chooser):  # in this order one after the other
         network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1]))
     agent.update(make_batch(), 4)
-    assert [taus.shape for taus in seen] == [(8, 5), (8, 6), (8, 8)]  # K, N', N
+    assert [taus.shape for taus in seen] == [(8, 6), (8, 8), (8, 5)]  # N', N, K
     assert len(np.unique(torch.cat(seen, dim=1))) == 8 * (5 + 6 + 8)
 
 
