@@ -491,8 +491,8 @@ class DeviceArgs(Group):
     )
     threads: int = flag(
         0,
-        "CPU threads of PyTorch in this process; 0 = one in an actor and with --serial, in a learner as many as are"
-        " quickest",
+        "CPU threads of PyTorch in this process, for one network pass at a time; 0 = one in an actor and with"
+        " --serial, in a learner as many as are quickest, for one pass or for two at a time",
         ge=0,
     )
 

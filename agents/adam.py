@@ -38,6 +38,8 @@ class Adam:
             for parameter, own in zip(self._parameters, self._moments, strict=True)
             if parameter.grad is not None
         ]
+        if not learned:
+            return
         parameters, gradients, means, squares, steps = map(list, zip(*learned, strict=True))
         beta1, beta2 = BETAS
         adam(

@@ -48,7 +48,7 @@ OutputT = TypeVar("OutputT")  # of a network pass
 class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, its target, the optimiser and the generator of the learner's randomness."""
 
-    passes_at_once = 2  # what is learned towards, and what the online network says
+    passes_at_once = 2  # one of them the online network's at s_tm1, the other what is learned towards
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool

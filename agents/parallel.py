@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
-FirstT = TypeVar("FirstT")
-SecondT = TypeVar("SecondT")
+ResultT = TypeVar("ResultT")
+OtherT = TypeVar("OtherT")
 
 
 class Threads(NamedTuple):
@@ -38,8 +38,8 @@ def set_threads(threads: Threads) -> None:
 class Begin(Protocol):
     """How work begins beside the caller's own."""
 
-    def __call__(self, work: Callable[[], FirstT], /) -> Callable[[], FirstT]:
-        """What returns what `work` has, once it has ended: at once where that was waited for."""
+    def __call__(self, work: Callable[[], ResultT], /) -> Callable[[], ResultT]:
+        """Returns what waits for `work` and gives its result, or raises its error."""
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def beside() -> Iterator[Begin]:
     """
     begun: list[Future[Any]] = []
 
-    def begin(work: Callable[[], FirstT], /) -> Callable[[], FirstT]:
+    def begin(work: Callable[[], ResultT], /) -> Callable[[], ResultT]:
         future = _other_thread().submit(_with_threads, torch.get_num_threads(), work)
         begun.append(future)
         return future.result
@@ -64,7 +64,7 @@ def beside() -> Iterator[Begin]:
         wait(begun)
 
 
-def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
+def in_parallel(first: Callable[[], ResultT], second: Callable[[], OtherT]) -> tuple[ResultT, OtherT]:
     """What both return; `first` may run `beside` the other. What one raises comes when both have ended,
     `second`'s if both do.
     """
@@ -73,7 +73,7 @@ def in_parallel(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> t
     return one(), two
 
 
-def _at_once(work: Callable[[], FirstT], /) -> Callable[[], FirstT]:
+def _at_once(work: Callable[[], ResultT], /) -> Callable[[], ResultT]:
     result = work()
     return lambda: result
 
@@ -86,7 +86,7 @@ def _other_thread() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_other_thread.cache_clear)  # a child has none of its parent's threads
 
 
-def _with_threads(number: int, work: Callable[[], FirstT]) -> FirstT:
+def _with_threads(number: int, work: Callable[[], ResultT]) -> ResultT:
     """PyTorch's number is one of each thread."""
     torch.set_num_threads(number)
     return work()

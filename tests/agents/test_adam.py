@@ -51,8 +51,11 @@ def test_steps_are_those_of_torch_optim() -> None:
 def test_forgotten_gradients_are_no_step() -> None:
     own = parameters()
     lay(1, own)
-    Adam(own, 1e-2, 1e-4).forget_gradients()
+    ours = Adam(own, 1e-2, 1e-4)
+    ours.forget_gradients()
+    ours.step()
     assert [parameter.grad for parameter in own] == [None] * len(own)
+    assert all(torch.equal(left, right) for left, right in zip(own, parameters(), strict=True))
 
 
 def test_what_is_loaded_replaces_all_moments() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -75,7 +76,7 @@ def test_an_error_comes_when_both_have_ended(fails: str) -> None:
     assert len(ended) == 1
 
 
-def test_work_begins_in_order_and_ends_with_the_block() -> None:
+def test_works_run_in_order_and_end_with_the_block() -> None:
     """What begins later may use what began before."""
     done = list[str]()
 
@@ -86,9 +87,21 @@ def test_work_begins_in_order_and_ends_with_the_block() -> None:
 
     with beside() as begin:
         one = begin(first)
-        two = begin(lambda: done.append(one()))
+        two = begin(lambda: list(done))
+        three = begin(lambda: one())
         assert not done
-    assert done == ["first", "its result"] and two() is None
+    assert done == two() == ["first"] and three() == "its result"
+
+
+def test_a_child_that_was_forked_does_its_own_passes() -> None:
+    """Its parent's thread is not there."""
+    in_parallel(int, int)
+    child = multiprocessing.get_context("fork").Process(target=in_parallel, args=(int, int))
+    child.start()
+    child.join(PATIENCE_S)
+    if child.is_alive():
+        child.kill()
+    assert child.exitcode == 0
 
 
 def test_a_block_that_fails_waits_for_what_it_began() -> None:
@@ -157,6 +170,20 @@ def test_the_second_thread_takes_none_of_the_tensors_that_the_first_records(
     monkeypatch.setattr("agents.parallel._other_thread", InThisThread)
     make_agent(name).update(make_batch(rows=16), 100)
     assert mode.operations > 0 and not mode.recorded
+
+
+@pytest.mark.parametrize("name", ["iqn", "rainbow"])
+def test_two_threads_have_as_much_to_do(
+    make_agent: Callable[..., Any], make_batch: Callable[..., Batch], name: str
+) -> None:
+    """The second goes over s_t with both torsos and the target's head, the first chooses the action there."""
+    agent, threads = make_agent(name), dict[nn.Module, int]()
+    heads = [network.head.advantage for network in (agent.chooser, agent.target.network)]
+    for part in (agent.chooser.torso, agent.target.network.torso, *heads):
+        part.register_forward_hook(lambda part, *_: threads.update({part: threading.get_ident()}))
+    agent.update(make_batch(rows=16), 100)
+    assert len(threads) == 4
+    assert [part for part, thread in threads.items() if thread == threading.get_ident()] == heads[:1]
 
 
 def test_actions_are_chosen_by_the_weights_of_now(
