@@ -109,10 +109,11 @@ def show(learning: Sequence[LearnerRow], loops: Sequence[LoopRow]) -> None:
         )
         sheet.add_row(str(row.batch_size), row.precision, row.compile, *speed)
     console.print(sheet)
-    sheet = Table("actors", "frames/s", "updates/s", "window", "200M frames take", title="The whole loop")
+    columns = ("actors", "frames/s", "updates/s", "lasting frames/s", "window", "200M frames take")
+    sheet = Table(*columns, title="The whole loop")
     for each in loops:
         window, hours = f"{each.window_s:.0f} s, {each.window_steps:,} steps", f"{each.hours:,.1f} h"
-        rates = f"{each.frames_per_s:,.0f}", f"{each.updates_per_s:,.1f}"
+        rates = f"{each.frames_per_s:,.0f}", f"{each.updates_per_s:,.1f}", f"{each.lasting_frames_per_s:,.0f}"
         sheet.add_row(str(each.actors), *rates, window, hours)
     console.print(sheet)
 

@@ -28,13 +28,14 @@ class LoopRow(NamedTuple):
     actors: int
     window_s: float
     window_steps: int
-    frames_per_s: float
+    frames_per_s: float  # played
     updates_per_s: float
+    lasting_frames_per_s: float  # actors may lead for a while, and then play as fast as is learned
 
     @property
     def hours(self) -> float:
-        """What FRAMES would take at that pace."""
-        return FRAMES / self.frames_per_s / 3600
+        """What FRAMES would take at the pace that lasts."""
+        return FRAMES / self.lasting_frames_per_s / 3600
 
 
 def loop_rows(
@@ -67,6 +68,9 @@ def _row(redis: RedisConfig, folder: Path, actors: int, window_s: float, words: 
     finally:
         processes.end()
         client.close()
-    steps = last.steps - first.steps
-    frames = steps * args.action_repeat
-    return LoopRow(actors, spent, steps, frames / spent, (last.batches - first.batches) / spent)
+    steps, updates = last.steps - first.steps, last.batches - first.batches
+    played, learned = (
+        count * args.action_repeat / spent for count in (steps, updates * args.replay_frequency)
+    )
+    lasting = min(played, learned) if args.synchronize_actors_with_learner else played
+    return LoopRow(actors, spent, steps, played, updates / spent, lasting)
