@@ -98,7 +98,7 @@ class RunArgs(Group):
     )
     event_log_in: str | None = flag(
         None,
-        "Learner: fill the replay of a new run from this event log before learning (memory/event_log.py)",
+        "Learner: fill the replay of a new run from this event log before learning (event_log/__main__.py)",
     )
     serial: bool = flag(
         False, "One process alternates actor and learner: exactly repeatable, for study and tests"
@@ -230,7 +230,7 @@ class ActorArgs(Group):
         "Actor: take weights from the newest snapshot in this folder, read again each episode, not from Redis",
     )
     event_log_out: str | None = flag(
-        None, "Actor: append its episodes to this event log (memory/event_log.py)"
+        None, "Actor: append its episodes to this event log (event_log/__main__.py)"
     )
     synchronize_actors_with_learner: bool = flag(
         True, "One update per --replay-frequency steps; actors and learner wait for each other", shared=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from runtime.early import end_plainly
+    from supervision.early import end_plainly
 
     end_plainly()
 
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from acting.link import RunChanged
 from agents import agent_type
 from args import Args, UserError, parse_args
-from memory.episodes import recent_episodes
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.runs import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
-from runtime.allocator import keep_freed_memory
-from runtime.link import RunChanged
-from runtime.resume import wait_for_snapshot
-from runtime.stopping import Stop
+from learning.resume import wait_for_snapshot
+from memory.runs.episodes import recent_episodes
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
+from supervision.allocator import keep_freed_memory
+from supervision.stopping import Stop
 from wiring import (
     Seat,
     build_actor,

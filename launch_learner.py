@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from runtime.early import end_plainly
+    from supervision.early import end_plainly
 
     end_plainly()
 
@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 
+from acting.link import RunChanged
 from args import Args, parse_args
-from memory.connection import UNREACHABLE, Client, Interrupted, patiently
-from memory.counters import read_counters
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.push import LostLease
-from memory.replay import ReplayLost
-from memory.runs import RunInfo, read_living_run
-from runtime.allocator import keep_freed_memory
-from runtime.link import RunChanged
-from runtime.serial import run_serially
-from runtime.stopping import Stop
-from runtime.thread_choice import ThreadChoice
+from learning.serial import run_serially
+from learning.thread_choice import ThreadChoice
+from memory.replay.replay import ReplayLost
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import LostLease
+from memory.runs.run import RunInfo, read_living_run
+from memory.server.connection import UNREACHABLE, Client, Interrupted, patiently
+from supervision.allocator import keep_freed_memory
+from supervision.stopping import Stop
 from wiring import (
     Learning,
     Seat,

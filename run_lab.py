@@ -10,7 +10,7 @@ docs/lab.md explains modes, results and the other commands.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from runtime.early import end_plainly
+    from supervision.early import end_plainly
 
     end_plainly()
 
@@ -33,8 +33,8 @@ from lab.schedule import Task, read_schedule, task_of
 from lab.search.mode import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
 from lab.sync import check_target, sync
-from runtime.early import EXIT_CODE, answer_again
-from runtime.stopping import Stop
+from supervision.early import EXIT_CODE, answer_again
+from supervision.stopping import Stop
 
 Work = Callable[[argparse.Namespace], int]
 WATCH_EVERY_S = 10.0

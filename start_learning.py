@@ -9,7 +9,7 @@ process writes to a file of its own under <path-to-results>/logs/.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from runtime.early import end_plainly
+    from supervision.early import end_plainly
 
     end_plainly()
 
@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from args import Args, UserError, fail, parse_args
-from memory.connection import UNREACHABLE, RedisConfig, make_client
-from memory.counters import read_counters
-from memory.keys import Keys
-from runtime.child import ChildSpec
-from runtime.redis_server import RedisServer, RedisServerError
-from runtime.supervisor import Limits, Supervisor, Voice
-from runtime.terminal_view import TerminalView
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import UNREACHABLE, RedisConfig, make_client
+from supervision.child import ChildSpec
+from supervision.redis_server import RedisServer, RedisServerError
+from supervision.supervisor import Limits, Supervisor, Voice
+from supervision.terminal_view import TerminalView
 
 ROOT = Path(__file__).resolve().parent
 SAVE_REPLAY_LIMIT_S = 600.0

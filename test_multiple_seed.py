@@ -7,7 +7,7 @@ python test_multiple_seed.py --game pong --agent random
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from runtime.early import end_plainly
+    from supervision.early import end_plainly
 
     end_plainly()
 
@@ -18,13 +18,13 @@ from typing import NamedTuple
 from agents import Curious
 from args import Args, UserError, parse_args
 from envs import EnvConfig, describe_env
-from runtime.early import answer_again
-from runtime.evaluation import evaluation_text, write_evaluation
-from runtime.evaluator import Watcher, evaluate, progress_bar
-from runtime.film import FilmRecorder, Window
-from runtime.film_strip import Curve
-from runtime.policies import AgentPolicy, Policy, baseline_policy, is_baseline
-from runtime.snapshot import Snapshot, check_holds
+from evaluation.evaluator import Watcher, evaluate, progress_bar
+from evaluation.film import FilmRecorder, Window
+from evaluation.film_strip import Curve
+from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
+from evaluation.result import evaluation_text, write_evaluation
+from learning.snapshot import Snapshot, check_holds
+from supervision.early import answer_again
 from wiring import (
     canonical,
     games_to_play,

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from memory.batch import Batch
-from memory.rollout import Rollout
-from models.rows import rows_apart
+from kernels.rows import rows_apart
+from memory.replay.batch import Batch
+from memory.rollouts.rollout import Rollout
 
 ActingNoise = dict[str, Tensor]
 """All randomness of acting, [rows, ...] each, held for `acting_noise_period` steps. Rows are independent."""
@@ -120,7 +120,7 @@ class Agent(ABC):
 
     @abstractmethod
     def update(self, experience: Any, t_learner: int) -> Update:
-        """Learn from what its store gives: a memory.batch.Batch from the replay, a Rollout from rollouts."""
+        """Learn from what its store gives: a Batch from the replay, a Rollout from rollouts."""
 
     @abstractmethod
     def acting_weights(self) -> dict[str, Tensor]:

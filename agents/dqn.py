@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
 from agents.learning import TensorBatch
 from agents.losses import huber_error, huber_loss
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parallel import in_parallel
-from agents.target import PeriodicTarget
+from agents.parts.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
+from agents.parts.parallel import in_parallel
+from agents.parts.target import PeriodicTarget
 from models.dqn import QNetwork
 from models.torso import Torso
 

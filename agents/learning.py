@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.adam import Adam
 from agents.base import AgentError
-from memory.batch import Batch
+from agents.parts.adam import Adam
+from memory.replay.batch import Batch
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 PRECISIONS = ("float32", "bfloat16", "auto")
@@ -115,7 +115,7 @@ def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
 def without_gradient(network: NetworkT) -> NetworkT:
     """A network of the same weights, in the same memory, that asks for no gradient: it says what `network`
     would, as long as that one's tensors are changed in place, and may do so in another thread while a pass
-    of that one is recorded (agents/parallel.py).
+    of that one is recorded (agents/parts/parallel.py).
     """
     shared = {id(buffer): buffer for buffer in network.buffers()}
     for parameter in network.parameters():

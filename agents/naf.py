@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.action_box import ActionBox
 from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.exploration import ExplorationConfig, exploration
 from agents.learning import GradientStep, TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parallel import in_parallel
-from agents.target import PolyakTarget
+from agents.parts.action_box import ActionBox
+from agents.parts.exploration import ExplorationConfig, exploration
+from agents.parts.parallel import in_parallel
+from agents.parts.target import PolyakTarget
 from models.naf import NafNetwork, Quadratic, advantage
 from models.torso import Torso, resolve_torso
 

@@ -22,9 +22,9 @@ from agents.learning import (
     uses_bfloat16,
     without_gradient,
 )
-from agents.passes import Passes
-from agents.target import Target
-from memory.batch import Batch
+from agents.parts.passes import Passes
+from agents.parts.target import Target
+from memory.replay.batch import Batch
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class OffPolicyConfig:
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
     precision: str  # of network passes, one of agents.learning.PRECISIONS
-    compile: str  # a learner's passes, one of agents.passes.COMPILE
+    compile: str  # a learner's passes, one of agents.parts.passes.COMPILE
 
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)

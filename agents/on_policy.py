@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.base import ActingNoise, AgentError, Problem, RolloutActing, RolloutAgent, Update
-from agents.distributions import ActionDistribution, distribution_of
 from agents.learning import copied_to_cpu, load_weights, seeded, uses_bfloat16
-from agents.rollouts import RolloutStates, transitions_of
-from agents.slices import SlicedStep, slices
-from memory.rollout import Rollout
+from agents.parts.distributions import ActionDistribution, distribution_of
+from agents.parts.rollouts import RolloutStates, transitions_of
+from agents.parts.slices import SlicedStep, slices
+from memory.rollouts.rollout import Rollout
 from models.policy import PolicyValues
 from models.torso import Torso, resolve_torso
 

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from agents.base import Problem, Update
-from agents.means import Means
 from agents.on_policy import Networks, OnPolicyAgent, OnPolicyConfig
-from agents.open_episodes import OpenEpisodes
-from agents.policy_losses import explained_variance, standardised
-from agents.rollouts import RolloutStates
-from agents.slices import slices
-from agents.vtrace import Steps, gae, vtrace
-from memory.rollout import Rollout
+from agents.parts.means import Means
+from agents.parts.open_episodes import OpenEpisodes
+from agents.parts.policy_losses import explained_variance, standardised
+from agents.parts.rollouts import RolloutStates
+from agents.parts.slices import slices
+from agents.parts.vtrace import Steps, gae, vtrace
+from memory.rollouts.rollout import Rollout
 from models.actor_critic import ActorCriticNetwork
 
 

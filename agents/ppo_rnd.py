@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Problem, Update
-from agents.distributions import Categorical
-from agents.episode_sums import EpisodeSums
-from agents.forward_filter import ForwardFilter
-from agents.means import Means
 from agents.on_policy import Networks, OnPolicyAgent, OnPolicyConfig, Part
-from agents.policy_losses import action_chances, approximate_kl, clipped_surrogate, explained_variance
-from agents.rnd import Rnd
-from agents.rollouts import RolloutStates, episodic_steps, minibatches, unbroken_steps
-from agents.slices import slices
-from agents.vtrace import gae, vtrace
-from memory.rollout import Rollout
+from agents.parts.distributions import Categorical
+from agents.parts.episode_sums import EpisodeSums
+from agents.parts.forward_filter import ForwardFilter
+from agents.parts.means import Means
+from agents.parts.policy_losses import action_chances, approximate_kl, clipped_surrogate, explained_variance
+from agents.parts.rnd import Rnd
+from agents.parts.rollouts import RolloutStates, episodic_steps, minibatches, unbroken_steps
+from agents.parts.slices import slices
+from agents.parts.vtrace import gae, vtrace
+from memory.rollouts.rollout import Rollout
 from models.policy import PolicyNetwork
 
 

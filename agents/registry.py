@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from agents.a2c import A2cAgent
 from agents.base import Agent, AgentError
-from agents.chance import RandomAgent
 from agents.double_dqn import DoubleDqnAgent
 from agents.dqn import DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
 from agents.ppo_rnd import PpoRndAgent
 from agents.rainbow import RainbowAgent
+from agents.random_agent import RandomAgent
 from agents.reinforce import ReinforceAgent
 
 AGENTS: dict[str, type[Agent]] = {

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from agents.parts.rollouts import episodic_steps
+from agents.parts.vtrace import Steps
 from agents.policy_gradient import PolicyGradientAgent, PolicyGradientConfig
-from agents.rollouts import episodic_steps
-from agents.vtrace import Steps
-from memory.rollout import Rollout
+from memory.rollouts.rollout import Rollout
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from torch import Tensor
 from agents.base import Acting, ActingNoise, Problem
 from agents.learning import TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parallel import beside
-from agents.target import PeriodicTarget
+from agents.parts.parallel import beside
+from agents.parts.target import PeriodicTarget
+from kernels.patches import Observed
 from models.dueling import DuelingNetwork, Features, NetworkConfig, State
 from models.noisy import draw_noise, zero_noise
-from models.patches import Observed
 
 
 @dataclass(frozen=True)

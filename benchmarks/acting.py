@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
+from acting.experience import ExperienceWriter
+from acting.player import Player
 from agents.base import ReplayAgent
 from benchmarks.contestant import Contestant, Works
 from benchmarks.figures import Figure
@@ -17,9 +19,7 @@ from benchmarks.play import setting_for
 from benchmarks.timing import Effort, race
 from envs import EnvConfig, make_env
 from envs.seeding import environment_seeds
-from runtime.allocator import keep_freed_memory
-from runtime.experience import ExperienceWriter
-from runtime.player import Player
+from supervision.allocator import keep_freed_memory
 from wiring import build_agent
 from wiring.replay_store import sizes_of
 

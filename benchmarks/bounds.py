@@ -19,7 +19,7 @@ from benchmarks.contestant import Works
 from benchmarks.play import setting_for
 from benchmarks.threads import with_its_threads
 from models.torso import Torso
-from runtime.allocator import keep_freed_memory
+from supervision.allocator import keep_freed_memory
 from wiring import Setting
 
 Product = Callable[[], object]

@@ -25,18 +25,18 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.off_policy import OffPolicyAgent
-from agents.passes import COMPILE
-from agents.staging import Staging
+from agents.parts.passes import COMPILE
+from agents.parts.staging import Staging
 from benchmarks.contestant import Contestant, Works
 from benchmarks.gpu_loop import LoopRow, loop_rows
 from benchmarks.play import setting_for
 from benchmarks.precision import recorded
 from benchmarks.report import cpu_features
-from memory.connection import RedisConfig, make_client
+from memory.server.connection import RedisConfig, make_client
 from reporting.atomic import write_atomically
 from reporting.provenance import commit, machine
-from runtime.allocator import keep_freed_memory
-from runtime.redis_server import RedisServer
+from supervision.allocator import keep_freed_memory
+from supervision.redis_server import RedisServer
 from wiring import build_agent
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from benchmarks.play import setting_for
 from benchmarks.processes import POLL_S, Processes, python
-from memory.connection import RedisConfig, make_client
-from memory.counters import read_counters
-from memory.keys import Keys
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import RedisConfig, make_client
 
 FRAMES = 200_000_000
 """Of a run on the full Atari protocol (Mnih et al. 2015)."""

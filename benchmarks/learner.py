@@ -18,9 +18,9 @@ from benchmarks.play import record, setting_for
 from benchmarks.road import Road
 from benchmarks.threads import with_its_threads
 from benchmarks.timing import Effort, race
-from memory.batch import Batch
-from memory.connection import RedisConfig, make_client
-from runtime.allocator import keep_freed_memory
+from memory.replay.batch import Batch
+from memory.server.connection import RedisConfig, make_client
+from supervision.allocator import keep_freed_memory
 from wiring import Setting, build_agent
 
 SPECS = {

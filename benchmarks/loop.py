@@ -16,11 +16,11 @@ from benchmarks.play import setting_for
 from benchmarks.processes import POLL_S, Processes, launchers, python
 from benchmarks.replay import BUFFER, CAPACITY
 from benchmarks.timing import Effort, Race, spread
-from memory import status
-from memory.connection import Client, RedisConfig, make_client
-from memory.counters import read_counters
-from memory.keys import Keys
-from runtime.thread_choice import longest_trial
+from learning.thread_choice import longest_trial
+from memory.runs import status
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
 SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0

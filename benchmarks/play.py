@@ -6,11 +6,11 @@ from contextlib import closing
 
 import torch
 
-from agents.chance import RandomAgent, RandomConfig
+from acting.player import Player, VectorStep
+from agents.random_agent import RandomAgent, RandomConfig
 from args import read_args
 from envs import EnvConfig, make_env
 from envs.seeding import environment_seeds
-from runtime.player import Player, VectorStep
 from wiring import Setting, setting_of
 
 

@@ -29,12 +29,12 @@ from benchmarks.play import record, setting_for
 from benchmarks.report import cpu_features
 from benchmarks.road import Road
 from benchmarks.timing import spread
-from memory.batch import Batch
-from memory.connection import Client, RedisConfig, make_client
+from learning.snapshot import load_snapshot
+from memory.replay.batch import Batch
+from memory.server.connection import Client, RedisConfig, make_client
 from reporting.atomic import write_atomically
 from reporting.provenance import commit, machine
-from runtime.redis_server import RedisServer
-from runtime.snapshot import load_snapshot
+from supervision.redis_server import RedisServer
 from wiring import Setting, build_agent
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runtime.child import Child, ChildSpec
+from supervision.child import Child, ChildSpec
 
 ROOT = Path(__file__).resolve().parents[1]
 START_LIMIT_S = 300.0

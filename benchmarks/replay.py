@@ -9,21 +9,21 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from acting.player import VectorStep
 from benchmarks.contestant import Contestant, Works
 from benchmarks.figures import Figure
 from benchmarks.naive.replay import NaiveReplay, Step
 from benchmarks.play import record, setting_for
 from benchmarks.road import Road
 from benchmarks.timing import Effort, race, seconds_of, spread
-from memory.chunk_id import CHUNK_ID
-from memory.connection import RedisConfig, make_client
-from memory.keys import Keys
-from memory.replay import Replay
-from memory.runs import open_run
-from runtime.allocator import keep_freed_memory
-from runtime.player import VectorStep
-from runtime.sampler import DRAWN_AHEAD
-from runtime.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
+from learning.sampler import DRAWN_AHEAD
+from learning.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
+from memory.chunks.chunk_id import CHUNK_ID
+from memory.replay.replay import Replay
+from memory.runs.keys import Keys
+from memory.runs.run import open_run
+from memory.server.connection import RedisConfig, make_client
+from supervision.allocator import keep_freed_memory
 from wiring import Setting
 from wiring.replay_store import sizes_of
 

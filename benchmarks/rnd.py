@@ -16,8 +16,8 @@ from typing import NamedTuple
 from benchmarks.figures import Figure
 from benchmarks.processes import Processes, launchers
 from benchmarks.timing import Effort, Spread, spread
-from memory.connection import Client, RedisConfig, make_client
-from memory.keys import Keys
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
 
 FLAGS = "--spec specs/atari/rnd_cpu.yaml --envs-per-actor 16 --learn-start 2048"
 """2,048: one rollout of random play."""

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from acting.experience import ExperienceWriter
+from acting.player import VectorStep
 from benchmarks.play import chance
-from memory.codec import Meta
-from memory.connection import Client
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.push import ChunkPusher
-from memory.push_ahead import PushAhead
-from memory.replay import Replay
-from memory.runs import open_run
-from runtime.experience import ExperienceWriter
-from runtime.player import VectorStep
+from memory.chunks.codec import Meta
+from memory.replay.replay import Replay
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import ChunkPusher
+from memory.runs.push_ahead import PushAhead
+from memory.runs.run import open_run
+from memory.server.connection import Client
 from wiring import Setting
 from wiring.replay_store import sizes_of
 

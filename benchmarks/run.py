@@ -20,8 +20,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import acting, learner, loop, replay, report, rnd, scale  # noqa: E402
 from benchmarks.figures import Figure  # noqa: E402
 from benchmarks.timing import Effort  # noqa: E402
-from memory.connection import RedisConfig  # noqa: E402
-from runtime.redis_server import RedisServer  # noqa: E402
+from memory.server.connection import RedisConfig  # noqa: E402
+from supervision.redis_server import RedisServer  # noqa: E402
 
 FULL, QUICK = Effort(7, 3.0), Effort(3, 1.5)
 

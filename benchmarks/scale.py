@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acting.experience import ExperienceWriter
 from benchmarks.contestant import Contestant, Works
 from benchmarks.figures import Figure
 from benchmarks.play import chance, record, setting_for
 from benchmarks.timing import Effort, Spread, spread
-from memory.codec import Meta
-from memory.connection import RedisConfig, make_client
-from memory.keys import Keys
-from memory.push import ChunkPusher, Packet
-from memory.replay import Replay
-from memory.runs import open_run
-from runtime.experience import ExperienceWriter
+from memory.chunks.codec import Meta
+from memory.replay.replay import Replay
+from memory.runs.keys import Keys
+from memory.runs.push import ChunkPusher, Packet
+from memory.runs.run import open_run
+from memory.server.connection import RedisConfig, make_client
 from wiring import Setting
 from wiring.replay_store import sizes_of
 

@@ -1,1 +1,4 @@
-"""All that passes through Redis: experience, priorities, weights, counters, leases."""
+"""All that passes through Redis: experience, priorities, weights, counters, leases.
+
+No torch here: weights are bytes.
+"""

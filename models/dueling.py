@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from kernels.patches import Observed
 from models.noisy import Noise, NoisyLinear
-from models.patches import Observed
 from models.torso import Torso
 
 

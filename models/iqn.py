@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from kernels.tau_gate import gated, lit_columns
 from models.dueling import DuelingNetwork, NetworkConfig, State
 from models.noisy import Noise
-from models.tau_gate import gated, lit_columns
 
 
 class IqnNetwork(DuelingNetwork):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.noisy_weight import columns_of, noisy_weight
+from kernels.noisy_weight import columns_of, noisy_weight
 
 Noise = Mapping[str, Tensor]
 """Named noise vectors, each [R, size]: R = 1 is one draw for a whole batch, R = B one draw for every row."""

@@ -7,7 +7,7 @@ import math
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.patches import Observed, Patches
+from kernels.patches import Observed, Patches
 
 
 class DistinctConvolution(nn.Conv2d):

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from kernels.patches import PATCH_SIZE, Observed, Patches, patches_of
+from kernels.planes import side_by_side
+from kernels.precision import pass_dtype
 from models.patch_convolution import DistinctConvolution, PatchConvolution, Rectifier
-from models.patches import PATCH_SIZE, Observed, Patches, patches_of
-from models.planes import side_by_side
-from models.precision import pass_dtype
 
 NATURE_LEAST = 34
 """Height and width from which on the nature torso has features."""

@@ -24,9 +24,9 @@ import numpy as np  # noqa: E402
 
 from args import Args, UserError, parse_args  # noqa: E402
 from envs import EnvConfig, EnvDescription, describe_env  # noqa: E402
+from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
+from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
-from runtime.evaluator import evaluate, progress_bar  # noqa: E402
-from runtime.policies import Policy, baseline_policy  # noqa: E402
 from test_multiple_seed import snapshot_player  # noqa: E402
 from wiring import canonical, results_folder, say_plainly, sentences_for_errors  # noqa: E402
 

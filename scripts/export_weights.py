@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from args import fail
-from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
+from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
 
 KEPT = ("settings", "acting_weights", "updates", "t_learner", "t_actors")
 

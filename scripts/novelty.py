@@ -23,13 +23,13 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
+from acting.player import Player  # noqa: E402
 from agents import Agent, Curious  # noqa: E402
 from args import Args, UserError, parse_args  # noqa: E402
 from envs import EnvConfig, make_env  # noqa: E402
+from evaluation.evaluator import episode_seeds  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from reporting.episodes import EpisodeTable  # noqa: E402
-from runtime.evaluator import episode_seeds  # noqa: E402
-from runtime.player import Player  # noqa: E402
 from wiring import build_agent, canonical, restore_agent, say_plainly, sentences_for_errors  # noqa: E402
 
 FRAMES = ROOT / "results" / "kept" / "montezuma_rooms.npz"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.connection import Client, RedisConfig, make_client
-from memory.keys import Keys
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
 from tests.server import serving
 
 

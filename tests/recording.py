@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 
+from acting.player import Player, VectorStep
 from agents.base import Problem
-from agents.chance import RandomAgent, RandomConfig
+from agents.random_agent import RandomAgent, RandomConfig
 from args import read_args
 from envs import EnvConfig, describe_env, environment_seeds, make_env
-from memory.event_records import LogHeader
-from runtime.event_recorder import EventRecorder, log_header
-from runtime.player import Player, VectorStep
+from event_log.recorder import EventRecorder, log_header
+from event_log.records import LogHeader
 
 
 class Play(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memory.connection import RedisConfig, make_client
+from memory.server.connection import RedisConfig, make_client
 
 
 @contextmanager

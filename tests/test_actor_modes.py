@@ -7,11 +7,11 @@ import json
 import signal
 from pathlib import Path
 
-from memory.connection import Client
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.runs import CHUNK_FORMAT, open_run
-from runtime.snapshot import last_models, load_snapshot
+from learning.snapshot import last_models, load_snapshot
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import CHUNK_FORMAT, open_run
+from memory.server.connection import Client
 from tests.processes import run, start, until, wait
 
 WORDS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from args import GROUPS, Args, UserError, read_args
-from memory.connection import RedisConfig
+from memory.server.connection import RedisConfig
 
 ROOT = Path(__file__).parents[1]
 SPECS = sorted(path for path in (ROOT / "specs").rglob("*.yaml") if path.parent.name != "lab")
@@ -275,7 +275,7 @@ def test_a_users_mistake_ends_the_process_with_one_sentence_and_code_2() -> None
 
 def test_help_is_readable_and_needs_neither_torch_nor_redis_nor_any_room() -> None:
     """A sentence for every flag, no line over 120 columns."""
-    rooms = ("agents", "envs", "memory", "models", "reporting", "runtime", "torch", "redis")
+    rooms = ("agents", "envs", "kernels", "learning", "memory", "models", "reporting", "torch", "redis")
     code = (
         "import sys, args\n"
         "try: args.parse_args(['--help'], 'What it is.')\n"

@@ -13,13 +13,13 @@ import torch
 
 from args import Args, read_args
 from launch_learner import run_learner
-from memory.batch import Batch
-from memory.connection import Client
-from memory.counters import read_counters
-from memory.keys import Keys
-from memory.lease import Lease
-from runtime.snapshot import load_snapshot
-from runtime.stopping import Stop
+from learning.snapshot import load_snapshot
+from memory.replay.batch import Batch
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.server.connection import Client
+from supervision.stopping import Stop
 from wiring import build_learner, canonical, setting_of
 
 WORDS = (

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.connection import Client, RedisConfig, make_client
-from memory.counters import Counters, read_counters
-from memory.keys import Keys
-from runtime.snapshot import Snapshot, last_models, load_snapshot
+from learning.snapshot import Snapshot, last_models, load_snapshot
+from memory.runs.counters import Counters, read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
 from tests.processes import start, until
 from tests.server import serving
 

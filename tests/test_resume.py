@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from memory.connection import Client, RedisConfig, make_client
-from memory.counters import Counters, read_counters
-from memory.keys import Keys
-from runtime.snapshot import last_models, load_snapshot
+from learning.snapshot import last_models, load_snapshot
+from memory.runs.counters import Counters, read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
 from tests.processes import run, start, wait
 
 GAME = "probe_catch"

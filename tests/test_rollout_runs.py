@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from memory.connection import Client
-from memory.counters import read_counters
-from memory.keys import Keys
-from runtime.snapshot import Snapshot, last_models, load_snapshot
+from learning.snapshot import Snapshot, last_models, load_snapshot
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client
 from tests.processes import run, start, wait
 
 KEYS = Keys("probe:catch")

@@ -27,30 +27,26 @@ def _rule(rooms: str = "", packages: str = "") -> Rule:
     return Rule(frozenset(rooms.split()), frozenset(packages.split()))
 
 
-EVERY_ROOM = "args agents envs memory models reporting runtime"
+LOOPS = "acting event_log evaluation learning supervision"
+EVERY_ROOM = f"args agents envs kernels memory models reporting {LOOPS}"
 RULES: dict[str, Rule] = {
     "args": _rule("spec_file", "pydantic pydantic_core"),
     "spec_file": _rule(packages="yaml"),
     "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
-    "compiled": _rule(packages="llvmlite numba"),
-    "memory": _rule("compiled", "hiredis isal llvmlite lz4 msgpack numba numpy redis redlock zstandard"),
-    "memory.event_log": _rule("runtime.mp4"),
-    "memory.event_minari": _rule(packages="gymnasium h5py minari numpy"),
-    "memory.event_pictures": _rule("runtime.mp4", "cv2 numpy"),
-    "models": _rule(packages="torch"),
-    "models.head_kernels": _rule("compiled", "numpy"),
-    "models.loops": _rule(packages="numpy torch"),
-    "models.patches": _rule("compiled models.loops models.planes", "numpy torch"),
-    "models.planes": _rule("compiled models.loops", "numpy torch"),
-    "agents": _rule("models memory.batch memory.rollout", "numpy torch"),
+    "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
+    "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
+    "models": _rule("kernels", "torch"),
+    "agents": _rule("kernels models memory.replay.batch memory.rollouts.rollout", "numpy torch"),
     "reporting": _rule(packages="matplotlib numpy plotly rich tensorboard"),
-    "runtime": _rule(
-        "agents memory envs reporting", "ale_py cv2 gymnasium numpy rich safetensors torch tqdm"
-    ),
-    "runtime.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
-    "lab": _rule("args reporting runtime spec_file", "numpy pydantic yaml"),
+    "event_log": _rule(f"memory {LOOPS} agents envs", "cv2 gymnasium h5py minari msgpack numpy zstandard"),
+    "acting": _rule(f"agents memory envs {LOOPS}", "cv2 gymnasium numpy rich safetensors torch"),
+    "learning": _rule(f"agents memory envs reporting {LOOPS}", "numpy safetensors torch"),
+    "evaluation": _rule(f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy torch tqdm"),
+    "evaluation.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
+    "supervision": _rule("memory reporting", "numpy rich"),
+    "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
     **{
-        f"lab.search.{name}": _rule("args runtime", "optuna ray")
+        f"lab.search.{name}": _rule(f"args {LOOPS}", "optuna ray")
         for name in ("engine", "proposals", "schedulers", "worker")
     },
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
@@ -61,8 +57,8 @@ RULES: dict[str, Rule] = {
     "start_learning": _rule(f"{EVERY_ROOM} wiring"),
     "run_lab": _rule(f"{EVERY_ROOM} lab wiring"),
 }
-"""The longest name that fits is a module's rule. memory.event_log is a command line with helpers of its own;
-wiring/ is what the launchers have in common; they may not import each other.
+"""The longest name that fits is a module's rule. wiring/ is what the launchers have in common;
+they may not import each other.
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.base import AgentError
 from args import UserError, read_args
-from memory.sum_tree import SumTree
+from memory.replay.sum_tree import SumTree
 from wiring import check_store, sentences_for_errors, setting_of
 
 

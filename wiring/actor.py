@@ -7,21 +7,21 @@ from pathlib import Path
 
 import torch
 
+from acting.actor import Actor, ActorConfig, Watcher, always
+from acting.background_weights import BackgroundWeights
+from acting.episode_tracker import tracker_of
+from acting.link import Link, NoLink, RunLink
+from acting.live_window import LiveWindow
+from acting.player import Player
+from acting.weights_source import PublishedWeights, SnapshotWeights, WeightsSource
 from agents.base import Agent
 from args import Args
 from envs import EnvConfig, make_env
 from envs.seeding import environment_seeds
-from memory.connection import Patience
-from memory.weights import WeightsReader
-from runtime.actor import Actor, ActorConfig, Watcher, always
-from runtime.background_weights import BackgroundWeights
-from runtime.episode_tracker import tracker_of
-from runtime.event_recorder import EventRecorder, log_header
-from runtime.link import Link, NoLink, RunLink
-from runtime.live_window import LiveWindow
-from runtime.player import Player
-from runtime.seeding import derived_seed
-from runtime.weights_source import PublishedWeights, SnapshotWeights, WeightsSource
+from event_log.recorder import EventRecorder, log_header
+from memory.runs.weights import WeightsReader
+from memory.server.connection import Patience
+from supervision.seeding import derived_seed
 from wiring.setting import ACTOR, Setting, build_agent, game_of_actor
 from wiring.store import Outlet, Seat
 from wiring.stores import store_of

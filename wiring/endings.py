@@ -16,17 +16,17 @@ import redis
 from agents.base import AgentError
 from args import UserError
 from envs import EnvError
-from memory.connection import UNREACHABLE, Interrupted, RedisRefused, RedisUnreachable
-from memory.counters import CountersError
-from memory.event_records import EventLogError
-from memory.lease import LeaseTaken
-from memory.push import LostLease
-from memory.weights import WeightsError
-from runtime.divergence import Diverged
-from runtime.mp4 import FilmError
-from runtime.policies import PolicyError
-from runtime.scenes import SceneError
-from runtime.snapshot import SnapshotError
+from evaluation.mp4 import FilmError
+from evaluation.policies import PolicyError
+from evaluation.scenes import SceneError
+from event_log.records import EventLogError
+from learning.divergence import Diverged
+from learning.snapshot import SnapshotError
+from memory.runs.counters import CountersError
+from memory.runs.lease import LeaseTaken
+from memory.runs.push import LostLease
+from memory.runs.weights import WeightsError
+from memory.server.connection import UNREACHABLE, Interrupted, RedisRefused, RedisUnreachable
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,21 @@ FAULTS = (RedisUnreachable, redis.exceptions.RedisError, LostLease, WeightsError
 """Exit code 1: one sentence too; a supervisor starts the process again."""
 
 
-ROOMS = ("agents", "envs", "memory", "models", "reporting", "runtime", "wiring", "__main__")
+ROOMS = (
+    "acting",
+    "agents",
+    "envs",
+    "evaluation",
+    "event_log",
+    "kernels",
+    "learning",
+    "memory",
+    "models",
+    "reporting",
+    "supervision",
+    "wiring",
+    "__main__",
+)
 """Whose logging SIGUSR1 makes verbose; libraries keep to themselves."""
 
 

@@ -15,19 +15,19 @@ from agents.base import Agent
 from agents.registry import agent_type
 from args import Args, UserError
 from envs import EnvDescription
-from memory.connection import Client, Patience
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.runs import OpenedRun, open_run
+from learning.generators import restore_global_generators
+from learning.housekeeping import Best, Housekeeper, HousekeepingConfig
+from learning.learner import PUBLISH_AT_MOST_EVERY_S, Learner, LearnerConfig
+from learning.results import Results, set_aside
+from learning.resume import newest_snapshot
+from learning.sampler import learner_step
+from learning.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
+from learning.thread_choice import ThreadChoice
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import OpenedRun, open_run
+from memory.server.connection import Client, Patience
 from reporting.provenance import write_run_json
-from runtime.generators import restore_global_generators
-from runtime.housekeeping import Best, Housekeeper, HousekeepingConfig
-from runtime.learner import PUBLISH_AT_MOST_EVERY_S, Learner, LearnerConfig
-from runtime.results import Results, set_aside
-from runtime.resume import newest_snapshot
-from runtime.sampler import learner_step
-from runtime.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
-from runtime.thread_choice import ThreadChoice
 from wiring.setting import Setting, build_agent, device_of
 from wiring.stores import store_of
 

@@ -10,29 +10,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acting.experience import ExperienceWriter
 from agents.base import Agent, ReplayAgent
-from agents.staging import Staging
+from agents.parts.staging import Staging
 from args import Args, UserError
-from memory.chunk import ChunkShape
-from memory.chunk_limits import ChunkLimits
-from memory.codec import Meta
-from memory.connection import Client, Patience
-from memory.counters import read_counters
-from memory.keys import Keys
-from memory.limiter import Limiter, limiter_slack
-from memory.lookahead import Lookahead
-from memory.priorities import PriorityRule
-from memory.push import ChunkPusher
-from memory.replay import Replay, ReplayShape
-from memory.runs import LAYOUT, OpenedRun, allow_learning
-from runtime.event_recorder import log_header
-from runtime.experience import ExperienceWriter
-from runtime.preseed import PreseedLines, preseed
-from runtime.replay_dump import ReplayDump
-from runtime.resume import missing_transitions, unlearned_steps, wanted_slots
-from runtime.sampler import Sampler, SamplerConfig
-from runtime.seeding import derived_seed
-from runtime.snapshot import Snapshot, restoring
+from event_log.recorder import log_header
+from learning.preseed import PreseedLines, preseed
+from learning.replay_dump import ReplayDump
+from learning.resume import missing_transitions, unlearned_steps, wanted_slots
+from learning.sampler import Sampler, SamplerConfig
+from learning.snapshot import Snapshot, restoring
+from memory.chunks.chunk import ChunkShape
+from memory.chunks.codec import Meta
+from memory.chunks.limits import ChunkLimits
+from memory.chunks.lookahead import Lookahead
+from memory.replay.limiter import Limiter, limiter_slack
+from memory.replay.priorities import PriorityRule
+from memory.replay.replay import Replay, ReplayShape
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.push import ChunkPusher
+from memory.runs.run import LAYOUT, OpenedRun, allow_learning
+from memory.server.connection import Client, Patience
+from supervision.seeding import derived_seed
 from wiring.setting import SAMPLER, Setting, coordinates, device_of
 from wiring.store import Outlet, Seat, Store
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agents.base import Agent
 from args import Args
-from runtime.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
+from learning.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from wiring.setting import Setting, build_agent, setting_of
 
 

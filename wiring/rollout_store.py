@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from acting.rollout_writer import RolloutShape, RolloutWriter
 from agents.base import Agent, RolloutAgent
 from agents.on_policy import OnPolicyAgent
 from agents.registry import agent_type
 from args import Args
-from memory.chunk_limits import ChunkLimits
-from memory.codec import Meta
-from memory.connection import Client, Patience
-from memory.counters import Counters, read_counters
-from memory.keys import Keys
-from memory.rollout_limits import RolloutLimits
-from memory.rollouts import RolloutPusher, RolloutStore
-from memory.runs import OpenedRun
-from runtime.rollout_source import RolloutSource, RolloutSourceConfig
-from runtime.rollout_writer import RolloutShape, RolloutWriter
-from runtime.snapshot import Snapshot
+from learning.rollout_source import RolloutSource, RolloutSourceConfig
+from learning.snapshot import Snapshot
+from memory.chunks.codec import Meta
+from memory.chunks.limits import ChunkLimits
+from memory.rollouts.blocks import RolloutPusher, RolloutStore
+from memory.rollouts.limits import RolloutLimits
+from memory.runs.counters import Counters, read_counters
+from memory.runs.keys import Keys
+from memory.runs.run import OpenedRun
+from memory.server.connection import Client, Patience
 from wiring.setting import Setting, coordinates
 from wiring.store import Outlet, Seat, Store
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import torch
 
 from agents.base import Agent, Problem
-from agents.intrinsic import RndBonusConfig, with_intrinsic
+from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.registry import agent_type
 from args import Args, UserError
 from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env
-from memory.connection import Client, RedisConfig, connect
-from runtime.seeding import derived_seed
+from memory.server.connection import Client, RedisConfig, connect
+from supervision.seeding import derived_seed
 
 LEARNER, ACTOR, SAMPLER = 0, 1, 2
 """First step of a generator's path under the run's seed."""

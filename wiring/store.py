@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from acting.writer import Writer
 from agents.base import Agent
 from args import Args
-from memory.connection import Client, Patience
-from memory.counters import Counters
-from memory.episodes import Episode, recent_episodes
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.push import Pusher
-from memory.runs import OpenedRun, RunInfo
-from runtime.snapshot import Snapshot
-from runtime.source import Source
-from runtime.writer import Writer
+from learning.snapshot import Snapshot
+from learning.source import Source
+from memory.runs.counters import Counters
+from memory.runs.episodes import Episode, recent_episodes
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import Pusher
+from memory.runs.run import OpenedRun, RunInfo
+from memory.server.connection import Client, Patience
 from wiring.setting import Setting
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from agents.iqn import IqnConfig
 from agents.learning import TensorBatch, batch_to_device
 from benchmarks.naive.network import NaiveIqn, Noise
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 
 class Draws(NamedTuple):

@@ -22,8 +22,8 @@ from benchmarks.naive.replay import Step
 from benchmarks.play import record, setting_for
 from benchmarks.replay import BETA, BUFFER, CAPACITY, naive_replay, steps_of
 from envs import EnvConfig, make_env
-from memory.batch import Batch
-from memory.connection import RedisConfig, make_client
+from memory.replay.batch import Batch
+from memory.server.connection import RedisConfig, make_client
 from wiring import Setting
 
 UPDATES, STEPS, WEIGHTS = "naive:updates", "naive:steps", "naive:weights"

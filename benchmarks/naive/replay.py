@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.batch import Batch
-from memory.connection import Client
+from memory.replay.batch import Batch
+from memory.server.connection import Client
 
 
 class Step(NamedTuple):

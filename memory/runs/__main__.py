@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 import redis
 
-from memory.connection import (
+from memory.runs.counters import Counters, CountersError, read_counters
+from memory.runs.keys import Keys
+from memory.runs.run import read_living_run, read_settings
+from memory.runs.status import read_actors, read_all
+from memory.server.connection import (
     UNREACHABLE,
     Client,
     RedisConfig,
@@ -21,10 +25,6 @@ from memory.connection import (
     make_client,
     refusal,
 )
-from memory.counters import Counters, CountersError, read_counters
-from memory.keys import Keys
-from memory.runs import read_living_run, read_settings
-from memory.status import read_actors, read_all
 
 MISTAKE = 2
 """Exit code of a user's mistake."""

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents import Agent, Problem, agent_type
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 PIXELS = Problem((2, 10, 5), "uint8", num_actions=3, action_low=None, action_high=None)
 TURNING_PIXELS = Problem(

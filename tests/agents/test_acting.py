@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from memory.batch import Batch
-from models.rows import rows_are_apart
+from kernels.rows import rows_are_apart
+from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.adam import Adam
 from agents.base import AgentError
+from agents.parts.adam import Adam
 from tests.processes import ROOT
 
 SHAPES = (3, 4), (5,), ()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from agents.losses import huber_error, huber_loss
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 pytestmark = pytest.mark.parametrize("name", ["dqn", "double_dqn"])
 MakeAgent = Callable[..., Any]

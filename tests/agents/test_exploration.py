@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from agents.exploration import LONGEST_PERTURBATION
-from memory.batch import Batch
+from agents.parts.exploration import LONGEST_PERTURBATION
+from memory.replay.batch import Batch
 
 pytestmark = pytest.mark.parametrize("name", ["naf"])
 MakeAgent = Callable[..., Any]

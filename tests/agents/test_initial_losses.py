@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from agents import AgentError
-from agents.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
-from memory.batch import Batch
+from agents.parts.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
+from memory.replay.batch import Batch
 from tests.agents.conftest import PIXELS, PROBLEMS
 
 CONFIG = RndBonusConfig(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memory.batch import Batch
-from runtime.learner import Learner, LearnerConfig
+from learning.learner import Learner, LearnerConfig
+from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]

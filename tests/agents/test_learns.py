@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import Problem
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 STATES = np.eye(2, dtype=np.float32)[:, None]  # [2, 1, 2]
 GAMMA = 0.9

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents import AgentError, Problem
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 pytestmark = pytest.mark.parametrize("name", ["naf"])
 MakeAgent = Callable[..., Any]

@@ -18,8 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from agents import Agent
-from agents.parallel import Threads, beside, in_parallel, set_threads
-from memory.batch import Batch
+from agents.parts.parallel import Threads, beside, in_parallel, set_threads
+from memory.replay.batch import Batch
 from tests.agents.conftest import PROBLEMS
 
 PATIENCE_S = 20.0
@@ -167,7 +167,7 @@ def test_the_second_thread_takes_none_of_the_tensors_that_the_first_records(
                 done.set_result(work(*arguments))
             return done
 
-    monkeypatch.setattr("agents.parallel._other_thread", InThisThread)
+    monkeypatch.setattr("agents.parts.parallel._other_thread", InThisThread)
     make_agent(name).update(make_batch(rows=16), 100)
     assert mode.operations > 0 and not mode.recorded
 

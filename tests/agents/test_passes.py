@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from agents import passes
 from agents.base import Agent, AgentError
-from agents.passes import Passes
-from memory.batch import Batch
+from agents.parts import passes
+from agents.parts.passes import Passes
+from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
 LINE = torch.nn.Linear(3, 2)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from agents.learning import StagedBatch, TensorBatch, batch_to_device
-from agents.staging import Staging, staged
-from memory.batch import Batch
+from agents.parts.staging import Staging, staged
+from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
 

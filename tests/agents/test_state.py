@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agents import AgentError
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]

@@ -13,7 +13,7 @@ from torch import Tensor
 from agents import Agent, AgentError
 from agents.learning import has_bfloat16_units
 from agents.losses import cross_entropy, huber_loss, project_onto_atoms, quantile_huber_loss
-from memory.batch import Batch
+from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]  # tests look into agents: `online`, `target`
 MakeBatch = Callable[..., Batch]

@@ -21,8 +21,8 @@ from benchmarks.play import record, setting_for
 from benchmarks.replay import naive_replay, steps_of
 from benchmarks.road import Road
 from envs import EnvConfig, make_env
-from memory.batch import Batch
-from memory.connection import Client, RedisConfig
+from memory.replay.batch import Batch
+from memory.server.connection import Client, RedisConfig
 from models.noisy import draw_noise
 from wiring import Setting, build_agent
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.play import setting_for
 from benchmarks.precision import differences, recorded
-from memory.connection import Client
+from memory.server.connection import Client
 
 ROOT = Path(__file__).parents[2]
 TRAINED = ROOT / "results/kept/ms_pacman/ms_pacman_250127.pth"

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memory.chunk import chunk_from_bytes
-from memory.chunk_id import CHUNK_ID, chunk_id_of
-from memory.counters import FIELDS, parse_counters
-from memory.rollouts import NAMED, rollout_from_bytes
-from memory.status import read_all
-from runtime.snapshot import last_models, load_snapshot
+from learning.snapshot import last_models, load_snapshot
+from memory.chunks.chunk import chunk_from_bytes
+from memory.chunks.chunk_id import CHUNK_ID, chunk_id_of
+from memory.rollouts.blocks import NAMED, rollout_from_bytes
+from memory.runs.counters import FIELDS, parse_counters
+from memory.runs.status import read_all
 from tests.faults.stage import KEYS, Stage, Violation
 
 MAX_PROCESS_BYTES, MAX_REDIS_BYTES = 1 << 30, 300 << 20

@@ -14,10 +14,10 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from memory.connection import UNREACHABLE, Client, RedisConfig, make_client
-from memory.counters import Counters, read_counters
-from memory.keys import Keys
-from memory.status import read_all
+from memory.runs.counters import Counters, read_counters
+from memory.runs.keys import Keys
+from memory.runs.status import read_all
+from memory.server.connection import UNREACHABLE, Client, RedisConfig, make_client
 from tests.faults.proxy import Proxy
 
 ROOT = Path(__file__).parents[2]

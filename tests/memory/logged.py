@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from memory.event_records import LoggedEpisode, LogHeader
-from memory.event_writer import EventLogWriter
+from event_log.records import LoggedEpisode, LogHeader
+from event_log.writer import EventLogWriter
 
 PIXELS = LogHeader("blocks", (3, 2), "uint8", 6, None, None, frames_per_step=4)
 VECTORS = LogHeader("swing", (4,), "float32", None, (-2.0, -1.0), (2.0, 1.0))

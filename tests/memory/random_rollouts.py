@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from memory.codec import Meta
-from memory.connection import Client
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.rollout import Rollout
-from memory.rollouts import RolloutPacket, RolloutPusher, rollout_to_bytes
-from memory.runs import open_run
+from memory.chunks.codec import Meta
+from memory.rollouts.blocks import RolloutPacket, RolloutPusher, rollout_to_bytes
+from memory.rollouts.rollout import Rollout
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import open_run
+from memory.server.connection import Client
 
 STEPS, ENVIRONMENTS, HISTORY = 5, 3, 2
 

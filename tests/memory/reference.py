@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunk import Chunk, ChunkShape, Draft, chunk_from_bytes
-from memory.chunk_builder import ChunkBuilder
-from memory.chunk_layout import CHANGES
-from memory.codec import Meta, pack
-from memory.fold_kernels import FARTHEST
-from memory.folding import word_of
-from memory.moments import Moments
+from kernels.fold import FARTHEST
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import Chunk, ChunkShape, Draft, chunk_from_bytes
+from memory.chunks.codec import Meta, pack
+from memory.chunks.folding import word_of
+from memory.chunks.layout import CHANGES
+from memory.chunks.moments import Moments
 
 SHAPES = [
     ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memory.chunk import ChunkShape, Draft
-from memory.connection import Client
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.priorities import PriorityRule
-from memory.push import ChunkPusher, Packet
-from memory.replay import Replay, ReplayShape
-from memory.runs import OpenedRun, open_run
+from memory.chunks.chunk import ChunkShape, Draft
+from memory.replay.priorities import PriorityRule
+from memory.replay.replay import Replay, ReplayShape
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import ChunkPusher, Packet
+from memory.runs.run import OpenedRun, open_run
+from memory.server.connection import Client
 
 SHAPE = ChunkShape(chunk_length=8, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from memory.assembly import Assembly
-from memory.batch import Batch
-from memory.chunk_reader import ChunkReader
-from memory.lookahead import Lookahead
+from memory.chunks.assembly import Assembly
+from memory.chunks.lookahead import Lookahead
+from memory.chunks.reader import ChunkReader
+from memory.replay.batch import Batch
 
 ANY = ChunkReader()
 

@@ -15,14 +15,14 @@ import redis
 
 from args import read_args
 from launch_learner import run_learner
-from memory import status
-from memory.chunk_builder import ChunkBuilder
-from memory.connection import UNREACHABLE, Client, RedisConfig, RedisRefused, connect, make_client
-from memory.counters import read_counters
-from memory.keys import Keys
+from memory.chunks.builder import ChunkBuilder
+from memory.runs import status
 from memory.runs.__main__ import main as runs_command
-from memory.weights import Weights, WeightsReader, publish_weights
-from runtime.stopping import Stop
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.weights import Weights, WeightsReader, publish_weights
+from memory.server.connection import UNREACHABLE, Client, RedisConfig, RedisRefused, connect, make_client
+from supervision.stopping import Stop
 from tests.faults.stage import _free_port
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.assembly import Assembly
-from memory.batch import Batch
-from memory.chunk import Chunk, ChunkShape, chunk_from_bytes
-from memory.chunk_builder import ChunkBuilder
-from memory.chunk_reader import ChunkReader
-from memory.codec import CodecError, Meta
-from memory.moments import Moments
-from memory.transitions import UnsoundRow
+from memory.chunks.assembly import Assembly
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import Chunk, ChunkShape, chunk_from_bytes
+from memory.chunks.codec import CodecError, Meta
+from memory.chunks.moments import Moments
+from memory.chunks.reader import ChunkReader
+from memory.chunks.transitions import UnsoundRow
+from memory.replay.batch import Batch
 from tests.memory.reference import SHAPES, chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.rows import drawn
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.chunk import ChunkShape, Draft
-from memory.chunk_builder import ChunkBuilder
-from memory.moments import Moments
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import ChunkShape, Draft
+from memory.chunks.moments import Moments
 from tests.memory.reference import SHAPES, chunk_of
 
 ENVIRONMENTS, MOMENTS = 3, 300

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory import chunk_reader
-from memory.assembly import Assembly
-from memory.batch import Batch
-from memory.chunk_builder import ChunkBuilder
-from memory.chunk_layout import CHANGES
-from memory.chunk_reader import ChunkReader
-from memory.codec import COMPRESSIONS, MAX_RAW_BYTES, PREFIX, pack, unpack
-from memory.transitions import UnsoundRow
+from memory.chunks import reader as chunk_reader
+from memory.chunks.assembly import Assembly
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.codec import COMPRESSIONS, MAX_RAW_BYTES, PREFIX, pack, unpack
+from memory.chunks.layout import CHANGES
+from memory.chunks.reader import ChunkReader
+from memory.chunks.transitions import UnsoundRow
+from memory.replay.batch import Batch
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
 from tests.memory.road import SHAPE
 

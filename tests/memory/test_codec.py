@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from memory.codec import COMPRESSIONS, DTYPES, PREFIX, CodecError, pack, unpack
+from memory.chunks.codec import COMPRESSIONS, DTYPES, PREFIX, CodecError, pack, unpack
 
 ARRAYS = hnp.arrays(
     dtype=st.sampled_from(sorted(DTYPES)).map(np.dtype),

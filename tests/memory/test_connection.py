@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from memory.connection import (
+from memory.runs.lease import Lease
+from memory.server.connection import (
     Interrupted,
     Patience,
     RedisConfig,
@@ -19,7 +20,6 @@ from memory.connection import (
     make_client,
     patiently,
 )
-from memory.lease import Lease
 from tests.server import serving
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import redis
 
-from memory.batch import Batch
-from memory.channel import Channel
-from memory.chunk_builder import ChunkBuilder
-from memory.connection import Client
-from memory.counters import read_counters
-from memory.keys import Keys
-from memory.replay import Replay
+from memory.chunks.builder import ChunkBuilder
+from memory.replay.batch import Batch
+from memory.replay.replay import Replay
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.channel import Channel
+from memory.server.connection import Client
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 

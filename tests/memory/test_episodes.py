@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.connection import Client
-from memory.episodes import Episode, EpisodeReporter, read_episodes
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.push import LostLease, StaleEpoch
+from memory.runs.episodes import Episode, EpisodeReporter, read_episodes
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import LostLease, StaleEpoch
+from memory.server.connection import Client
 from tests.memory.road import begin
 
 

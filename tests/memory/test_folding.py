@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory import fold_kernels, open_kernels
-from memory.codec import PREFIX, decompressed, unsealed
-from memory.fold_kernels import FARTHEST
-from memory.folding import BYTE, WORD, unfolded
-from memory.frame_log import FrameLog
-from memory.read_kernels import GAP_BYTES, unfold
+from kernels import fold as fold_kernels
+from kernels import open_chunks as open_kernels
+from kernels.fold import FARTHEST
+from kernels.read_transitions import GAP_BYTES, unfold
+from memory.chunks.codec import PREFIX, decompressed, unsealed
+from memory.chunks.folding import BYTE, WORD, unfolded
+from memory.chunks.frame_log import FrameLog
 from tests.memory.reference import fold
 
 
@@ -100,9 +101,9 @@ def test_moments_that_are_not_known_are_refused() -> None:
 
 def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = _some_changes((1, 10, 6, 8), 1.0, seed=5)
-    monkeypatch.setattr("memory.frame_log.MAX_RAW_BYTES", 1000)
+    monkeypatch.setattr("memory.chunks.frame_log.MAX_RAW_BYTES", 1000)
     _check(_logged(frames), frames, 0, 0, 10)
-    monkeypatch.setattr("memory.frame_log.MAX_RAW_BYTES", 300)
+    monkeypatch.setattr("memory.chunks.frame_log.MAX_RAW_BYTES", 300)
     with pytest.raises(ValueError, match="larger than any reader accepts"):
         _check(_logged(frames), frames, 0, 0, 10)
 

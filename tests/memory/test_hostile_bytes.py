@@ -25,23 +25,23 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
-from memory.assembly import Assembly
-from memory.chunk import chunk_from_bytes
-from memory.chunk_builder import ChunkBuilder
-from memory.chunk_layout import CHANGES, COLUMNS
-from memory.chunk_limits import ChunkLimits
-from memory.chunk_reader import ChunkReader
-from memory.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
-from memory.episodes import parsed_episode
-from memory.folding import word_of
-from memory.lookahead import Lookahead
-from memory.read_kernels import GAP_BYTES
-from memory.rollout_limits import RolloutLimits
-from memory.rollouts import rollout_from_bytes, rollout_to_bytes
-from memory.transitions import UnsoundRow
-from memory.weights import WeightsError, parse_weights
-from runtime.snapshot import SnapshotError, load_snapshot, save_snapshot
-from runtime.weights_source import checked_tensors
+from acting.weights_source import checked_tensors
+from kernels.read_transitions import GAP_BYTES
+from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
+from memory.chunks.assembly import Assembly
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import chunk_from_bytes
+from memory.chunks.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
+from memory.chunks.folding import word_of
+from memory.chunks.layout import CHANGES, COLUMNS
+from memory.chunks.limits import ChunkLimits
+from memory.chunks.lookahead import Lookahead
+from memory.chunks.reader import ChunkReader
+from memory.chunks.transitions import UnsoundRow
+from memory.rollouts.blocks import rollout_from_bytes, rollout_to_bytes
+from memory.rollouts.limits import RolloutLimits
+from memory.runs.episodes import parsed_episode
+from memory.runs.weights import WeightsError, parse_weights
 from tests.memory.random_rollouts import HISTORY, STEPS, random_rollout
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
 from tests.memory.road import SHAPE

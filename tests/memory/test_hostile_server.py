@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory import status
-from memory.chunk_builder import ChunkBuilder
-from memory.codec import CodecError
-from memory.connection import Client
-from memory.counters import CountersError, read_counters
-from memory.episodes import read_episodes
-from memory.keys import Keys
-from memory.replay import Replay
-from memory.rollout_limits import RolloutLimits
-from memory.rollouts import RolloutStore
-from memory.runs import read_settings
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.codec import CodecError
+from memory.replay.replay import Replay
+from memory.rollouts.blocks import RolloutStore
+from memory.rollouts.limits import RolloutLimits
+from memory.runs import status
+from memory.runs.counters import CountersError, read_counters
+from memory.runs.episodes import read_episodes
+from memory.runs.keys import Keys
+from memory.runs.run import read_settings
+from memory.server.connection import Client
 from tests.memory.random_rollouts import HISTORY, STEPS, open_epoch, pusher_of, random_packet, random_rollout
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from memory.connection import Client, RedisConfig, make_client
-from memory.keys import Keys
-from memory.lease import Lease, LeaseTaken
-from memory.push import StaleEpoch
-from memory.weights import Weights, WeightsError, WeightsReader, publish_weights
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease, LeaseTaken
+from memory.runs.push import StaleEpoch
+from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
+from memory.server.connection import Client, RedisConfig, make_client
 
 
 def test_a_second_holder_is_refused_while_the_first_renews(client: Client) -> None:

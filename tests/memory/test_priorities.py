@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memory.priorities import PriorityRule
+from memory.replay.priorities import PriorityRule
 
 
 def test_epsilon_bound_and_exponent() -> None:

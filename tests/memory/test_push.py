@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import redis
 
-from memory import push
-from memory.chunk_builder import ChunkBuilder
-from memory.chunk_id import CHUNK_ID
-from memory.connection import Client, RedisConfig, make_client
-from memory.counters import Counters, read_counters
-from memory.keys import Keys
-from memory.push import Packet, StaleEpoch
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk_id import CHUNK_ID
+from memory.runs import push
+from memory.runs.counters import Counters, read_counters
+from memory.runs.keys import Keys
+from memory.runs.push import Packet, StaleEpoch
+from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets

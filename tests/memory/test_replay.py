@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.chunk import Draft
-from memory.chunk_builder import ChunkBuilder
-from memory.chunk_id import CHUNK_ID
-from memory.chunk_reader import BYTES_AT_ONCE
-from memory.connection import Client
-from memory.counters import read_counters
-from memory.keys import Keys
-from memory.lookahead import Lookahead
-from memory.priorities import PriorityRule
-from memory.push import LostLease, StaleEpoch
-from memory.replay import Replay, ReplayLost, ReplayShape
-from memory.sum_tree import SumTree
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import Draft
+from memory.chunks.chunk_id import CHUNK_ID
+from memory.chunks.lookahead import Lookahead
+from memory.chunks.reader import BYTES_AT_ONCE
+from memory.replay.priorities import PriorityRule
+from memory.replay.replay import Replay, ReplayLost, ReplayShape
+from memory.replay.sum_tree import SumTree
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.push import LostLease, StaleEpoch
+from memory.server.connection import Client
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 

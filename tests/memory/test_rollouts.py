@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import redis
 
-from memory.codec import CodecError
-from memory.connection import Client
-from memory.keys import Keys
-from memory.push import LostLease, StaleEpoch
-from memory.replay import ReplayLost
-from memory.rollout import Rollout
-from memory.rollouts import RolloutStore, rollout_from_bytes, side_by_side
-from memory.runs import open_run
+from memory.chunks.codec import CodecError
+from memory.replay.replay import ReplayLost
+from memory.rollouts.blocks import RolloutStore, rollout_from_bytes, side_by_side
+from memory.rollouts.rollout import Rollout
+from memory.runs.keys import Keys
+from memory.runs.push import LostLease, StaleEpoch
+from memory.runs.run import open_run
+from memory.server.connection import Client
 from tests.memory.random_rollouts import (
     ENVIRONMENTS,
     HISTORY,

@@ -9,12 +9,11 @@ import time
 
 import pytest
 
-from memory import status
-from memory.connection import Client
-from memory.counters import read_counters
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.runs import (
+from memory.runs import status
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import (
     CHUNK_FORMAT,
     LAYOUT,
     OpenedRun,
@@ -27,6 +26,7 @@ from memory.runs import (
     read_settings,
     wait_for_run,
 )
+from memory.server.connection import Client
 
 SETTINGS: dict[str, Setting] = {**dict.fromkeys(LAYOUT, 1), "lr": 1e-3, "torso": None}
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from memory import status
-from memory.chunk_builder import ChunkBuilder
-from memory.connection import Client
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.runs import open_run
+from memory.chunks.builder import ChunkBuilder
+from memory.runs import status
 from memory.runs.__main__ import main
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import open_run
+from memory.server.connection import Client
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, packets, settings_of
 

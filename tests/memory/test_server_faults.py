@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.chunk_builder import ChunkBuilder
-from memory.connection import Client, Patience, RedisConfig, make_client
-from memory.counters import read_counters
-from memory.episodes import EpisodeReporter, read_episodes
-from memory.keys import Keys
-from memory.lease import Lease
-from memory.push import StaleEpoch
-from memory.replay import ReplayLost
-from memory.rollouts import RolloutStore
-from memory.runs import open_run
-from memory.server_watch import LOOK_AGAIN_AFTER_S
+from memory.chunks.builder import ChunkBuilder
+from memory.replay.replay import ReplayLost
+from memory.rollouts.blocks import RolloutStore
+from memory.runs.counters import read_counters
+from memory.runs.episodes import EpisodeReporter, read_episodes
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import StaleEpoch
+from memory.runs.run import open_run
+from memory.server.connection import Client, Patience, RedisConfig, make_client
+from memory.server.watch import LOOK_AGAIN_AFTER_S
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets, settings_of

@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from models import iqn, noisy_weight, tau_gate
+from kernels import noisy_weight, tau_gate
+from kernels.rows import rows_apart
+from models import iqn
 from models.dueling import DuelingHead, NetworkConfig
 from models.iqn import IqnNetwork
 from models.noisy import draw_noise
 from models.rainbow import RainbowNetwork
-from models.rows import rows_apart
 
 CPU = torch.device("cpu")
 CONFIG = NetworkConfig(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.connection import UNREACHABLE, Client, RedisConfig, make_client
+from memory.server.connection import UNREACHABLE, Client, RedisConfig, make_client
 
 FOLDER = Path(__file__).resolve().parents[2] / "redis_conf"
 PLAIN = "redis_rainbow_6379.conf"

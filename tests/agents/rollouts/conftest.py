@@ -9,7 +9,7 @@ import torch
 
 from agents import Problem
 from agents.ppo_rnd import PpoRndAgent, PpoRndConfig
-from memory.rollout import Rollout
+from memory.rollouts.rollout import Rollout
 
 PIXELS = Problem((2, 10, 5), "uint8", num_actions=3, action_low=None, action_high=None)
 CONFIG = PpoRndConfig(

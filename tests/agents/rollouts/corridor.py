@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.base import Problem, RolloutAgent
-from memory.rollout import Rollout
+from memory.rollouts.rollout import Rollout
 
 
 class Corridor:

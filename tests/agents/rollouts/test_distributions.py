@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agents import AgentError, Problem
-from agents.distributions import ClippedGaussian, distribution_of
+from agents.parts.distributions import ClippedGaussian, distribution_of
 
 CPU = torch.device("cpu")
 BOX = Problem((1, 3), "float32", None, action_low=(-2.0, 0.0), action_high=(2.0, 1.0))

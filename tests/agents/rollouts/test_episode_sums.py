@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.episode_sums import EpisodeSums
-from memory.rollout import Rollout
+from agents.parts.episode_sums import EpisodeSums
+from memory.rollouts.rollout import Rollout
 from tests.memory.random_rollouts import random_rollout
 
 STEPS, ENVIRONMENTS = 7, 3

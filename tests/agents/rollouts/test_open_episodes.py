@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agents.open_episodes import OpenEpisodes
-from memory.rollout import Rollout
+from agents.parts.open_episodes import OpenEpisodes
+from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]
 PER_STEP = ("a_t", "log_prob", "values", "rewards", "terminated", "truncated", "active")

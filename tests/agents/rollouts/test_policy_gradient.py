@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from agents import Problem, agent_type
-from agents.rollouts import RolloutStates
-from memory.rollout import Rollout
+from agents.parts.rollouts import RolloutStates
+from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
 from tests.agents.rollouts.corridor import Corridor
 

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from agents import AgentError, Problem, RolloutAgent, agent_type
-from agents.intrinsic import RndBonusConfig, with_intrinsic
+from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.ppo_rnd import PpoRndAgent
-from memory.rollout import Rollout
+from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
 
 MakePpo = Callable[..., PpoRndAgent]

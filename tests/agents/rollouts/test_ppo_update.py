@@ -12,12 +12,12 @@ from torch import Tensor
 
 from agents import AgentError
 from agents.learning import has_bfloat16_units
-from agents.policy_losses import approximate_kl, clipped_surrogate, explained_variance
+from agents.parts.policy_losses import approximate_kl, clipped_surrogate, explained_variance
+from agents.parts.rollouts import RolloutStates, episodic_steps, unbroken_steps
+from agents.parts.slices import ROWS
+from agents.parts.vtrace import vtrace
 from agents.ppo_rnd import PpoRndAgent
-from agents.rollouts import RolloutStates, episodic_steps, unbroken_steps
-from agents.slices import ROWS
-from agents.vtrace import vtrace
-from memory.rollout import Rollout
+from memory.rollouts.rollout import Rollout
 
 MakePpo = Callable[..., PpoRndAgent]
 MakeRollout = Callable[..., Rollout]

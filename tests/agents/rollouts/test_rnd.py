@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from agents.learning import seeded
+from agents.parts.rnd import Rnd
 from agents.ppo_rnd import PpoRndAgent
-from agents.rnd import Rnd
-from memory.rollout import Rollout
+from memory.rollouts.rollout import Rollout
 
 MakePpo = Callable[..., PpoRndAgent]
 MakeRollout = Callable[..., Rollout]

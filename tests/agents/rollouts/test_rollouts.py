@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from agents.forward_filter import ForwardFilter
-from agents.rollouts import RolloutStates, minibatches, transitions_of
-from agents.running_stats import RunningMoments
-from memory.rollout import Rollout
+from agents.parts.forward_filter import ForwardFilter
+from agents.parts.rollouts import RolloutStates, minibatches, transitions_of
+from agents.parts.running_stats import RunningMoments
+from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]
 CPU = torch.device("cpu")

@@ -10,9 +10,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.rollouts import episodic_steps, unbroken_steps
-from agents.vtrace import Steps, gae, vtrace
-from memory.rollout import Rollout
+from agents.parts.rollouts import episodic_steps, unbroken_steps
+from agents.parts.vtrace import Steps, gae, vtrace
+from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]
 GAMMA, LAMBDA = 0.97, 0.9

@@ -1,0 +1,50 @@
+"""A window that shows what an actor sees, at real speed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from acting.player import VectorStep
+from envs import EnvDescription
+from evaluation.film import open_window
+from evaluation.mp4 import FilmError
+
+STEPS_PER_SECOND = 15.0
+"""Where the environment has no clock of its own: an agent step of most Atari play (60 frames / 4)."""
+HEIGHT = 480
+"""Pixels; small images are enlarged to about this."""
+
+
+class LiveWindow:
+    """Shows the frames of the first environment. Raises FilmError without a display or without images."""
+
+    def __init__(self, title: str, description: EnvDescription) -> None:
+        if len(description.frame_shape) < 2 or description.frame_dtype != "uint8":
+            raise FilmError(
+                "--render of an actor shows its images, and these observations are none:"
+                " watch a snapshot with test_multiple_seed.py --render."
+            )
+        open_window(title)
+        self._title = title
+        per_second = description.frames_per_second or STEPS_PER_SECOND * description.frames_per_step
+        self._seconds_per_step = description.frames_per_step / per_second
+        self._shown_at = time.monotonic()
+
+    def add(self, step: VectorStep) -> None:
+        """Show what came of the step, and let its time pass."""
+        frame = step.next_frames[0]
+        picture = cv2.cvtColor(frame, cv2.COLOR_RGB2BGR) if frame.ndim == 3 else frame
+        times = max(1, HEIGHT // frame.shape[0])
+        cv2.imshow(self._title, np.kron(picture, np.ones((times, times, *[1] * (frame.ndim - 2)), np.uint8)))
+        left = self._seconds_per_step - (time.monotonic() - self._shown_at)
+        cv2.waitKey(max(1, round(1000 * left)))
+        self._shown_at = time.monotonic()
+
+    def close(self, frames: NDArray[Any]) -> None:
+        """Close the window."""
+        cv2.destroyWindow(self._title)

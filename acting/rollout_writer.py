@@ -1,0 +1,109 @@
+"""From vector steps to rollouts: the on-policy actor's side of the road."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acting.player import VectorStep
+from acting.weights_source import ActingWeights
+from acting.writer import Writer
+from agents.base import RolloutActing
+from learning.divergence import Diverged
+from memory.chunks.codec import Meta
+from memory.rollouts.blocks import RolloutPacket, rollout_to_bytes
+from memory.rollouts.rollout import Rollout
+
+
+@dataclass(frozen=True)
+class RolloutShape:
+    """How long the rollouts of a run are; named as the flags."""
+
+    rollout_length: int  # T, vector steps
+    history_length: int  # H, frames per state
+
+
+class RolloutWriter(Writer):
+    """Gathers T vector steps of all environments, and packs them as one."""
+
+    def __init__(
+        self, shape: RolloutShape, environments: int, value_heads: int, sequence: int, meta: Meta
+    ) -> None:
+        """`sequence`: of the actor's last rollout; `meta`: where the rollouts come from (run, actor)."""
+        self._shape, self._value_heads, self._sequence, self._meta = shape, value_heads, sequence, meta
+        self._steps: list[VectorStep] = []
+        self._before: list[NDArray[Any]] = []  # up to H - 1 frames from before the rollout
+        self._ages = [np.zeros(environments, np.int64)]  # of the frames from the rollout's first on
+        self._updates = self._weights_epoch = 0
+
+    @property
+    def weights_may_change(self) -> bool:
+        """Only between two rollouts."""
+        return not self._steps
+
+    def weights_changed(self, weights: ActingWeights) -> None:
+        """What comes is played with these."""
+        self._updates, self._weights_epoch = weights.updates, weights.epoch
+
+    def add(self, step: VectorStep) -> list[RolloutPacket]:
+        """Take in a vector step; returns the rollout that it completed. Raises Diverged."""
+        self._steps.append(step)
+        self._ages.append(np.where(step.active, self._ages[-1] + 1, 0))
+        return [self._pack()] if len(self._steps) == self._shape.rollout_length else []
+
+    def flush(self, frames: NDArray[Any]) -> list[RolloutPacket]:
+        """The actor stops: what is no whole rollout is dropped; nothing could be learned from it in time."""
+        return []
+
+    def _pack(self) -> RolloutPacket:
+        rollout = self._rollout()
+        self._sequence += 1
+        version: Meta = {"updates": self._updates, "weights_epoch": self._weights_epoch}
+        meta: Meta = {**self._meta, **version, "sequence": self._sequence}
+        before = self._shape.history_length - 1
+        self._before = [*self._before, *(step.frames for step in self._steps)][-before:] if before else []
+        self._steps, self._ages = [], self._ages[-1:]
+        return RolloutPacket(rollout_to_bytes(rollout, meta), rollout.steps)
+
+    def _rollout(self) -> Rollout:
+        steps = self._steps
+        environments = len(steps[0].active)
+        looked = all(step.acting is not None for step in steps)
+        log_prob, values = self._behaviour() if looked else self._no_behaviour()
+        return Rollout(
+            frames=self._frames(),
+            ages=np.stack(self._ages),
+            a_t=np.stack([step.a_t for step in steps]),
+            log_prob=log_prob,
+            values=values,
+            rewards=np.stack([step.rewards for step in steps]).astype(np.float32),
+            terminated=np.stack([step.terminated for step in steps]),
+            truncated=np.stack([step.truncated for step in steps]),
+            active=np.stack([step.active for step in steps]),
+            looked=np.full(environments, looked),
+            stream=np.arange(environments),
+            continues=np.zeros(environments, np.bool_),
+            updates=np.full(environments, self._updates),
+        )
+
+    def _frames(self) -> NDArray[Any]:
+        """[H - 1 + T + 1, B, *frame]; zeros where the actor has seen nothing yet."""
+        seen = [*self._before, *(step.frames for step in self._steps), self._steps[-1].next_frames]
+        missing = self._shape.history_length + self._shape.rollout_length - len(seen)
+        return np.stack([*[np.zeros_like(seen[0])] * missing, *seen])
+
+    def _behaviour(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        actings = [step.acting for step in self._steps]
+        assert all(isinstance(acting, RolloutActing) for acting in actings)
+        log_prob = np.stack([acting.log_prob for acting in actings if isinstance(acting, RolloutActing)])
+        values = np.stack([acting.values for acting in actings if isinstance(acting, RolloutActing)])
+        if not (np.isfinite(log_prob).all() and np.isfinite(values).all()):
+            raise Diverged("The policy's probabilities or values are not finite; try a lower --lr.")
+        return log_prob.astype(np.float32), values.astype(np.float32)
+
+    def _no_behaviour(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        shape = len(self._steps), len(self._steps[0].active)
+        return np.zeros(shape, np.float32), np.zeros((*shape, self._value_heads), np.float32)

@@ -1,0 +1,1 @@
+"""What several agents are made of: exploration, distributions, targets, V-trace, running statistics."""

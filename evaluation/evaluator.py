@@ -1,0 +1,178 @@
+"""Evaluation: a fixed list of episodes, each with its own seeds, played side by side.
+
+Which episodes count is settled before the first step: the first hundred that end would favour short ones. An
+episode's environment, the noise it is played with and the width of the network's passes do not depend on how
+many are played at once, and so its score does not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from acting.episode_tracker import FinishedEpisode, tracker_of
+from acting.frame_stack import FrameStack
+from envs import EnvConfig, describe_env, make_env
+from evaluation.policies import Policy
+from evaluation.result import Evaluation
+
+Action = int | NDArray[np.float32]
+"""One of the discrete actions, or [A] numbers."""
+
+
+class EpisodeSeeds(NamedTuple):
+    """The randomness of one episode; both lie in [0, 2^31)."""
+
+    environment: int
+    policy: int
+
+
+class Watcher(Protocol):
+    """Is told of every step of every episode."""
+
+    def start(self, episode: int, seed: int) -> None:
+        """Episode number `episode` starts in an environment with this seed."""
+
+    def step(self, episode: int, action: Action) -> None:
+        """`action` is taken in that episode."""
+
+
+def episode_seeds(seed: int, episode: int) -> EpisodeSeeds:
+    """Seeds of episode number `episode` of an evaluation under `seed`."""
+    words = np.random.SeedSequence(seed, spawn_key=(episode,)).generate_state(2) >> 1
+    return EpisodeSeeds(*words.tolist())
+
+
+@contextmanager
+def progress_bar(episodes: int) -> Iterator[Callable[[FinishedEpisode], None]]:
+    """A bar on stderr of finished episodes and their mean score; gives `evaluate`'s `on_progress`."""
+    scores: list[float] = []
+    with tqdm(total=episodes, unit="episode", dynamic_ncols=True) as bar:
+
+        def show(episode: FinishedEpisode) -> None:
+            scores.append(episode.score_saber)
+            bar.set_postfix(mean=f"{np.mean(scores):,.1f}", refresh=False)
+            bar.update()
+
+        yield show
+
+
+def evaluate(
+    policy: Policy,
+    env_config: EnvConfig,
+    episodes: int,
+    seed: int,
+    width: int,
+    on_progress: Callable[[FinishedEpisode], None] | None = None,
+    watcher: Watcher | None = None,
+) -> Evaluation:
+    """Plays `episodes` episodes, `width` of them at a time.
+
+    Args:
+      seed: all randomness comes from it.
+      width: number of environments; changes the time it takes, not the result.
+      on_progress: called with every episode as it ends.
+
+    Raises:
+      EnvError: the environment cannot be made.
+    """
+    seeds = [episode_seeds(seed, episode) for episode in range(episodes)]
+    table = _Table(policy, env_config, seeds, min(width, episodes), watcher)
+    try:
+        while table.playing:
+            for episode in table.step():
+                if on_progress is not None:
+                    on_progress(episode)
+    finally:
+        table.close()
+    results = [table.results[episode] for episode in range(episodes)]
+    return Evaluation(
+        env_config=env_config,
+        seeds=tuple(each.environment for each in seeds),
+        scores_5min=tuple(each.score_5min for each in results),
+        scores_30min=tuple(each.score_30min for each in results),
+        scores=tuple(each.score_saber for each in results),
+        lengths=tuple(each.length for each in results),
+        rooms=tuple(tuple(each.rooms) for each in results),
+    )
+
+
+class _Table:
+    """N environments at which the episodes take their seats, in order."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        env_config: EnvConfig,
+        seeds: list[EpisodeSeeds],
+        rows: int,
+        watcher: Watcher | None,
+    ) -> None:
+        description = describe_env(env_config)
+        self._policy, self._seeds, self._watcher = policy, seeds, watcher
+        self._stack = FrameStack(
+            rows, policy.history_length, description.frame_shape, description.frame_dtype
+        )
+        self._tracker = tracker_of(description, rows)
+        self._env = make_env(env_config, [each.environment for each in seeds[:rows]])
+        self._episodes = np.arange(rows)  # [N] which episode each row plays; -1 for none
+        self._begun = rows
+        self._first = np.ones(rows, np.bool_)
+        self.results: dict[int, FinishedEpisode] = {}
+        policy.begin(rows)
+        self._frames, _ = self._env.reset()
+        self._start(self._first)
+
+    @property
+    def playing(self) -> bool:
+        """Whether an episode is still going on."""
+        return bool((self._episodes >= 0).any())
+
+    def step(self) -> list[FinishedEpisode]:
+        """One vector step; returns the episodes that it ended."""
+        a_t = self._policy.act(self._stack.push(self._frames, self._first))
+        active = self._episodes >= 0
+        self._watch(a_t, active)
+        self._frames, rewards, terminated, truncated, infos = self._env.step(a_t)
+        rooms = infos.get("room")
+        finished = self._tracker.step(a_t, rewards, terminated, truncated, active, rooms)
+        self._first = np.zeros_like(active)
+        if finished:
+            self._seat_next(finished)
+        return finished
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._env.close()
+
+    def _seat_next(self, finished: list[FinishedEpisode]) -> None:
+        """Keeps the results, and starts the next episodes in the rows that became free."""
+        for result in finished:
+            row = result.environment
+            self.results[int(self._episodes[row])] = result
+            self._episodes[row] = self._begun if self._begun < len(self._seeds) else -1
+            self._first[row] = self._begun < len(self._seeds)
+            self._begun += int(self._first[row])
+        if self._first.any():
+            seeds = [self._seeds[episode].environment for episode in self._episodes[self._first]]
+            self._frames, _ = self._env.reset(seed=seeds, options={"reset_mask": self._first})
+            self._start(self._first)
+
+    def _start(self, rows: NDArray[np.bool_]) -> None:
+        for row in np.flatnonzero(rows).tolist():
+            episode = int(self._episodes[row])
+            self._policy.start(row, self._seeds[episode].policy)
+            if self._watcher is not None:
+                self._watcher.start(episode, self._seeds[episode].environment)
+
+    def _watch(self, a_t: NDArray[Any], active: NDArray[np.bool_]) -> None:
+        if self._watcher is None:
+            return
+        for row in np.flatnonzero(active).tolist():
+            action = int(a_t[row]) if a_t.ndim == 1 else a_t[row].copy()
+            self._watcher.step(int(self._episodes[row]), action)

@@ -1,0 +1,137 @@
+"""Reads event logs: piece by piece in bounded memory, or episode by episode."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Container, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from event_log.records import (
+    FORMAT,
+    MAGIC,
+    EventLogError,
+    LoggedEpisode,
+    LogHeader,
+    Piece,
+    header_from,
+    piece_from,
+    read_packed,
+)
+from memory.chunks.codec import CodecError, Packed, unpack
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[float], None]
+"""Told the share of a file that was read, 0 to 1."""
+
+
+def read_header(path: Path) -> LogHeader:
+    """What `path` is a log of. Raises EventLogError when it is none."""
+    with _opened(path) as file:
+        return read_opened_header(file, path)
+
+
+def read_opened_header(file: BinaryIO, path: Path) -> LogHeader:
+    """The header of an open log, whose place is then behind it. Raises EventLogError."""
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise EventLogError(f"{path} is not an event log.")
+    try:
+        packed = read_packed(file)
+        record = None if packed is None else unpack(packed)
+    except CodecError as error:
+        raise EventLogError(f"The event log {path} is damaged where it begins: {error}") from error
+    if record is None:
+        raise EventLogError(f"The event log {path} is empty: it was broken off as it began.")
+    if record.meta["format"] != FORMAT:
+        raise EventLogError(
+            f"The event log {path} has format {record.meta['format']}; this program reads format {FORMAT}."
+        )
+    return header_from(record)
+
+
+def check_header(path: Path, logged: LogHeader, played: LogHeader) -> None:
+    """Raises EventLogError, naming both, unless they are equal."""
+    if logged != played:
+        raise EventLogError(
+            f"The event log {path} was recorded from {logged}; what is played here is {played}."
+        )
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise EventLogError(f"The event log {path} cannot be read: {error.strerror}.") from error
+
+
+def read_pieces(path: Path, progress: Progress = lambda share: None) -> Iterator[Piece]:
+    """All whole pieces in the order in which they were written.
+
+    What a kill broke off, or damage, is named in a warning and left out, and so are later pieces of a damaged
+    episode. Raises EventLogError when `path` is no event log.
+    """
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        read_opened_header(file, path)
+        reached: dict[int, tuple[int, int]] = {}  # environment -> episode, steps read of it
+        for record in _records(file, path, size):
+            piece = piece_from(record)
+            episode, steps = reached.get(piece.environment, (-1, 0))
+            if piece.first_step in (0, steps if piece.episode == episode else 0):
+                reached[piece.environment] = piece.episode, piece.first_step + len(piece.r_t)
+                yield piece
+            progress(file.tell() / size)
+
+
+def _records(file: BinaryIO, path: Path, size: int) -> Iterator[Packed]:
+    while (begin := file.tell()) < size:
+        try:
+            packed = read_packed(file)
+        except CodecError:
+            packed = None
+        if packed is None:
+            left = size - begin
+            log.warning("%s ends in %d bytes that are no whole record: they are left out.", path, left)
+            return
+        try:
+            yield unpack(packed)
+        except CodecError as error:
+            log.warning("A record of %s, at byte %d, is left out: %s", path, begin, error)
+
+
+def read_episodes(path: Path, chosen: Container[int] | None = None) -> Iterator[LoggedEpisode]:
+    """Episodes in the order in which they were closed, those that were not closed as soon as that shows.
+
+    `chosen`: numbers of the episodes wanted, None for all; only these are held in memory, frames and all.
+    Raises EventLogError when `path` is no event log.
+    """
+    unfinished: dict[int, list[Piece]] = {}  # environment -> pieces of its episode
+    for piece in read_pieces(path):
+        if chosen is not None and piece.episode not in chosen:
+            continue
+        pieces = unfinished.setdefault(piece.environment, [])
+        if pieces and pieces[0].episode != piece.episode:
+            yield _joined(pieces)
+            pieces.clear()
+        pieces.append(piece)
+        if piece.closes:
+            yield _joined(unfinished.pop(piece.environment))
+    yield from (_joined(pieces) for pieces in unfinished.values())
+
+
+def _joined(pieces: list[Piece]) -> LoggedEpisode:
+    last = pieces[-1]
+    return LoggedEpisode(
+        environment=last.environment,
+        number=last.episode,
+        frames=np.concatenate([piece.frames for piece in pieces]),
+        a_t=np.concatenate([piece.a_t for piece in pieces]),
+        r_t=np.concatenate([piece.r_t for piece in pieces]),
+        terminated=last.terminated,
+        truncated=last.truncated,
+    )

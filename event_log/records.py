@@ -1,0 +1,165 @@
+"""Event logs: raw experience in one file, appended record by record, readable after a kill at any byte.
+
+Layout: MAGIC, then records. A record is `size(4) checksum(4) packed`, little-endian: the size of what
+follows, the CRC-32 of these four bytes, and one value of `memory.chunks.codec.pack` (Zstd). The first record
+is the header; every other is a piece of one environment's episode. Nothing in a piece depends on a run's n,
+gamma or reward clip.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.chunks.codec import CodecError, Columns, Meta, Packed, pack
+
+MAGIC = b"RCEVENTS"
+FORMAT = 1
+PREFIX = struct.Struct("<II")
+
+
+class EventLogError(ValueError):
+    """An event log cannot be read, written or used; the message is one sentence for the user."""
+
+
+class LogHeader(NamedTuple):
+    """What was played. Two logs, or a log and a run, fit together if these are equal."""
+
+    game: str
+    frame_shape: tuple[int, ...]
+    frame_dtype: str  # "uint8" | "float32"
+    num_actions: int | None  # None for continuous actions
+    action_low: tuple[float, ...] | None  # None for discrete ones
+    action_high: tuple[float, ...] | None
+    frames_per_step: int = 1  # --action-repeat, where there is one: the length of a step in time
+
+    def __str__(self) -> str:
+        low, high = self.action_low, self.action_high
+        actions = f"continuous actions from {low} to {high}" if low else f"{self.num_actions} actions"
+        frames = f"{self.frame_dtype} frames {self.frame_shape}"
+        return f"{self.game} with {frames}, {actions} and {self.frames_per_step} frames per step"
+
+
+class Piece(NamedTuple):
+    """Up to a few hundred consecutive steps of one environment's episode."""
+
+    environment: int
+    episode: int  # counted from 0 within the file, in the order in which episodes began
+    first_step: int  # how many steps of the episode came before; 0 where it begins
+    frames: NDArray[Any]  # [T, *frame]; the piece that closes its episode also has the last one: T + 1
+    a_t: NDArray[Any]  # [T] int64 | [T, A] float32
+    r_t: NDArray[np.float64]  # [T] raw
+    terminated: bool  # told by the piece that closes the episode
+    truncated: bool
+    episodes_begun: int  # in the whole file, when this piece was written
+
+    @property
+    def closes(self) -> bool:
+        """Whether the episode's last frame is here: it ended, or its actor stopped in good order."""
+        return len(self.frames) > len(self.r_t)
+
+
+class LoggedEpisode(NamedTuple):
+    """A whole episode, or one that was broken off: by an actor's stop (both flags False) or a kill."""
+
+    environment: int
+    number: int
+    frames: NDArray[Any]  # [T + 1, *frame]; T after a kill, when the frame behind the last step is not known
+    a_t: NDArray[Any]  # [T] int64 | [T, A] float32
+    r_t: NDArray[np.float64]  # [T] raw
+    terminated: bool
+    truncated: bool
+
+
+def header_to_bytes(header: LogHeader) -> bytes:
+    """The record that every log begins with."""
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    meta: Meta = {
+        "format": FORMAT,
+        "created": created,
+        "game": header.game,
+        "dtype": header.frame_dtype,
+        "frames_per_step": header.frames_per_step,
+    }
+    columns: Columns = {"frame_shape": np.array(header.frame_shape, np.int64)}
+    if header.num_actions is not None:
+        meta["num_actions"] = header.num_actions
+    else:
+        columns["action_low"] = np.array(header.action_low, np.float64)
+        columns["action_high"] = np.array(header.action_high, np.float64)
+    return _framed(pack(meta, columns, "zstd"))
+
+
+def piece_to_bytes(piece: Piece) -> bytes:
+    """The record of a piece."""
+    meta: Meta = {
+        "environment": piece.environment,
+        "episode": piece.episode,
+        "first_step": piece.first_step,
+        "terminated": int(piece.terminated),
+        "truncated": int(piece.truncated),
+        "episodes_begun": piece.episodes_begun,
+    }
+    return _framed(pack(meta, {"frames": piece.frames, "a_t": piece.a_t, "r_t": piece.r_t}, "zstd"))
+
+
+def _framed(packed: bytes) -> bytes:
+    return PREFIX.pack(len(packed), _checksum(len(packed))) + packed
+
+
+def _checksum(size: int) -> int:
+    return zlib.crc32(struct.pack("<I", size))
+
+
+def read_size(file: BinaryIO) -> int | None:
+    """Size of the record that begins here, or None where the file ends. Raises CodecError on damage."""
+    prefix = file.read(PREFIX.size)
+    if len(prefix) < PREFIX.size:
+        return None
+    size, checksum = PREFIX.unpack(prefix)
+    if checksum != _checksum(size):
+        raise CodecError("The size of a record does not match its checksum.")
+    return int(size)
+
+
+def read_packed(file: BinaryIO) -> bytes | None:
+    """What the record that begins here holds, or None where it is not whole. Raises CodecError on damage."""
+    size = read_size(file)
+    packed = b"" if size is None else file.read(size)
+    return packed if size is not None and len(packed) == size else None
+
+
+def header_from(record: Packed) -> LogHeader:
+    """The header in a log's first record."""
+    meta, columns = record
+    low, high = columns.get("action_low"), columns.get("action_high")
+    return LogHeader(
+        game=str(meta["game"]),
+        frame_shape=tuple(columns["frame_shape"].tolist()),
+        frame_dtype=str(meta["dtype"]),
+        num_actions=int(meta["num_actions"]) if "num_actions" in meta else None,
+        action_low=None if low is None else tuple(low.tolist()),
+        action_high=None if high is None else tuple(high.tolist()),
+        frames_per_step=int(meta["frames_per_step"]),
+    )
+
+
+def piece_from(record: Packed) -> Piece:
+    """The piece in any later record."""
+    meta, columns = record
+    return Piece(
+        environment=int(meta["environment"]),
+        episode=int(meta["episode"]),
+        first_step=int(meta["first_step"]),
+        frames=columns["frames"],
+        a_t=columns["a_t"],
+        r_t=columns["r_t"],
+        terminated=bool(meta["terminated"]),
+        truncated=bool(meta["truncated"]),
+        episodes_begun=int(meta["episodes_begun"]),
+    )

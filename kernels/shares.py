@@ -1,0 +1,67 @@
+"""Compiled loops over tensors: where they are for them, and their work in shares for several threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kernels.precision import pass_dtype
+
+LEAST_NUMBERS = 1 << 20
+"""To go through, from which on it is worth waking another thread: that takes some 60 µs, in which a loop goes
+through 100,000.
+"""
+
+
+def takes_loops(tensor: Tensor) -> bool:
+    """Whether compiled loops are for it: it is on a CPU, and torch.compile does not make loops of its own."""
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def takes_float_loops(tensor: Tensor) -> bool:
+    """Whether loops from float32 to the precision of network passes are for it: that has to be float32 or
+    bfloat16.
+    """
+    passes = pass_dtype(tensor) in (torch.float32, torch.bfloat16)
+    return takes_loops(tensor) and tensor.dtype == torch.float32 and passes
+
+
+def array_of(tensor: Tensor) -> NDArray[Any]:
+    """The tensor's own memory; the bits of bfloat16, which NumPy does not have, as uint16."""
+    own = tensor.detach()
+    return own.view(torch.uint16).numpy() if own.dtype == torch.bfloat16 else own.numpy()
+
+
+def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: int) -> None:
+    """Call loop(*arrays, first, stop) for parts of range(rows) that together are all of it, side by side: one
+    for each thread that PyTorch may use, or one for all if there are too few `numbers` to go through.
+    """
+    arrays = [array_of(tensor) for tensor in tensors]
+    shares = min(torch.get_num_threads(), rows) if numbers >= LEAST_NUMBERS else 1
+    bounds = [rows * share // shares for share in range(shares + 1)]
+    others = [
+        helpers().submit(loop, *arrays, first, stop)
+        for first, stop in zip(bounds[1:], bounds[2:], strict=False)
+    ]
+    try:
+        loop(*arrays, 0, bounds[1])
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+
+
+@cache
+def helpers() -> ThreadPoolExecutor:
+    """Threads for loops beside those of the passes that wait for them."""
+    return ThreadPoolExecutor(thread_name_prefix="loops")
+
+
+os.register_at_fork(after_in_child=helpers.cache_clear)  # a child has none of its parent's threads

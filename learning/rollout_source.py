@@ -1,0 +1,152 @@
+"""The on-policy learner's source: one rollout of every actor, side by side."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from learning.source import Source
+from memory.rollouts.blocks import PushedRollout, RolloutStore, side_by_side
+from memory.rollouts.rollout import Rollout
+from memory.runs.counters import Counters
+
+log = logging.getLogger(__name__)
+
+ACTORS_EVERY_S = 1.0
+"""How often it is looked which actors are alive."""
+
+
+@dataclass(frozen=True)
+class RolloutSourceConfig:
+    """Named as the flags."""
+
+    nb_actor: int
+    max_policy_lag: int  # updates
+    rollout_patience: float  # seconds
+    redis_patience: float
+
+
+class RolloutSource(Source[Rollout]):
+    """A rollout of every living actor, or after `rollout_patience` seconds of those that have delivered."""
+
+    publishes_every_update = True
+
+    def __init__(
+        self, config: RolloutSourceConfig, store: RolloutStore, updates: int, steps: int, counters: Counters
+    ) -> None:
+        """`updates` and `steps`: what the agent has learned from already."""
+        super().__init__(counters, 1, config.redis_patience)
+        self._config, self._store = config, store
+        self._updates_before, self._steps_drawn = updates, steps
+        self._waiting: dict[int, list[PushedRollout]] = {}
+        self._actors: set[int] = set()  # that are alive and have delivered before
+        self._looked_at = 0.0
+        self._waits_since: float | None = None
+        self._drawn_actors: queue.SimpleQueue[list[int]] = (
+            queue.SimpleQueue()
+        )  # whose rollouts each draw joins
+        self._learned_actors: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+        self._to_tell: list[int] = []  # actors, once for each rollout that is done with
+        self._told_batches = 0
+        self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was drawn last
+        self._dropped = 0
+
+    @property
+    def owes(self) -> bool:
+        """Whether all actors have delivered, or those that have must no longer wait for the others."""
+        delivered = {actor for actor, rollouts in self._waiting.items() if rollouts}
+        if not delivered:
+            return False
+        awaited = 0 if self.drawn else self._config.nb_actor  # at first, nobody is known yet
+        complete = delivered >= self._actors and len(delivered) >= awaited
+        return complete or self._impatient()
+
+    def clock(self, updates: int) -> int:
+        """T_learner: transitions handed out so far."""
+        return self._steps_drawn
+
+    def ingest(self) -> None:
+        """Take what waits in Redis; look who is alive."""
+        self.counters = self._store.counters()
+        for actor, pushed in self._store.take():
+            self._actors.add(actor)  # from now on its next ones are waited for
+            waiting = self._waiting.setdefault(actor, [])
+            if pushed is not None and self._is_usable(pushed):
+                waiting.append(pushed)
+            else:
+                self._drop(actor)
+        now = time.monotonic()
+        if now - self._looked_at > ACTORS_EVERY_S:
+            self._actors, self._looked_at = self._store.actors() & self._waiting.keys(), now
+        if self._waits_since is None and any(self._waiting.values()):
+            self._waits_since = now
+
+    def draw(self) -> Rollout:
+        """The oldest rollout of each actor that has delivered."""
+        chosen = [rollouts.pop(0) for rollouts in self._waiting.values() if rollouts]
+        self._waits_since = None
+        if not self.drawn and len(chosen) < self._config.nb_actor:
+            log.warning(
+                "Learning with %d of %d actors: others have not come.", len(chosen), self._config.nb_actor
+            )
+        if absent := self._actors - {pushed.actor for pushed in chosen}:
+            log.warning("Learning without actors %s: they delivered nothing in time.", sorted(absent))
+        self.drawn += 1
+        rollout = side_by_side([pushed.following(self._last.get(pushed.actor)) for pushed in chosen])
+        self._last |= {pushed.actor: pushed.sequence for pushed in chosen}
+        self._steps_drawn += rollout.steps
+        self._drawn_actors.put([pushed.actor for pushed in chosen])
+        return rollout
+
+    def take_back(self, batch: Rollout, losses: NDArray[Any]) -> None:
+        """Learned from, in the order in which they were drawn: their actors may go on."""
+        self._learned_actors.put(self._drawn_actors.get())
+
+    def settle(self, write_back: bool) -> None:
+        """Tell the actors what was learned from; what Redis did not hear is told again."""
+        while not self._learned_actors.empty():
+            self._to_tell += self._learned_actors.get()
+            self.consumed += 1
+        while self._to_tell:
+            self._store.done(self._to_tell[0])
+            del self._to_tell[0]
+        if self._told_batches < self.consumed:
+            self._store.count_batches(self.consumed)
+            self._told_batches = self.consumed
+
+    def scalars(self) -> dict[str, float]:
+        """How many actors there are, and what waits."""
+        waiting = sum(len(rollouts) for rollouts in self._waiting.values())
+        return {
+            "rollouts/actors": float(len(self._actors)),
+            "rollouts/waiting": float(waiting),
+            "rollouts/dropped": float(self._dropped),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """The learner's clock; rollouts that wait are played anew."""
+        return {"steps_learned": self._steps_drawn}
+
+    def size_sentence(self) -> str:
+        """What waits in Redis at most."""
+        return f"Rollouts take at most {self._store.largest_bytes / 1e6:,.1f} MB each in Redis."
+
+    def _is_usable(self, pushed: PushedRollout) -> bool:
+        """Warm-up always is; a policy must be of this epoch, and no older than the lag."""
+        age = self._updates_before + self.drawn - pushed.updates
+        recent = pushed.weights_epoch == self.counters.epoch and age <= self._config.max_policy_lag
+        return recent or not pushed.rollout.looked.all()
+
+    def _drop(self, actor: int) -> None:
+        log.info("A rollout of actor %d was damaged, or played with weights of another time.", actor)
+        self._dropped += 1
+        self._to_tell.append(actor)
+
+    def _impatient(self) -> bool:
+        waited = time.monotonic() - (self._waits_since or time.monotonic())
+        return waited > self._config.rollout_patience

@@ -1,0 +1,5 @@
+"""Experience as bytes.
+
+In: what environments and actors did, step by step. Out: packed chunks, and from them whole transitions again.
+An actor packs in its own thread; the learner unpacks in its sampler's thread and one helper beside it.
+"""

@@ -1,0 +1,336 @@
+"""The learner's side of the replay: a ring of chunks in Redis, a sum tree over its transitions in this
+process.
+
+Only the sampler's thread (or the serial loop) may touch it. Leaf = slot * L + offset in the chunk; a leaf
+counts only together with the id of the chunk it was made for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memory.chunks.assembly import Assembly
+from memory.chunks.chunk_id import CHUNK_ID, NAMELESS, chunk_id_of
+from memory.chunks.limits import ChunkLimits
+from memory.chunks.lookahead import Lookahead
+from memory.chunks.reader import ChunkReader
+from memory.chunks.transitions import UnsoundRow
+from memory.replay.batch import Batch
+from memory.replay.fetch import Draw, Fetch, Overwritten
+from memory.replay.priorities import PriorityRule
+from memory.replay.sum_tree import SumTree
+from memory.runs.counters import FIELDS, Counters, parse_counters
+from memory.runs.keys import Keys
+from memory.server.channel import Channel
+from memory.server.connection import Client
+from memory.server.watch import ServerWatch
+
+log = logging.getLogger(__name__)
+
+ARRIVALS_PER_READ = 2048
+SLOTS_PER_WRITE_BACK = 256
+SIZES_ASKED = 100
+REDRAWS = 20
+"""A drawn chunk is stale only if it was overwritten since the last read of arrivals; twenty times in a row is
+a fault.
+"""
+
+_WRITE_BACK = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
+local written = 0
+for i = 2, #ARGV, 2 do
+  local held = redis.call('HGET', KEYS[2], ARGV[i])
+  if held and string.sub(held, 1, 8) == string.sub(ARGV[i + 1], 1, 8) then
+    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+    written = written + 1
+  end
+end
+return written
+"""
+
+
+class ReplayLost(RuntimeError):
+    """Redis may no longer hold what this epoch stored: it was emptied or started anew, or another learner
+    has begun.
+    """
+
+
+@dataclass(frozen=True)
+class ReplayShape:
+    """Sizes of a run's replay."""
+
+    memory_capacity: int  # transitions
+    chunk_length: int  # L
+    history_length: int  # H
+
+    @property
+    def slots(self) -> int:
+        """Chunks that the ring holds."""
+        return max(self.memory_capacity // self.chunk_length, 1)
+
+
+class Replay:
+    """Draws batches by priority, takes new priorities, keeps both sides equal."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        shape: ReplayShape,
+        epoch: int,
+        rule: PriorityRule,
+        generator: np.random.Generator,
+        lookahead: Lookahead | None = None,
+        limits: ChunkLimits | None = None,
+    ) -> None:
+        """`generator` alone decides what is drawn; `lookahead`: batches have the frames of all n steps;
+        `limits`: what is outside them is left out as damaged.
+        """
+        self._lookahead, self._reader = lookahead, ChunkReader(limits)
+        self.left_out = 0  # chunks and rows of priorities that were damaged
+        self.shape = shape
+        self.generator = generator
+        self.drawn_state = generator.bit_generator.state  # after the last batch that `sample` returned
+        self._client = client
+        self._chunks = Channel(client)
+        self._on_their_way: deque[Fetch] = deque()
+        self._helper = ThreadPoolExecutor(1, "unpack")
+        self._keys = keys
+        self._epoch = epoch
+        self._rule = rule
+        self._write_back = client.register_script(_WRITE_BACK)
+        self._watch = ServerWatch(client)
+        self._watch.restarted(client.client_id())
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._tree = SumTree(self.shape.slots * self.shape.chunk_length)
+        self._ids = np.zeros(self.shape.slots, np.int64)  # chunk id per slot, 0 = empty
+        self._newest = 0
+        self._dirty: set[int] = set()
+
+    @property
+    def fill(self) -> int:
+        """Transitions that can be drawn."""
+        return self._tree.filled
+
+    @property
+    def filled_slots(self) -> int:
+        """Chunks held."""
+        return int(np.count_nonzero(self._ids))
+
+    @property
+    def total_priority(self) -> float:
+        """Sum of all leaves."""
+        return self._tree.total
+
+    @property
+    def newest_chunk(self) -> int:
+        """Id of the newest chunk known."""
+        return self._newest
+
+    def load(self) -> None:
+        """Rebuild the tree from the priorities that Redis holds; arrivals after them are read on with
+        `ingest`.
+        """
+        self._forget_all()
+        newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
+        scanned = self._client.hscan_iter(self._keys.priorities, count=1000)
+        rows = {chunk_id: row for _, row in scanned if (chunk_id := chunk_id_of(row)) <= newest}
+        rows.pop(NAMELESS, None)
+        if rows:
+            self._place(
+                np.array(list(rows), np.int64),
+                np.stack([self._row(row[CHUNK_ID.size :]) for row in rows.values()]),
+            )
+        self._newest = newest
+
+    def ingest(self) -> Counters:
+        """Take in the chunks that arrived; returns the run's counters. Raises ReplayLost when the epoch is
+        over, or the server was started anew: it may have less, and given the same ids again since.
+        """
+        self._send_counts()
+        while True:
+            with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.xread({self._keys.arrivals: f"{self._newest}-0"}, count=ARRIVALS_PER_READ)
+                pipeline.hmget(self._keys.counters, list(FIELDS))
+                pipeline.client_id()
+                answer, values, connection = pipeline.execute()
+            counters = parse_counters(values)
+            if counters.epoch != self._epoch:
+                raise ReplayLost(
+                    f"Redis holds epoch {counters.epoch} instead of this learner's {self._epoch}."
+                )
+            if self._watch.restarted(connection):
+                raise ReplayLost("Redis was started anew, with what it had saved.")
+            entries = answer[0][1] if answer else []
+            self._take(entries)
+            if len(entries) < ARRIVALS_PER_READ:
+                return counters
+
+    def _take(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
+        if not entries:
+            return
+        ids = [int(name.partition(b"-")[0]) for name, _ in entries]
+        if ids != list(range(self._newest + 1, self._newest + 1 + len(ids))):
+            log.warning(
+                "Chunks %d to %d were overwritten before they were read.", self._newest + 1, ids[0] - 1
+            )
+            self.load()
+            return
+        leaves = np.stack([self._row(fields.get(b"leaves", b"")) for _, fields in entries])
+        self._place(np.array(ids, np.int64), leaves)
+        self._newest = ids[-1]
+
+    def _row(self, data: bytes) -> NDArray[np.float32]:
+        """[L] leaves; a row that holds no priorities is never drawn."""
+        length = self.shape.chunk_length
+        if len(data) == length * np.dtype(np.float32).itemsize:
+            row = np.frombuffer(data, np.float32)
+            if np.isfinite(row).all() and (row >= 0).all():
+                return row
+        self.left_out += 1
+        log.warning("The priorities of a chunk are damaged: it is left out.")
+        return np.zeros(length, np.float32)
+
+    def _place(self, ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Chunks `ids` [N] have the leaves `values` [N, L]; of those of one slot the last counts."""
+        slots = (ids - 1) % self.shape.slots
+        self._ids[slots] = ids
+        self._tree.set(self._leaves_of(slots), values)
+
+    def _leaves_of(self, slots: ArrayLike) -> NDArray[np.int64]:
+        """[..., L] leaves of the chunks in `slots` [...]."""
+        first = np.asarray(slots, np.int64)[..., None] * self.shape.chunk_length
+        return np.asarray(first + np.arange(self.shape.chunk_length))
+
+    def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
+        """A batch of `batch_size` leaves, one from each of so many equal parts of the total (Schaul et al.
+        2016, B.2.1).
+
+        Importance weights are (fill * p / total) ** -beta over their maximum. The batches of `later_betas`
+        are drawn too: losses that come in between are too late for them. By the next call they have come, and
+        those behind its own are unpacked beside this thread. Raises ReplayLost when chunks are gone.
+        """
+        for _ in range(REDRAWS):
+            with self._given_up_by_errors():
+                fetch = self._next_fetch(batch_size, (beta, *later_betas))
+                try:
+                    batch = fetch.batch()
+                except (Overwritten, UnsoundRow) as error:
+                    self._give_up()  # batches drawn with this one may hold the same chunk
+                    if isinstance(error, UnsoundRow):
+                        self._leave_out(int(fetch.draw.chunk_id[error.row]), error)
+                    self.ingest()
+                else:
+                    self.drawn_state = fetch.draw.state
+                    return batch
+        raise ReplayLost(f"{REDRAWS} batches in a row held chunks that Redis no longer has.")
+
+    def _next_fetch(self, batch_size: int, betas: Sequence[float]) -> Fetch:
+        """That of betas[0]; those of all are on their way, and the helper unpacks those asked for earlier."""
+        fetches = self._on_their_way
+        if any(len(fetch.draw.leaf) != batch_size for fetch in fetches):
+            self._give_up()
+        for fetch in fetches:
+            fetch.receive()
+        for fetch in islice(fetches, 1, None):
+            fetch.unpack_beside(self._helper)
+        for beta in betas[len(fetches) :]:
+            assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
+            fetches.append(Fetch(self._chunks, self._keys.chunks, self._draw(batch_size, beta), assembly))
+        self._chunks.flush()
+        return fetches.popleft()
+
+    def _draw(self, batch_size: int, beta: float) -> Draw:
+        """Leaves of the next batch."""
+        if not self.fill:
+            raise ReplayLost("No transition is left that could be drawn.")
+        parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
+        leaf = self._tree.find(parts * self._tree.total)
+        slots, offsets = np.divmod(leaf, self.shape.chunk_length)
+        state = self.generator.bit_generator.state
+        return Draw(leaf, self._ids[slots], offsets, self._weights(leaf, beta), state)
+
+    @contextmanager
+    def _given_up_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Nothing is on its way any more."""
+        self._on_their_way.clear()
+        self._chunks.give_up()
+
+    def _leave_out(self, chunk_id: int, error: UnsoundRow) -> None:
+        self.left_out += 1
+        log.warning("Chunk %d is left out: %s", chunk_id, error)
+        slot = (chunk_id - 1) % self.shape.slots
+        if self._ids[slot] == chunk_id:  # no newer one has come since it was asked for
+            self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))
+
+    def _weights(self, leaf: NDArray[np.int64], beta: float) -> NDArray[np.float32]:
+        probability = self._tree.get(leaf) / self._tree.total
+        weights = (self._tree.filled * probability) ** -beta
+        return np.asarray(weights / weights.max(), np.float32)
+
+    def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
+        """New losses for drawn transitions; those whose chunk was overwritten meanwhile are dropped."""
+        slots = leaf // self.shape.chunk_length
+        valid = self._ids[slots] == chunk_id
+        self._tree.set(leaf[valid], self._rule.leaves(losses[valid]))
+        self._dirty.update(slots[valid].tolist())
+
+    def write_back(self) -> None:
+        """Send changed leaves to Redis, so that a learner that is killed finds them. Raises ReplayLost."""
+        self._send_counts()
+        dirty = sorted(self._dirty)
+        for start in range(0, len(dirty), SLOTS_PER_WRITE_BACK):
+            arguments: list[Any] = [self._epoch]
+            part = dirty[start : start + SLOTS_PER_WRITE_BACK]
+            rows = self._tree.get(self._leaves_of(part)).astype(np.float32)  # [slots, L]
+            for slot, chunk_id, row in zip(part, self._ids[part].tolist(), rows, strict=True):
+                arguments += [slot, CHUNK_ID.pack(chunk_id) + row.tobytes()]
+            if self._write_back([self._keys.counters, self._keys.priorities], arguments) == -1:
+                raise ReplayLost("Redis no longer holds this learner's epoch.")
+            self._dirty.difference_update(part)
+
+    def stored_bytes(self) -> float:
+        """Mean size of a stored chunk, from up to SIZES_ASKED of them; 0 when there is none. Any thread."""
+        ids = self._ids[np.flatnonzero(self._ids)[:SIZES_ASKED]].tolist()
+        with self._client.pipeline(transaction=False) as pipeline:
+            for chunk_id in ids:
+                pipeline.hstrlen(self._keys.chunks, chunk_id)
+            sizes = pipeline.execute()
+        return float(np.mean(sizes)) if sizes else 0.0
+
+    def count_batches(self, batches: int) -> None:
+        """Publish how many batches were consumed in this epoch: what the actors' limiter waits for.
+
+        While a batch is on its way, this goes with the next `sample`, `ingest` or `write_back`, and the
+        answer is not waited for: an error is raised by a later `sample`. A count that is lost with its
+        connection is made good by the next: that of the batch on its way, or of the one drawn in its place.
+        """
+        command = "HSET", self._keys.counters, "batches", batches
+        if self._on_their_way:
+            self._chunks.tell(command)
+            return
+        self._chunks.ask([command])
+        list(self._chunks.answers(1))
+
+    def _send_counts(self) -> None:
+        with self._given_up_by_errors():
+            self._chunks.flush()

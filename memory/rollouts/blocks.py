@@ -1,0 +1,237 @@
+"""Rollouts through Redis: a bounded list between actors and an on-policy learner.
+
+Each actor may have `max_policy_lag` + 1 rollouts outstanding, pushed and not yet learned from, and begins
+the next one when fewer are. With a lag of 0 actors and learner take turns; with 1 an actor plays a rollout
+while its last one is learned from, and every rollout is one update old when its turn comes.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memory.chunks.codec import CodecError, Meta, pack, unpack
+from memory.replay.replay import ReplayLost
+from memory.rollouts.limits import RolloutLimits
+from memory.rollouts.rollout import Rollout
+from memory.runs.counters import FIELDS, Counters, counted, parse_counters
+from memory.runs.keys import Keys
+from memory.runs.push import CHECKED, Pusher
+from memory.server.connection import Client
+from memory.server.watch import ServerWatch
+
+log = logging.getLogger(__name__)
+
+_PUSH = f"""{CHECKED}
+local rollouts = KEYS[3]
+local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or 0)
+if last - learned > room then return redis.error_reply('more rollouts than may be outstanding') end
+local sequence = first + known
+for i = 7 + 2 * known, #ARGV, 2 do
+  local transitions, data = ARGV[i], ARGV[i + 1]
+  steps = steps + transitions
+  redis.call('RPUSH', rollouts, struct.pack('<I4I4', tonumber(actor), sequence) .. data)
+  sequence = sequence + 1
+end
+redis.call('HSET', counters, 'steps', steps, pushed, last)
+return answer('accepted')
+"""
+
+NAMED = struct.Struct("<II")
+"""Actor and sequence, before every rollout in the list: a damaged one is still somebody's."""
+
+
+class RolloutPacket(NamedTuple):
+    """One rollout on its way."""
+
+    data: bytes
+    transitions: int
+
+
+class RolloutPusher(Pusher[RolloutPacket]):
+    """Pushes rollouts; the server refuses more than may be outstanding."""
+
+    waits = True
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        actor: int,
+        lease_token: str,
+        epoch: int,
+        max_policy_lag: int,
+        patience_s: float,
+    ) -> None:
+        """`max_policy_lag`: updates."""
+        room = max_policy_lag + 1
+        super().__init__(client, keys, _PUSH, [keys.rollouts], room, actor, lease_token, epoch, patience_s)
+        self._keys, self._lag = keys, max_policy_lag
+
+    def may_begin(self) -> bool:
+        """Whether the next rollout may begin: no more than the lag are outstanding.
+
+        Asked between two rollouts, when nothing is on its way: where the server has fewer than were pushed,
+        it was started anew without the last ones.
+        """
+        names = [f"pushed:{self._actor}", f"learned:{self._actor}"]
+        self.sequence, learned = map(counted, self._client.hmget(self._keys.counters, names))
+        return self.sequence - learned <= self._lag
+
+    def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
+        return [packet.transitions, packet.data]
+
+
+class PushedRollout(NamedTuple):
+    """A rollout as it came from one actor."""
+
+    actor: int
+    sequence: int  # counts this actor's rollouts
+    updates: int  # version of the weights it was played with
+    weights_epoch: int
+    rollout: Rollout  # its streams are those of the actor alone, `continues` is not known yet
+
+    def following(self, last: int | None) -> Rollout:
+        """The rollout, given the sequence of the one that was learned from last of the same actor."""
+        stream = (np.int64(self.actor) << 32) + self.rollout.stream
+        return self.rollout._replace(stream=stream, continues=np.full(len(stream), last == self.sequence - 1))
+
+
+def rollout_to_bytes(rollout: Rollout, meta: Meta) -> bytes:
+    """Packed; `meta` names actor, sequence, updates and weights_epoch."""
+    return pack(meta, rollout._asdict())
+
+
+def rollout_from_bytes(data: bytes) -> PushedRollout:
+    """The rollout in `data`; raises CodecError when it is damaged or not whole."""
+    meta, columns = unpack(data)
+    if columns.keys() != set(Rollout._fields):
+        raise CodecError(f"A rollout has the columns {sorted(Rollout._fields)}, not {sorted(columns)}.")
+    rollout = Rollout(**columns)
+    if rollout.rewards.ndim != 2 or not rollout.ages.ndim or rollout.frames.ndim < 2:
+        raise CodecError("The columns of a rollout have too few dimensions.")
+    steps, environments = rollout.rewards.shape
+    if len(rollout.ages) != steps + 1 or rollout.frames.shape[1] != environments:
+        raise CodecError(f"A rollout of {steps} steps has {len(rollout.ages)} frames.")
+    try:
+        actor, sequence = int(meta["actor"]), int(meta["sequence"])
+        updates, weights_epoch = int(meta["updates"]), int(meta["weights_epoch"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise CodecError("A rollout does not say who played it with which weights.") from error
+    return PushedRollout(actor, sequence, updates, weights_epoch, rollout)
+
+
+class Taken(NamedTuple):
+    """What came from an actor; `pushed` is None where it was damaged."""
+
+    actor: int
+    pushed: PushedRollout | None
+
+
+class RolloutStore:
+    """The learner's end of the list. All of it may be repeated after a lost reply."""
+
+    def __init__(self, client: Client, keys: Keys, epoch: int, limits: RolloutLimits | None = None) -> None:
+        """Whatever waits from before this epoch was played with other weights: it is removed.
+
+        `limits`: what is outside them counts as damaged.
+        """
+        self._client, self._keys, self._epoch, self._limits = client, keys, epoch, limits
+        self._watch = ServerWatch(client)
+        self._watch.restarted(client.client_id())
+        self.largest_bytes = 0  # of a rollout as it was stored
+        self._taken: list[Taken] = []  # and not handed out yet
+        self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
+        client.unlink(keys.rollouts)
+        self._done = self._fields("pushed:")  # actor -> how many of its rollouts are no longer outstanding
+        for actor, pushed in self._done.items():
+            client.hset(keys.counters, f"learned:{actor}", pushed)
+
+    def counters(self) -> Counters:
+        """The run's counters. Raises ReplayLost, also where the server may have forgotten some rollouts: with
+        a new epoch all count as done with, and nobody waits for them.
+        """
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.hmget(self._keys.counters, list(FIELDS))
+            pipeline.client_id()
+            values, connection = pipeline.execute()
+        counters = parse_counters(values)
+        if counters.epoch != self._epoch:
+            raise ReplayLost("Redis was emptied, or another learner has begun.")
+        if self._watch.restarted(connection):
+            raise ReplayLost("Redis was started anew, with what it had saved.")
+        return counters
+
+    def actors(self) -> set[int]:
+        """Actors that are alive."""
+        prefix = self._keys.actor_lease(0).removesuffix("0")
+        held = self._client.scan_iter(match=_escaped(prefix) + "*", count=1000)
+        return {int(name.decode().removeprefix(prefix)) for name in held}
+
+    def take(self) -> list[Taken]:
+        """All rollouts that wait, oldest first; they are outstanding until `done`."""
+        data = self._client.lrange(self._keys.rollouts, 0, -1)
+        for each in data:
+            if len(each) < NAMED.size:
+                log.warning("A rollout without a name is left out.")
+                continue
+            actor, sequence = NAMED.unpack_from(each)
+            if sequence > self._last.get(actor, 0):
+                self._last[actor] = sequence
+                self._taken.append(Taken(actor, self._whole(each[NAMED.size :], actor)))
+        self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
+        if data:
+            self._client.ltrim(self._keys.rollouts, len(data), -1)
+        taken, self._taken = self._taken, []
+        return taken
+
+    def done(self, actor: int) -> None:
+        """One more rollout of this actor is done with: it may begin another."""
+        done = self._done.get(actor, 0) + 1
+        self._client.hset(self._keys.counters, f"learned:{actor}", done)
+        self._done[actor] = done
+
+    def count_batches(self, batches: int) -> None:
+        """Say how many updates were done in this epoch."""
+        self._client.hset(self._keys.counters, "batches", batches)
+
+    def _fields(self, prefix: str) -> dict[int, int]:
+        found = self._client.hgetall(self._keys.counters)
+        names = {name.decode(errors="replace"): value for name, value in found.items()}
+        return {
+            counted(n.removeprefix(prefix).encode()): counted(value)
+            for n, value in names.items()
+            if n.startswith(prefix)
+        }
+
+    def _whole(self, data: bytes, actor: int) -> PushedRollout | None:
+        try:
+            pushed = rollout_from_bytes(data)
+            if pushed.actor != actor:
+                raise CodecError("It says another actor than the list.")
+            if self._limits is not None:
+                self._limits.check(pushed.rollout)
+        except CodecError as error:
+            log.warning("A rollout is left out: %s", error)
+            return None
+        return pushed
+
+
+def side_by_side(rollouts: list[Rollout]) -> Rollout:
+    """One rollout of the environments of all; all have the same number of steps."""
+    per_environment = {"looked", "stream", "continues", "updates"}
+    joined: dict[str, Any] = {
+        name: np.concatenate(
+            [getattr(each, name) for each in rollouts], axis=int(name not in per_environment)
+        )
+        for name in Rollout._fields
+    }
+    return Rollout(**joined)
+
+
+def _escaped(text: str) -> str:
+    """For MATCH, where [ ] * ? \\ have a meaning."""
+    return "".join(f"\\{letter}" if letter in "[]*?\\" else letter for letter in text)

@@ -1,0 +1,182 @@
+"""Finished episodes on their way from the actors to the learner, which alone writes them to disk."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memory.runs.counters import counted
+from memory.runs.keys import Keys
+from memory.runs.push import LostLease, StaleEpoch
+from memory.server.connection import Client
+
+log = logging.getLogger(__name__)
+
+KEPT = 200_000
+"""Episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
+
+RECENT = 1000
+"""Episodes that an actor can send again: far more than are played in the seconds that a server may forget."""
+LARGEST_SCORE = 1e100
+"""Beyond any game's, and its square is still finite."""
+
+_REPORT = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 'stale epoch' end
+if redis.call('GET', KEYS[3]) ~= ARGV[2] then return 'lost lease' end
+local field = 'episodes:' .. ARGV[3]
+local held = tonumber(redis.call('HGET', KEYS[1], field) or '0')
+if tonumber(ARGV[4]) <= held then return 'duplicate' end
+if tonumber(ARGV[4]) > held + 1 and ARGV[7] == 'in order' then return {held} end
+redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[6], '*', 'episode', ARGV[5])
+redis.call('HSET', KEYS[1], field, ARGV[4])
+return 'accepted'
+"""
+
+
+class Episode(NamedTuple):
+    """One finished episode; (actor, sequence) names it within its run."""
+
+    actor: int
+    sequence: int
+    environment: int
+    actor_steps: int  # T_actors when it ended
+    learner_steps: int  # T_learner of the weights it ended with
+    score_5min: float
+    score_30min: float
+    score_saber: float
+    length: int  # agent steps
+    evaluation: bool = False  # played without noise by an evaluation actor
+    action_counts: Sequence[Sequence[int]] = ()  # as acting.action_counter has them; empty: not counted
+    rooms: Sequence[int] = ()  # that it came to; empty where the game tells of none
+    game: str = (
+        ""  # that was played; with agent and (actor, environment) the coordinates of the body that played
+    )
+    agent: int = 0  # which learning agent of the run; there is one so far
+
+
+def recent_episodes() -> deque[Episode]:
+    """Room for those that an actor can send again."""
+    return deque(maxlen=RECENT)
+
+
+class EpisodeReporter:
+    """Sends an actor's episodes; one sent twice counts once, one that the server forgot is sent again."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        actor: int,
+        lease_token: str,
+        epoch: int,
+        recent: deque[Episode] | None = None,
+    ) -> None:
+        """`recent`: what this process reported last, in this run; goes on being filled."""
+        self._client, self._counters, self._field = client, keys.counters, f"episodes:{actor}"
+        self._script = client.register_script(_REPORT)
+        self._keys = [keys.counters, keys.episodes, keys.actor_lease(actor)]
+        self._actor = actor
+        self._token = lease_token
+        self._recent = recent_episodes() if recent is None else recent
+        self._unanswered = 0  # sent, and nobody knows whether it arrived
+        self.sequence = max([self._held(), *(episode.sequence for episode in self._recent)])
+        self.epoch = epoch
+
+    def adopt(self, epoch: int) -> None:
+        """Go on under the learner's new epoch, and after the episodes that it knows of this actor's
+        predecessors, though the server had forgotten them when this one began.
+        """
+        self.epoch = epoch
+        if not self._unanswered:
+            self.sequence = max(self.sequence, self._held())
+
+    def report(self, episode: Episode) -> None:
+        """Send one episode whose sequence follows `self.sequence`; before it, those that the server forgot.
+
+        Raises StaleEpoch or LostLease; may be called again after any error.
+        """
+        held = self._send(episode, "in order")
+        if held is not None:
+            for missed in [*self._recent, episode]:
+                if missed.sequence > held:
+                    self._send(missed, "as it comes")
+        self.sequence = episode.sequence
+        if not self._recent or self._recent[-1].sequence < episode.sequence:
+            self._recent.append(episode)
+
+    def _send(self, episode: Episode, order: str) -> int | None:
+        """The last number that the server has, where others are missing before this one."""
+        arguments = [self.epoch, self._token, self._actor, episode.sequence, json.dumps(episode), KEPT, order]
+        self._unanswered += 1
+        verdict = self._script(self._keys, arguments)
+        self._unanswered -= 1
+        if verdict == b"stale epoch":
+            raise StaleEpoch(f"Epoch {self.epoch} is over.")
+        if verdict == b"lost lease":
+            raise LostLease(f"Actor {self._actor} no longer holds its lease.")
+        if isinstance(verdict, list):
+            return int(verdict[0])
+        self._unanswered = 0
+        return None
+
+    def _held(self) -> int:
+        return counted(self._client.hget(self._counters, self._field))
+
+
+class Read(NamedTuple):
+    """What `read_episodes` found."""
+
+    read_to: str  # stream id to read on from
+    episodes: list[Episode]
+    left_out: int  # entries that are no episodes
+
+
+def read_episodes(client: Client, keys: Keys, after: str, limit: int = 1000) -> Read:
+    """Episodes that came after stream id `after` ("0-0" for all); what is none is left out and said."""
+    answer = client.xread({keys.episodes: after}, count=limit)
+    entries = answer[0][1] if answer else []
+    found = [parsed_episode(fields.get(b"episode", b"")) for _, fields in entries]
+    episodes = [episode for episode in found if episode is not None]
+    if len(episodes) < len(found):
+        log.warning("%d entries that should be episodes are none: left out.", len(found) - len(episodes))
+    return Read(entries[-1][0].decode() if entries else after, episodes, len(found) - len(episodes))
+
+
+def parsed_episode(data: bytes) -> Episode | None:
+    """The episode in `data`; None where there is none."""
+    try:
+        episode = Episode(*json.loads(data))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return episode if _is_sound(episode) else None
+
+
+def _is_sound(episode: Episode) -> bool:
+    """Whether everything is what it says it is: counts whole and not negative, scores finite."""
+    counts = (
+        *episode[:5],
+        episode.length,
+        episode.agent,
+        *_flat(episode.action_counts),
+        *_flat([episode.rooms]),
+    )
+    scores = (episode.score_5min, episode.score_30min, episode.score_saber)
+    return (
+        all(type(count) is int and 0 <= count < 2**63 for count in counts)
+        and all(type(score) in (int, float) and abs(score) < LARGEST_SCORE for score in scores)
+        and type(episode.evaluation) is bool
+        and all(isinstance(rows, list | tuple) for rows in (episode.action_counts, episode.rooms))
+        and isinstance(episode.game, str)
+        and episode.game.isascii()
+        and episode.game.isprintable()
+    )
+
+
+def _flat(rows: object) -> list[object]:
+    """All items of lists in a list; what is something else as it is."""
+    if not isinstance(rows, list | tuple):
+        return [rows]
+    return [item for row in rows for item in (row if isinstance(row, list | tuple) else [row, None])]

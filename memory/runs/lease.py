@@ -1,0 +1,144 @@
+"""Who may write: a lease with a time to live, renewed by its own thread. One learner per run, one actor per
+id.
+
+redlock-py takes and frees the lease; this wrapper gives it what it lacks: clients with short time-outs and no
+hidden retries, tokens that do not touch the global random generator, renewal, and the knowledge that a lease
+was lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+
+import redis
+import redlock
+
+from memory.server.connection import Client, Interrupted, patiently
+
+log = logging.getLogger(__name__)
+
+TTL_S = 15.0
+"""Longest time that a killed process keeps its role: three renewals may fail before the lease ends."""
+RENEW_EVERY_S = 5.0
+RETRY_EVERY_S = 0.5
+
+_RENEW = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+"""A lease that ran out, or went with an emptied server, is taken again if nobody else has come."""
+
+
+class LeaseTaken(RuntimeError):
+    """Another living process holds this role."""
+
+
+class _Redlock(redlock.Redlock):  # type: ignore[misc]
+    def get_unique_id(self) -> bytes:
+        return secrets.token_hex(16).encode()
+
+    def lock_instance(self, server: Client, resource: str, val: bytes, ttl: int) -> bool:
+        """As redlock-py's, which keeps to itself why a server refused."""
+        self.refusal: redis.exceptions.RedisError | None = None
+        try:
+            return bool(super().lock_instance(server, resource, val, ttl))
+        except redis.exceptions.RedisError as error:
+            self.refusal = error
+            raise
+
+    def unlock_instance(self, server: Client, resource: str, val: bytes) -> None:
+        """As redlock-py's, without its traceback when the server is away: the lease then runs out."""
+        with contextlib.suppress(redis.exceptions.RedisError):
+            server.eval(self.unlock_script, 1, resource, val)
+
+
+class Lease:
+    """A role held on one server from `acquire` to `release`; `lost` is set when it could not be kept."""
+
+    def __init__(
+        self, client: Client, key: str, ttl_s: float = TTL_S, renew_every_s: float = RENEW_EVERY_S
+    ) -> None:
+        self.key = key
+        self.lost = threading.Event()
+        self._client = client
+        self._ttl_ms = int(ttl_s * 1000)
+        self._renew_every_s = renew_every_s
+        self._redlock = _Redlock([client], retry_count=1)
+        self._renew = client.register_script(_RENEW)
+        self._released = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"lease {key}", daemon=True)
+
+    @property
+    def token(self) -> str:
+        """What the key holds while the lease is ours."""
+        return str(self._lock.key.decode())
+
+    def acquire(self, holder: str, stopped: Callable[[], bool] = lambda: False) -> Lease:
+        """Take the lease; waits out one time to live, since a killed predecessor's lease outlives it.
+
+        Raises LeaseTaken, naming `holder` ("learner", "actor 3"), when a living process keeps renewing it,
+        and Interrupted when `stopped` becomes true.
+        """
+        ttl_s = self._ttl_ms / 1000
+        deadline = time.monotonic() + ttl_s + 2.0
+        announced = False
+        while not (lock := patiently(self._try, ttl_s, "Redis", stopped)):
+            if stopped():
+                raise Interrupted(f"Stopped while waiting for the lease of another {holder}.")
+            if time.monotonic() >= deadline:
+                raise LeaseTaken(
+                    f"Another {holder} of this run is alive: give this one another id or another --run."
+                )
+            if not announced:
+                log.warning(
+                    "Waiting for the lease of the last %s to run out (at most %.0f s).",
+                    holder,
+                    ttl_s,
+                )
+                announced = True
+            time.sleep(RETRY_EVERY_S)
+        self._lock = lock
+        self._thread.start()
+        return self
+
+    def _try(self) -> redlock.Lock | None:
+        """The lock, or None when another holds it. Raises the redis errors that redlock-py hides."""
+        lock = self._redlock.lock(self.key, self._ttl_ms)
+        if not lock and self._redlock.refusal is not None:
+            raise self._redlock.refusal
+        return lock or None
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Stop renewing and free the role if it is still ours."""
+        self._released.set()
+        self._thread.join()
+        if not self.lost.is_set():
+            self._redlock.unlock(self._lock)
+
+    def renew(self) -> bool:
+        """Hold the role for another time to live, also where it ran out and nobody took it meanwhile; False
+        when somebody did. Raises redis errors.
+        """
+        if not self._renew([self.key], [self._lock.key, self._ttl_ms]):
+            self.lost.set()
+        return not self.lost.is_set()
+
+    def _keep(self) -> None:
+        """While the server is away nobody else can take the role either: it decides once it is back."""
+        while not self._released.wait(self._renew_every_s):
+            with contextlib.suppress(redis.exceptions.RedisError):
+                if not self.renew():
+                    return

@@ -1,0 +1,83 @@
+"""Weights through Redis: one value with a header, and a small version key that actors poll. Weights are bytes
+here.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from isal.isal_zlib import crc32
+
+from memory.runs.keys import Keys
+from memory.runs.push import StaleEpoch
+from memory.server.connection import Client
+
+_HEADER = struct.Struct("<2sHIQQQ")
+MAGIC, VERSION = b"RW", 1
+
+_PUBLISH = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+redis.call('MSET', KEYS[2], ARGV[2], KEYS[3], ARGV[3])
+return 1
+"""
+
+
+class WeightsError(ValueError):
+    """The value under the weights key is not what `publish_weights` wrote."""
+
+
+class Weights(NamedTuple):
+    """Published weights; (epoch, updates) is their version."""
+
+    epoch: int
+    updates: int  # updates of the agent so far
+    t_learner: int  # the learner's step
+    payload: bytes  # safetensors
+
+    @property
+    def version(self) -> bytes:
+        """What the version key holds."""
+        return f"{self.epoch}:{self.updates}".encode()
+
+
+def publish_weights(client: Client, keys: Keys, weights: Weights) -> None:
+    """Set value and version in one step, so that no reader sees one without the other. Raises StaleEpoch."""
+    checksum = crc32(weights.payload)
+    header = _HEADER.pack(MAGIC, VERSION, checksum, weights.epoch, weights.updates, weights.t_learner)
+    names = [keys.counters, keys.weights, keys.weights_version]
+    arguments = [weights.epoch, header + weights.payload, weights.version]
+    if not client.eval(_PUBLISH, len(names), *names, *arguments):
+        raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
+
+
+def parse_weights(data: bytes) -> Weights:
+    """Weights from the stored value; raises WeightsError when damaged."""
+    if len(data) < _HEADER.size:
+        raise WeightsError("The stored weights are too short.")
+    magic, version, checksum, epoch, updates, t_learner = _HEADER.unpack_from(data)
+    payload = data[_HEADER.size :]
+    if (magic, version) != (MAGIC, VERSION) or crc32(payload) != checksum:
+        raise WeightsError("The stored weights are damaged or of another format.")
+    return Weights(epoch, updates, t_learner, payload)
+
+
+class WeightsReader:
+    """Fetches weights when their version has changed (not only when it grew: a snapshot may roll it back)."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self.seen: bytes | None = None  # version of those returned last
+
+    def poll(self) -> Weights | None:
+        """The weights if they are others than those returned last, else None. Raises WeightsError."""
+        version = self._client.get(self._keys.weights_version)
+        if version is None or version == self.seen:
+            return None
+        data = self._client.get(self._keys.weights)
+        if data is None:
+            return None
+        weights = parse_weights(data)
+        self.seen = weights.version
+        return weights

@@ -1,0 +1,4 @@
+"""Processes of a run: their start, restart and end, the Redis server beside them, the live view.
+
+In: commands to run. Out: their exit codes, and a picture of the run on the terminal.
+"""

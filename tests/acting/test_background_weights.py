@@ -1,0 +1,71 @@
+"""Weights that come while an actor plays on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from acting.background_weights import BackgroundWeights
+from acting.weights_source import ActingWeights, PublishedWeights
+from memory.runs.keys import Keys
+from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
+from memory.server.connection import Client, Patience
+from tests.memory.road import begin
+
+EVERY = 100
+
+
+@pytest.fixture
+def epoch(client: Client, keys: Keys) -> int:
+    return begin(client, keys, 400).epoch
+
+
+@pytest.fixture
+def weights(client: Client, keys: Keys, epoch: int) -> Iterator[BackgroundWeights]:
+    reader, patience = WeightsReader(client, keys), Patience(5.0, lambda: False)
+    source = BackgroundWeights(PublishedWeights(reader, EVERY, patience))
+    yield source
+    source.close()
+
+
+def _publish(client: Client, keys: Keys, epoch: int, updates: int, value: float = 1.0) -> None:
+    payload = save({"w": torch.full((3,), value)})
+    publish_weights(client, keys, Weights(epoch, updates, 4 * updates, payload))
+
+
+def _arrived(source: BackgroundWeights, steps: int) -> ActingWeights:
+    deadline = time.monotonic() + 30
+    while (found := source.poll(steps, False)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return found
+
+
+def test_the_first_come_at_once_and_later_ones_while_the_actor_plays(
+    client: Client, keys: Keys, epoch: int, weights: BackgroundWeights
+) -> None:
+    _publish(client, keys, epoch, 1)
+    first = weights.poll(0, True)
+    assert first is not None and first.updates == 1
+    _publish(client, keys, epoch, 2, value=2.0)
+    assert weights.poll(EVERY - 1, False) is None  # not due yet
+    assert weights.poll(EVERY, False) is None  # asked for now
+    second = _arrived(weights, EVERY + 4)
+    assert (second.updates, second.t_learner) == (2, 8)
+    assert torch.equal(second.tensors["w"], torch.full((3,), 2.0))
+    assert all(weights.poll(2 * EVERY, False) is None for _ in range(50))  # there are no newer ones
+
+
+def test_damage_is_told_to_the_actor(
+    client: Client, keys: Keys, epoch: int, weights: BackgroundWeights
+) -> None:
+    _publish(client, keys, epoch, 1)
+    assert weights.poll(0, True) is not None
+    _publish(client, keys, epoch, 2, value=float("nan"))
+    weights.poll(EVERY, False)
+    with pytest.raises(WeightsError, match="not finite"):
+        _arrived(weights, EVERY)

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from acting.action_counter import ActionCounter
+from acting.episode_tracker import EpisodeTracker, FinishedEpisode, steps_of_minutes
+
+
+def test_minutes_in_agent_steps() -> None:
+    assert steps_of_minutes(5, 60.0, 4) == 4_500
+    assert steps_of_minutes(30, 60.0, 4) == 27_000
+    assert steps_of_minutes(5, 60.0, 1) == 18_000
+    assert steps_of_minutes(5, None, 1) is None
+
+
+@pytest.mark.parametrize("caps", [(3, 7), (None, None)])
+def test_scores_equal_slow_sums_over_random_episodes(caps: tuple[int | None, int | None]) -> None:
+    rng = np.random.default_rng(0)
+    tracker = EpisodeTracker(4, *caps, ActionCounter(4, 3, None, None))
+    running: list[list[float]] = [[] for _ in range(4)]
+    actions: list[list[int]] = [[] for _ in range(4)]
+    restarting = np.zeros(4, np.bool_)
+    count = 0
+    for _ in range(300):
+        rewards, active = rng.integers(-5, 6, size=4).astype(np.float64), ~restarting
+        rewards[restarting] = 0.0
+        a_t = rng.integers(3, size=4)
+        terminated, truncated = rng.random(4) < 0.08, rng.random(4) < 0.05
+        expected = []
+        for row in np.flatnonzero(active).tolist():
+            running[row].append(rewards[row])
+            actions[row].append(int(a_t[row]))
+            if terminated[row] or truncated[row]:
+                score_5min, score_30min, score = (sum(running[row][:cap]) for cap in (*caps, None))
+                counts = [[actions[row].count(action) for action in range(3)]]
+                scores = (score_5min, score_30min, score)
+                expected.append(FinishedEpisode(row, *scores, len(running[row]), counts, []))
+                running[row], actions[row] = [], []
+        assert tracker.step(a_t, rewards, terminated, truncated, active) == expected
+        count += len(expected)
+        restarting = active & (terminated | truncated)
+    assert count > 50
+
+
+def test_last_step_within_the_cap_counts_and_the_next_does_not() -> None:
+    tracker = EpisodeTracker(1, 2, 3, ActionCounter(1, 2, None, None))
+    a_t, one, yes, no = np.array([1]), np.ones(1), np.array([True]), np.array([False])
+    for _ in range(3):
+        assert tracker.step(a_t, one, no, no, yes) == []
+    assert tracker.step(a_t, one, no, yes, yes) == [FinishedEpisode(0, 2.0, 3.0, 4.0, 4, [[0, 4]], [])]
+
+
+def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
+    tracker = EpisodeTracker(2, None, None, ActionCounter(2, 2, None, None))
+    no, ends = np.array([False, False]), np.array([False, True])
+    played = []
+    steps = [([1, 1], no, no), ([2, 7], ends, no), ([1, 1], no, ends), ([1, 4], ~no, no)]
+    for rooms, terminated, restarting in steps:
+        a_t, rewards = np.zeros(2, np.int64), np.zeros(2)
+        resumed = EpisodeTracker(2, None, None, ActionCounter(2, 2, None, None))
+        resumed.load_state_dict(tracker.state_dict())
+        tracker = resumed
+        played += tracker.step(a_t, rewards, terminated, no, ~restarting, np.array(rooms))
+    assert [(episode.environment, episode.rooms) for episode in played] == [
+        (1, [1, 7]),
+        (0, [1, 2]),
+        (1, [4]),
+    ]

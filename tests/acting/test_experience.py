@@ -1,0 +1,79 @@
+"""First priorities of chunks: what the agent's own loss says, wherever the actor looked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from acting.experience import ExperienceWriter
+from acting.player import VectorStep
+from agents.base import Acting, Problem, ReplayAgent
+from agents.registry import agent_type
+from args import read_args
+from memory.chunks.chunk import ChunkShape, chunk_from_bytes
+from memory.replay.priorities import FIRST_LEAF, PriorityRule
+
+SHAPE = ChunkShape(chunk_length=4, history_length=1, multi_step=2, discount=0.9, reward_clip=1.0)
+STEPS = 9  # of one episode that terminates
+WORDS = "--hidden-size 8 --num-quantile-samples 5 --num-tau-samples 5 --atoms 5 --V-min -2 --V-max 2".split()
+
+
+def _agent(name: str) -> ReplayAgent:
+    kind, problem = agent_type(name), Problem((1, 3), "float32", 2, None, None)
+    agent = kind(problem, read_args(WORDS).select(kind.config_type), torch.device("cpu"), 0, False)
+    assert isinstance(agent, ReplayAgent)
+    return agent
+
+
+def _play(agent: ReplayAgent, looks: bool) -> list[VectorStep]:
+    """One environment's episode, and the step after it that only restarts."""
+    generator = np.random.default_rng(1)
+    noise = agent.mean_acting_noise(1)
+    steps = []
+    for moment in range(STEPS + 1):
+        frame = generator.normal(size=(1, 3)).astype(np.float32)
+        acting: Acting | None = agent.act(frame[:, None], noise) if looks else None
+        a_t = np.zeros(1, np.int64) if acting is None else acting.a_t
+        last, active = moment == STEPS - 1, moment < STEPS
+        rewards = np.array([float(last)])
+        ended, going_on = np.array([last]), np.array([False])
+        flags = ended, going_on, np.array([active])
+        steps.append(VectorStep(frame, acting, a_t, rewards, *flags, next_frames=frame, infos={}))
+    return steps
+
+
+@pytest.mark.parametrize("name", ["iqn", "rainbow"])
+def test_leaves_are_the_losses_of_the_estimates_up_to_the_terminal(name: str) -> None:
+    """Also for the last n transitions, whose discount is 0: no agent may find their loss to be nothing."""
+    agent, rule = _agent(name), PriorityRule(0.5)
+    steps = _play(agent, looks=True)
+    writer = ExperienceWriter(agent, 1, SHAPE, rule, {})
+    packets = [packet for step in steps for packet in writer.add(step)]
+    packets += writer.flush(steps[-1].frames)
+    chosen = np.stack([step.acting.chosen[0] for step in steps if isinstance(step.acting, Acting)])
+    chunks = [chunk_from_bytes(packet.data) for packet in packets]
+    r_t, discount_t = np.concatenate([chunk.targets for chunk in chunks]).T
+    greedy = chosen[np.minimum(np.arange(STEPS) + SHAPE.multi_step, STEPS)]
+    losses = agent.initial_losses(chosen[:STEPS], r_t, discount_t, greedy)
+    found = np.concatenate([packet.leaves[: packet.transitions] for packet in packets])
+    assert (discount_t == 0).sum() == SHAPE.multi_step
+    np.testing.assert_allclose(found, rule.leaves(losses), rtol=1e-5)
+    assert found.min() > 10 * rule.leaves(np.zeros(1))[0]
+
+
+@pytest.mark.parametrize("name", ["iqn", "rainbow"])
+def test_an_actor_that_did_not_look_gives_the_running_maximum(name: str) -> None:
+    agent = _agent(name)
+    steps = _play(agent, looks=False)
+    writer = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5), {})
+    packets = [packet for step in steps for packet in writer.add(step)]
+    assert packets
+    for packet in packets:
+        np.testing.assert_array_equal(packet.leaves[: packet.transitions], FIRST_LEAF)
+
+
+def test_an_older_versions_unfinished_chunks_are_refused() -> None:
+    writer = ExperienceWriter(_agent("iqn"), 1, SHAPE, PriorityRule(0.5), {})
+    with pytest.raises(ValueError, match="an older version"):
+        writer.load_state_dict({"builders": [], "largest": 1.0})

@@ -1,0 +1,178 @@
+"""An actor's packets on their way: counted at once, stored once, and not left before they are stored."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+
+from acting.actor import Actor, ActorConfig
+from acting.link import RunChanged, RunLink
+from learning.serial import run_serially
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.push import LostLease, Packet
+from memory.runs.run import RunInfo, read_settings
+from memory.server.connection import Client
+from tests.memory.road import SHAPE, begin, make_pusher
+from tests.memory.test_push import CAPACITY, check_stored_once, some_packets
+
+PAUSE_MS = 300
+
+
+@pytest.fixture
+def make_link(client: Client, keys: Keys) -> Iterator[Callable[[], RunLink]]:
+    """Of an actor that has just joined."""
+    leases = []
+
+    def find_run() -> RunInfo | None:
+        return read_settings(client, keys)
+
+    def make() -> RunLink:
+        begin(client, keys, CAPACITY)
+        run = find_run()
+        assert run is not None
+        pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+        leases.append(lease)
+        return RunLink(client, keys, 0, lease, run, pusher, find_run, True, 5.0, lambda: False, deque())
+
+    yield make
+    for lease in leases:
+        lease.release()
+
+
+@pytest.fixture
+def link(make_link: Callable[[], RunLink]) -> RunLink:
+    return make_link()
+
+
+def _hold_up(client: Client) -> float:
+    """The server writes nothing for a while; returns when that began."""
+    client.execute_command("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
+    return time.monotonic()
+
+
+def test_packets_count_before_they_are_stored(client: Client, keys: Keys, link: RunLink) -> None:
+    """So that an actor that is alone stops at T_max exactly, and does not wait."""
+    sent = some_packets(3)
+    link.push(sent[:1], SHAPE.chunk_length)
+    link.settle()
+    began = _hold_up(client)
+    link.push(sent[1:], SHAPE.chunk_length)
+    assert link.counters.steps == 3 * SHAPE.chunk_length
+    assert link.counters.last_chunk == 1 == read_counters(client, keys).last_chunk
+    link.push([], 0)
+    assert time.monotonic() - began < PAUSE_MS / 2000
+    link.settle()
+    assert time.monotonic() - began > PAUSE_MS / 2000
+    check_stored_once(client, keys, sent, link.counters)
+
+
+def test_the_next_packets_wait_for_those_before(client: Client, keys: Keys, link: RunLink) -> None:
+    sent = some_packets(20)
+    _hold_up(client)
+    for start in range(0, 20, 5):
+        link.push(sent[start : start + 5], 5 * SHAPE.chunk_length)
+    link.settle()
+    check_stored_once(client, keys, sent, link.counters)
+
+
+def test_a_reply_is_taken_in_while_nothing_is_pushed(client: Client, keys: Keys, link: RunLink) -> None:
+    """The learner's clock comes with it."""
+    client.hset(keys.counters, "batches", 7)
+    link.push(some_packets(2), 2 * SHAPE.chunk_length)
+    deadline = time.monotonic() + 10
+    while link.counters.batches != 7:
+        assert time.monotonic() < deadline
+        link.push([], 0)
+    assert link.counters == read_counters(client, keys)
+
+
+def test_to_follow_is_to_see_what_was_pushed(client: Client, keys: Keys, link: RunLink) -> None:
+    sent = some_packets(4)
+    _hold_up(client)
+    link.push(sent, 4 * SHAPE.chunk_length)
+    link.follow()
+    check_stored_once(client, keys, sent, link.counters)
+
+
+def test_packets_of_the_epoch_before_go_into_the_next(client: Client, keys: Keys, link: RunLink) -> None:
+    """A learner that begins anew with the same replay takes them; with another one, the actor begins anew."""
+    sent = some_packets(6)
+    link.push(sent[:2], 2 * SHAPE.chunk_length)
+    link.settle()
+    begin(client, keys, CAPACITY, keep=True)
+    link.push(sent[2:], 4 * SHAPE.chunk_length)
+    link.settle()
+    check_stored_once(client, keys, sent, link.counters)
+    begin(client, keys, CAPACITY)
+    link.push(some_packets(1), SHAPE.chunk_length)
+    with pytest.raises(RunChanged):
+        link.settle()
+
+
+def test_a_lease_of_another_is_told(client: Client, keys: Keys, link: RunLink) -> None:
+    client.set(keys.actor_lease(0), "another's")
+    link.push(some_packets(1), SHAPE.chunk_length)
+    with pytest.raises(LostLease):
+        link.settle()
+
+
+def _actor(link: RunLink, left: list[Packet]) -> Actor:
+    """One that has only `left` to push."""
+    config = ActorConfig(0, "none", 10**6, 0, 1, eval=False, no_push=False, post_episode_sleep=0.0)
+    player: Any = SimpleNamespace(frames=np.zeros((1, 1)))
+    writer: Any = SimpleNamespace(flush=lambda frames: left)
+    nothing: Any = None
+    return Actor(
+        config, link, nothing, nothing, player, nothing, writer, lambda counters: True, [], lambda: True
+    )
+
+
+def test_an_actor_ends_when_its_last_packets_are_stored(client: Client, keys: Keys, link: RunLink) -> None:
+    sent = some_packets(5)
+    _hold_up(client)
+    _actor(link, sent).run()
+    check_stored_once(client, keys, sent, read_counters(client, keys))
+
+
+def test_an_actor_tells_that_its_last_packets_are_refused(client: Client, keys: Keys, link: RunLink) -> None:
+    client.set(keys.chunks, "somebody's")
+    with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
+        _actor(link, some_packets(5)).run()
+
+
+def test_taking_turns_the_learner_sees_what_was_played(client: Client, keys: Keys, link: RunLink) -> None:
+    """Each vector step's packets are there when the learner looks."""
+    sent, seen = some_packets(3), list[int]()
+    steps = iter(sent)
+
+    class Turns:
+        """Plays `sent`, one packet a step."""
+
+        finished = False
+        settle = link.settle
+
+        def step(self) -> None:
+            """Play."""
+            _hold_up(client)
+            link.push([next(steps)], SHAPE.chunk_length)
+            self.finished = link.counters.steps == 3 * SHAPE.chunk_length
+
+        def flush(self) -> None:
+            """Nothing is left."""
+
+    def ingest() -> None:
+        seen.append(read_counters(client, keys).last_chunk)
+
+    source = SimpleNamespace(ingest=ingest, owes=False)
+    learner: Any = SimpleNamespace(publish=lambda: None, source=source)
+    actor: Any = Turns()
+    run_serially(actor, learner, lambda: None, lambda: False)
+    assert seen == [1, 2, 3, 3]

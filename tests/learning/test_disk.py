@@ -1,0 +1,93 @@
+"""A full disk: nothing ends, nothing is torn, and all is written once there is room."""
+
+from __future__ import annotations
+
+import csv
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from learning.disk import PatientDisk
+from reporting.atomic import append
+from reporting.episodes import EpisodeRecord, EpisodeTable
+from reporting.learning import LearningHistory, LearningPoint
+from reporting.scalars import Scalars
+from tests.reporting.test_scalars import read
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """As a full disk does, the system writes up to there and then refuses."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def _episode(sequence: int) -> EpisodeRecord:
+    return EpisodeRecord(0, sequence, 0, 10 * sequence, 0, 1.0, 1.0, 1.0, 10)
+
+
+def _point(step: int, **metrics: float) -> LearningPoint:
+    return LearningPoint(step, step, step, metrics)
+
+
+def test_an_append_is_whole_or_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    append(path, b"first\n")
+    with no_file_above(10), pytest.raises(OSError, match="File too large"):
+        append(path, b"second\n")
+    assert path.read_bytes() == b"first\n"
+    append(path, b"second\n")
+    assert path.read_bytes() == b"first\nsecond\n"
+
+
+def test_tables_and_scalars_go_on_without_a_gap(tmp_path: Path) -> None:
+    table, history = EpisodeTable(tmp_path / "a.csv"), LearningHistory(tmp_path / "learning_a.csv", 0, 0.0)
+    scalars = Scalars(tmp_path / "tensorboard")
+
+    def add_scalars(step: int) -> None:
+        scalars.add(step, {"loss": float(step)})
+        scalars.flush()
+
+    writes: list[Callable[[int], object]] = [
+        lambda step: table.add([_episode(step)]),
+        lambda step: history.add(_point(step, loss=1.0, **{f"new{step}": 1.0})),
+        add_scalars,
+    ]
+    for step in (1, 2, 3, 4):
+        for write in writes:
+            if step in (2, 3):
+                with no_file_above(1), pytest.raises(OSError, match="File too large"):
+                    write(step)
+            else:
+                write(step)
+        if step == 3:
+            table.add([_episode(2), _episode(3)])  # as the learner does, which reads on from the last written
+    scalars.close()
+    with (tmp_path / "a.csv").open() as file:
+        assert [int(row["sequence"]) for row in csv.DictReader(file)] == [1, 2, 3, 4]
+    again = LearningHistory(tmp_path / "learning_a.csv", 100)
+    assert [point.learner_steps for point in again.points] == [1, 4]
+    assert again.points == history.points and again.points[1].metrics["new3"] == 1.0
+    assert read(tmp_path / "tensorboard", "loss") == [(step, float(step)) for step in (1, 2, 3, 4)]
+
+
+def test_one_warning_for_each_kind_of_file(caplog: pytest.LogCaptureFixture) -> None:
+    disk = PatientDisk()
+
+    def fail() -> None:
+        raise OSError("no space left")
+
+    assert not disk("scores", fail) and not disk("scores", fail) and not disk("scalars", fail)
+    assert disk("scores", lambda: None) and disk("scores", lambda: None)
+    assert caplog.messages == [
+        "Cannot write scores (no space left): going on, and trying again.",
+        "Cannot write scalars (no space left): going on, and trying again.",
+        "Writing scores again.",
+    ]

@@ -1,0 +1,166 @@
+"""A replay that went to disk and back is the same replay."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from args import read_args
+from launch_learner import run_learner
+from learning.replay_dump import ReplayDump
+from learning.snapshot import load_snapshot
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import chunk_from_bytes
+from memory.chunks.chunk_id import CHUNK_ID, chunk_id_of
+from memory.chunks.codec import pack
+from memory.replay.dump import COLUMNS_FORMAT, SIZE, DumpError, read_dump
+from memory.replay.replay import Replay
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client, Patience
+from supervision.stopping import Stop
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+from wiring import canonical
+
+CAPACITY = 4000
+PATIENCE = Patience(5.0, lambda: False)
+LAYOUT = {"game": "none", "discount": 0.9, "multi_step": 3}
+
+
+@pytest.fixture
+def replay(client: Client, keys: Keys) -> Replay:
+    """Overwritten in part, its priorities all different."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY + 100))
+    pusher.push(packets(drafts))
+    lease.release()
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    replay.load()
+    return replay
+
+
+def _dump(folder: Path, client: Client, keys: Keys, replay: Replay, **other: object) -> ReplayDump:
+    return ReplayDump(folder, "none", client, keys, replay.shape, {**LAYOUT, **other})
+
+
+def _held(client: Client, keys: Keys) -> list[tuple[bytes, ...]]:
+    """Columns and leaves of every chunk, oldest first."""
+    chunks, leaves = client.hgetall(keys.chunks), client.hgetall(keys.priorities)
+    rows = sorted((chunk_id_of(row), row[CHUNK_ID.size :]) for row in leaves.values())
+    return [
+        (*(np.asarray(column).tobytes() for column in chunk_from_bytes(chunks[b"%d" % chunk_id])), row)
+        for chunk_id, row in rows
+    ]
+
+
+def _lose(client: Client, keys: Keys) -> int:
+    """Redis forgets everything; a learner opens the run anew."""
+    client.flushall()
+    return begin(client, keys, CAPACITY).epoch
+
+
+def test_every_chunk_comes_back_with_its_priorities(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path
+) -> None:
+    before, dump = _held(client, keys), _dump(tmp_path, client, keys, replay)
+    dump.save(7)
+    dump.save(12)
+    assert [path.name for path in tmp_path.iterdir()] == ["replay_none_12.dump"], "only the newest is kept"
+    dump.restore(_lose(client, keys), PATIENCE)
+    assert _held(client, keys) == before and len(before) == replay.shape.slots
+    assert read_counters(client, keys).steps == 0, "nobody played them now"
+
+
+def test_damage_is_named_and_what_is_whole_is_used(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, dump = _held(client, keys), _dump(tmp_path, client, keys, replay)
+    dump.save(1)
+    (path,) = tmp_path.iterdir()
+    whole, middle = path.read_bytes(), path.stat().st_size // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    for damaged, reason in (
+        (flipped, "damaged"),
+        (whole[:middle], "end is missing"),
+        (b"", "end is missing"),
+    ):
+        path.write_bytes(damaged)
+        caplog.clear()
+        dump.restore(_lose(client, keys), PATIENCE)
+        assert f"{path} cannot be restored any further" in caplog.text and reason in caplog.text
+        restored = _held(client, keys)
+        assert restored == before[: len(restored)]
+        assert (len(restored) > len(before) // 3) == bool(damaged)
+
+
+@pytest.mark.parametrize("row", [b"odd", np.full(SHAPE.chunk_length, -1, np.float32).tobytes()])
+def test_damaged_priorities_cost_their_own_chunk_alone(
+    row: bytes, client: Client, keys: Keys, replay: Replay, tmp_path: Path
+) -> None:
+    """Whoever wrote them to Redis: what comes after them in the dump is restored."""
+    dump, slot = _dump(tmp_path, client, keys, replay), replay.shape.slots // 2
+    stored = client.hget(keys.priorities, slot)
+    assert stored is not None
+    before = [held for held in _held(client, keys) if held[-1] != stored[CHUNK_ID.size :]]
+    client.hset(keys.priorities, slot, stored[: CHUNK_ID.size] + row)
+    dump.save(1)
+    dump.restore(_lose(client, keys), PATIENCE)
+    assert _held(client, keys) == before and len(before) == replay.shape.slots - 1
+
+
+@pytest.mark.parametrize("layout", ["[]", "5", "null", "x", "[" * 100_000])
+def test_a_layout_of_anything_is_damage(layout: str) -> None:
+    record = pack({"layout": layout}, {}, "none")
+    data = SIZE.pack(len(record)) + record
+    with pytest.raises(DumpError):
+        list(read_dump(io.BytesIO(data), len(data), LAYOUT, SHAPE.chunk_length))
+
+
+def test_a_dump_of_other_settings_is_left_alone(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _dump(tmp_path, client, keys, replay).save(1)
+    _dump(tmp_path, client, keys, replay, discount=0.5).restore(_lose(client, keys), PATIENCE)
+    assert "made with discount 0.9, not 0.5" in caplog.text
+    assert _held(client, keys) == []
+
+
+def test_a_run_whose_redis_was_emptied_learns_on_at_once(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """Without --save-replay it would first refill 400 steps."""
+    words = (
+        "--serial --game probe:catch --memory-capacity 400 --learn-start 100 --batch-size 8 --hidden-size 16"
+        " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --threads 1 --save-replay"
+    ).split()
+    threads, updates = torch.get_num_threads(), []
+    for t_max in (500, 600):
+        place = ["--host-redis", redis_socket, "--path-to-results", str(tmp_path), "--T-max", str(t_max)]
+        run_learner(canonical(read_args([*words, *place])), Stop())
+        (path,) = tmp_path.glob("last_model_*")
+        updates.append(load_snapshot(path)["updates"])
+        client.flushall()
+    torch.set_num_threads(threads)
+    assert updates[1] - updates[0] >= 100 // 4 - 1
+
+
+def test_a_dump_of_another_version_is_left_alone(
+    client: Client,
+    keys: Keys,
+    replay: Replay,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as other_version:
+        other_version.setattr("memory.replay.dump.COLUMNS_FORMAT", COLUMNS_FORMAT + 1)
+        _dump(tmp_path, client, keys, replay).save(1)
+    _dump(tmp_path, client, keys, replay).restore(_lose(client, keys), PATIENCE)
+    assert f"made with chunk_format {COLUMNS_FORMAT + 1}, not {COLUMNS_FORMAT}" in caplog.text
+    assert _held(client, keys) == []

@@ -1,0 +1,71 @@
+"""Which rollouts an on-policy learner waits for, and which it drops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import redis
+
+from learning.rollout_source import RolloutSource, RolloutSourceConfig
+from memory.rollouts.blocks import RolloutStore
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client
+from tests.memory.random_rollouts import ENVIRONMENTS, open_epoch, pusher_of, random_packet
+
+
+def test_an_actor_that_has_delivered_is_waited_for_from_then_on(client: Client, keys: Keys) -> None:
+    """Also before it is next looked who is alive: learning on without it would age its rollouts."""
+    epoch = open_epoch(client, keys)
+    store = RolloutStore(client, keys, epoch)
+    config = RolloutSourceConfig(nb_actor=1, max_policy_lag=1, rollout_patience=60.0, redis_patience=5.0)
+    source = RolloutSource(config, store, 0, 0, read_counters(client, keys))
+    (one, _), (other, _) = (pusher_of(client, keys, epoch, actor, 1) for actor in (0, 1))
+    one.push([random_packet(0, 1, 0)])
+    source.ingest()
+    assert source.owes and len(source.draw().stream) == ENVIRONMENTS
+    for pusher, actor in ((one, 0), (other, 1)):
+        pusher.push([random_packet(actor, pusher.sequence + 1, 1)])
+    source.ingest()
+    assert source.owes and len(source.draw().stream) == 2 * ENVIRONMENTS
+    store.done(0)
+    one.push([random_packet(0, 3, 1)])
+    source.ingest()
+    assert not source.owes
+    store.done(1)
+    other.push([random_packet(1, 2, 1)])
+    source.ingest()
+    assert source.owes and len(source.draw().stream) == 2 * ENVIRONMENTS
+
+
+def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at_first(
+    client: Client, keys: Keys
+) -> None:
+    epoch = open_epoch(client, keys)
+    store = RolloutStore(client, keys, epoch)
+    config = RolloutSourceConfig(nb_actor=1, max_policy_lag=0, rollout_patience=60.0, redis_patience=5.0)
+    source = RolloutSource(config, store, 0, 0, read_counters(client, keys))
+    pusher, _ = pusher_of(client, keys, epoch, 0, 0)
+    packet = random_packet(0, 1, 0)
+    pusher.push([packet._replace(data=packet.data[:-9])])
+    source.ingest()
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(client, "hset", _unreachable)
+        with pytest.raises(redis.exceptions.ConnectionError):
+            source.settle(write_back=False)
+    source.settle(write_back=False)
+    assert pusher.may_begin() and source.scalars()["rollouts/dropped"] == 1
+    pusher.push([random_packet(0, 2, 0)])
+    source.ingest()
+    source.take_back(source.draw(), np.zeros(0))
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(client, "hset", _unreachable)
+        with pytest.raises(redis.exceptions.ConnectionError):
+            source.settle(write_back=False)
+    source.settle(write_back=False)
+    assert pusher.may_begin() and source.consumed == source.drawn == 1
+    assert read_counters(client, keys).batches == 1
+
+
+def _unreachable(*_: object) -> None:
+    raise redis.exceptions.ConnectionError("away")

@@ -1,0 +1,130 @@
+"""What a snapshot says of a sampler that has drawn ahead of its learner."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import redis
+
+from learning.sampler import DRAWN_AHEAD, Sampler, SamplerConfig
+from memory.chunks.builder import ChunkBuilder
+from memory.replay.batch import Batch
+from memory.replay.limiter import Limiter
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.run import allow_learning
+from memory.server.connection import Client
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+
+CAPACITY, BATCH, QUEUE, SEED = 400, 16, 3, 5
+CONFIG = SamplerConfig(BATCH, QUEUE, 1, 4, 10_000, 0.4, redis_patience=5.0)
+
+
+@pytest.fixture
+def staged() -> list[tuple[str, Batch]]:
+    """What was staged, and by which thread."""
+    return []
+
+
+@pytest.fixture
+def sampler(client: Client, keys: Keys, staged: list[tuple[str, Batch]]) -> Iterator[Sampler]:
+    """Its replay full; it may draw whenever its queue has room."""
+
+    def stage(batch: Batch) -> Batch:
+        staged.append((threading.current_thread().name, batch))
+        return batch
+
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0, stage=stage)
+    sampler.start()
+    yield sampler
+    sampler.stop()
+    lease.release()
+
+
+def _drawn_by_a_twin(batches: int) -> object:
+    """The generator's state after so many batches of which none had to be drawn again."""
+    twin = np.random.default_rng(SEED)
+    for _ in range(batches):
+        twin.random(BATCH)
+    return twin.bit_generator.state
+
+
+def test_batches_that_were_not_learned_from_are_drawn_again(sampler: Sampler) -> None:
+    """The state kept is that of the last batch learned from, not that of the last one in the queue."""
+    assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(0)
+    for learned in (1, 2):
+        batch = None
+        while batch is None:
+            batch = sampler.next_batch(1.0)
+        sampler.take_back(batch, np.ones(BATCH, np.float32))
+        deadline = time.monotonic() + 60
+        while sampler.drawn < learned + QUEUE and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert sampler.drawn >= learned + QUEUE
+        assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(learned)
+
+
+def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
+    sampler: Sampler, staged: list[tuple[str, Batch]]
+) -> None:
+    batches: list[Batch] = []
+    while len(batches) < 3:
+        batch = sampler.next_batch(1.0)
+        batches += [] if batch is None else [batch]
+    assert all(one[0] == "source" and one[1] is batch for one, batch in zip(staged, batches, strict=False))
+
+
+def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) -> None:
+    """Actors wait for it, and no other batch may be due."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0)
+    sampler.ingest()
+    sampler.take_back(sampler.draw(), np.ones(BATCH, np.float32))
+    client.client_kill_filter(_type="normal", skipme=True)
+    with pytest.raises(redis.exceptions.ConnectionError):
+        sampler.settle(write_back=False)
+    assert read_counters(client, keys).batches == 0
+    sampler.settle(write_back=False)
+    assert read_counters(client, keys).batches == 1
+    lease.release()
+
+
+def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
+    client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four batches are due: with each, those behind it are asked for."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    allow_learning(client, keys, CAPACITY - 4 * CONFIG.replay_frequency)
+    replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
+    sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), 0, read_counters(client, keys), 0)
+    asked: list[list[float]] = []
+    sample = replay.sample
+
+    def noted(batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
+        asked.append([beta, *later_betas])
+        return sample(batch_size, beta, later_betas)
+
+    monkeypatch.setattr(replay, "sample", noted)
+    sampler.start()
+    for _ in range(4):
+        while (batch := sampler.next_batch(1.0)) is None:
+            pass
+        sampler.take_back(batch, np.ones(BATCH, np.float32))
+    sampler.stop()
+    betas = [0.4 + 0.6 * (CONFIG.learn_start + 4 * drawn) / CONFIG.t_max for drawn in range(4)]
+    assert asked == [pytest.approx(betas[drawn : drawn + 1 + DRAWN_AHEAD]) for drawn in range(4)]
+    lease.release()

@@ -1,0 +1,152 @@
+"""Where a learner begins: the newest readable snapshot, and how much is played before learning goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from learning.resume import missing_transitions, newest_snapshot, unlearned_steps, wait_for_snapshot
+from learning.snapshot import (
+    SnapshotError,
+    last_model_path,
+    load_snapshot,
+    restoring,
+    save_last_model,
+    save_snapshot,
+)
+from memory.replay.replay import ReplayShape
+from scripts.export_weights import main as export_weights
+
+COUNTS = {"updates": 0, "t_actors": 0, "best_mean": None, "best_episodes": 0}
+ORIGIN = {"settings": {"agent": "iqn"}, "agent_state": {}, "acting_weights": {}, **COUNTS}
+SHAPE = ReplayShape(memory_capacity=960, chunk_length=16, history_length=4)
+
+
+@pytest.mark.parametrize(
+    ("updates", "slots_then", "slots_now", "missing"),
+    [
+        (0, 2, 0, 200),  # stopped in warm-up, Redis emptied
+        (0, 2, 2, 168),  # stopped in warm-up, replay kept
+        (0, 13, 13, 0),  # stopped when warm-up was over
+        (9, 50, 50, 0),
+        (9, 50, 0, 800),  # the seed's fair rule: as full as it was
+        (9, 50, 60, 0),
+        (9, 100, 0, 960),  # the ring was made smaller meanwhile
+    ],
+)
+def test_what_is_missing_before_learning_goes_on(
+    updates: int, slots_then: int, slots_now: int, missing: int
+) -> None:
+    snapshot = {"updates": updates, "replay_slots": slots_then}
+    assert missing_transitions(snapshot, slots_now, SHAPE, learn_start=200) == missing
+
+
+def test_afresh_all_of_learn_start_is_missing() -> None:
+    assert missing_transitions(None, 0, SHAPE, learn_start=200) == 200
+
+
+def test_a_damaged_snapshot_is_named_and_the_one_before_it_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    save_snapshot(last_model_path(tmp_path, "pong", 90), {**ORIGIN, "updates": 1})
+    for damaged in (b"", b"no zip file"):
+        last_model_path(tmp_path, "pong", 100).write_bytes(damaged)
+        snapshot = newest_snapshot(tmp_path, "pong", {"agent": "iqn"})
+        assert snapshot is not None and snapshot["updates"] == 1
+        assert "last_model_pong_100.pth is damaged" in caplog.text
+        caplog.clear()
+    last_model_path(tmp_path, "pong", 90).unlink()
+    with pytest.raises(SnapshotError, match="No snapshot in .* can be read"):
+        newest_snapshot(tmp_path, "pong", {"agent": "iqn"})
+
+
+def test_one_flipped_bit_or_a_missing_end_is_noticed(tmp_path: Path) -> None:
+    """Wherever it lies in the weights: torch.load alone takes it without a word."""
+    path = tmp_path / "one.pth"
+    save_snapshot(path, {"acting_weights": {"layer": torch.zeros(5000)}})
+    whole = path.read_bytes()
+    for place in range(len(whole) // 4, 3 * len(whole) // 4, 997):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(SnapshotError, match="checksum"):
+            load_snapshot(path)
+    for length in (0, 1, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(SnapshotError, match="damaged"):
+            load_snapshot(path)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"state": {"numpy array": 5}},
+        {"settings": "iqn"},
+        {"updates": -1},
+        {"updates": True},
+        {"acting_weights": {"layer": 5}},
+        {"acting_weights": {"layer": torch.tensor([1.0, float("nan")])}},
+        {"agent_state": {"online": {"layer": torch.tensor(float("inf"))}}},
+    ],
+)
+def test_a_snapshot_that_is_whole_may_still_hold_what_none_of_ours_does(
+    tmp_path: Path, parts: dict[str, object]
+) -> None:
+    path = last_model_path(tmp_path, "pong", 9)
+    torch.save({"format": 1, **ORIGIN, **parts}, path)
+    with pytest.raises(SnapshotError, match="is damaged: "):
+        load_snapshot(path)
+
+
+def test_what_lacks_is_named(tmp_path: Path) -> None:
+    save_snapshot(last_model_path(tmp_path, "pong", 9), ORIGIN)
+    with pytest.raises(SnapshotError, match="last_model_pong_9.pth lacks sampler_generator"):
+        newest_snapshot(tmp_path, "pong", {}, ("sampler_generator", "updates"))
+    with pytest.raises(SnapshotError, match="cannot be gone on from: no such part"), restoring():
+        raise ValueError("no such part")
+
+
+def test_a_folder_of_other_games_is_not_waited_at_for_ever(tmp_path: Path) -> None:
+    save_snapshot(last_model_path(tmp_path, "pong", 90), ORIGIN)
+    with pytest.raises(SnapshotError, match="holds last_model_pong_90.pth, and none of breakout"):
+        wait_for_snapshot(tmp_path, "breakout", lambda: False)
+    found = wait_for_snapshot(tmp_path, "pong", lambda: False)
+    assert found is not None and found["settings"] == ORIGIN["settings"]
+
+
+def test_no_snapshot_of_this_game_means_afresh(tmp_path: Path) -> None:
+    save_snapshot(last_model_path(tmp_path, "pong", 90), ORIGIN)
+    assert newest_snapshot(tmp_path, "po", {}) is None
+    assert newest_snapshot(tmp_path / "missing", "pong", {}) is None
+
+
+def test_the_newest_snapshot_replaces_the_others_of_its_game(tmp_path: Path) -> None:
+    for file_name, steps in (("pong", 9), ("pong_2", 9), ("pong", 10)):
+        save_last_model(tmp_path, file_name, steps, ORIGIN)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "last_model_pong_10.pth",
+        "last_model_pong_2_9.pth",
+    ]
+
+
+def test_weights_alone_are_enough_to_play_and_to_begin_but_not_to_resume(tmp_path: Path) -> None:
+    """What scripts.export_weights keeps is small, and refused by name as something to resume from."""
+    settings = {"agent": "iqn", "game": "pong"}
+    weights = {"layer": torch.ones(3)}
+    counts = {"updates": 1, "t_learner": 2, "t_actors": 3}
+    whole = {"settings": settings, "acting_weights": weights, "agent_state": {"online": weights}, **counts}
+    save_snapshot(tmp_path / "whole.pth", whole)
+    export_weights([str(tmp_path / "whole.pth"), str(tmp_path / "last_model_pong_3.pth")])
+    kept = load_snapshot(tmp_path / "last_model_pong_3.pth")
+    assert torch.equal(kept["acting_weights"]["layer"], weights["layer"]) and "agent_state" not in kept
+    with pytest.raises(SnapshotError, match="weights only"):
+        newest_snapshot(tmp_path, "pong", settings)
+
+
+def test_what_was_not_learned_from_is_owed_up_to_the_slack() -> None:
+    """What the snapshot owed and what actors played after it, as when a learner was killed."""
+    snapshot = {"owed_steps": 12, "t_actors": 1000}
+    assert unlearned_steps(snapshot, 1000, slack=800) == 12
+    assert unlearned_steps(snapshot, 1020, slack=800) == 32
+    assert unlearned_steps(snapshot, 9000, slack=800) == 800
+    assert unlearned_steps(None, 9000, slack=800) == 0
