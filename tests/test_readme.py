@@ -65,7 +65,8 @@ def test_every_command_can_be_typed(words: list[str], monkeypatch: pytest.Monkey
         return
     assert words[0] in {"python", "bash"}, f"tests/test_readme.py does not know {words[0]}"
     if words[1] == "-m":
-        assert (ROOT / f"{words[2].replace('.', '/')}.py").is_file()
+        module = ROOT / words[2].replace(".", "/")
+        assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file()
         return
     assert (ROOT / words[1]).is_file()
     if words[1] in TAKE_OUR_FLAGS:

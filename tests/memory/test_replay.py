@@ -241,8 +241,8 @@ def test_damaged_chunks_are_left_out_once(
     """The last ones, of large batches that are read in parts, some beside: bytes are lacking, or are whole
     and cannot be learned from.
     """
-    for module in ("assembly", "chunk_reader"):
-        monkeypatch.setattr(f"memory.{module}.BYTES_AT_ONCE", bytes_at_once)
+    for module in ("assembly", "reader"):
+        monkeypatch.setattr(f"memory.chunks.{module}.BYTES_AT_ONCE", bytes_at_once)
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(8), CAPACITY))
