@@ -1,0 +1,49 @@
+"""The one switch between compiled loops and their plain twins: `--kernels`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
+
+KINDS = ("compiled", "plain")
+_kind = "compiled"
+_missing = ""
+
+
+def use(kind: str) -> None:
+    """From now on operations of this process run as compiled loops, or all by their plain twins.
+
+    Args:
+        kind: One of KINDS; ValueError for others.
+    """
+    global _kind
+    if kind not in KINDS:
+        raise ValueError(f"There are no kernels '{kind}': choose one of {', '.join(KINDS)}.")
+    _kind = kind
+
+
+def compiled_in_use() -> bool:
+    """Whether compiled loops are asked for, and can be made."""
+    return _kind == "compiled" and not _missing
+
+
+def only_plain(missing: object) -> None:
+    """Compiled loops cannot be made in this process, for lack of what is `missing`: it is logged once."""
+    global _missing
+    if not _missing:
+        log.warning("Plain operations compute instead of compiled loops, which are faster: %s", missing)
+    _missing = _missing or str(missing)
+
+
+@contextmanager
+def using(kind: str) -> Iterator[None]:
+    """`use(kind)` within the block."""
+    before = _kind
+    use(kind)
+    try:
+        yield
+    finally:
+        use(before)

@@ -1,0 +1,34 @@
+"""One switch for all operations that have a compiled loop and a plain twin."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels import choice
+
+
+def test_compiled_loops_are_the_default_and_plain_twins_can_be_asked_for() -> None:
+    assert choice.compiled_in_use()
+    with choice.using("plain"):
+        assert not choice.compiled_in_use()
+        with choice.using("compiled"):
+            assert choice.compiled_in_use()
+        assert not choice.compiled_in_use()
+    assert choice.compiled_in_use()
+
+
+def test_other_kinds_are_refused() -> None:
+    with pytest.raises(ValueError, match="no kernels 'fast': choose one of compiled, plain"):
+        choice.use("fast")
+
+
+def test_what_is_missing_is_logged_once_and_leaves_plain_operations(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(choice, "_missing", "")
+    choice.only_plain("No module named 'numba'")
+    choice.only_plain("lz4 has no LZ4_decompress_safe")
+    with choice.using("compiled"):
+        assert not choice.compiled_in_use()
+    (line,) = caplog.messages
+    assert line.endswith("No module named 'numba'")
