@@ -491,9 +491,14 @@ class DeviceArgs(Group):
     )
     threads: int = flag(
         0,
-        "CPU threads of PyTorch in this process, for one network pass at a time; 0 = one in an actor and with"
-        " --serial, in a learner as many as are quickest, for one pass or for two at a time",
+        "CPU threads of PyTorch in this process; 0 = one in an actor, with --serial and for a small network,"
+        " else all cores",
         ge=0,
+    )
+    kernels: str = flag(
+        "compiled",
+        "CPU loops: compiled, or plain: PyTorch's and NumPy's own operations in their place, slower",
+        pattern="^(compiled|plain)$",
     )
 
 

@@ -10,12 +10,10 @@ if __name__ == "__main__":
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from functools import partial
 
 from acting.link import RunChanged
 from args import Args, parse_args
 from learning.serial import run_serially
-from learning.thread_choice import ThreadChoice
 from memory.replay.replay import ReplayLost
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
@@ -38,7 +36,6 @@ from wiring import (
     say_plainly,
     sentences_for_errors,
     setting_of,
-    thread_choice,
 )
 
 log = logging.getLogger(__name__)
@@ -50,14 +47,14 @@ def run_learner(args: Args, stop: Stop) -> None:
     setting = setting_of(args)
     check_store(setting.args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
-    learn = _learn_and_act if args.serial else partial(_learn, thread_choice(args))
+    learn = _learn_and_act if args.serial else _learn
     while not learn(setting, client, keys, stop):
         setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
 
 
-def _learn(threads: ThreadChoice | None, setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
+def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
     with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
-        learning = build_learner(setting, client, keys, lease, stop, threads=threads)
+        learning = build_learner(setting, client, keys, lease, stop)
         keep_up = learning.housekeeper.keep_up
         patience_s = setting.args.redis_patience
         return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys, patience_s)

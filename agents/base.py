@@ -80,8 +80,6 @@ class Agent(ABC):
         None  # default of --priority-exponent, where there are priorities
     )
 
-    passes_at_once: ClassVar[int] = 1  # of networks, that an update can do side by side
-
     @abstractmethod
     def __init__(
         self, problem: Problem, config: Any, device: torch.device, seed: int, learning: bool

@@ -8,8 +8,8 @@ from agents.dqn import DqnAgent
 
 
 class DoubleDqnAgent(DqnAgent):
-    """DQN whose target network judges the action that the online network prefers (their Y^DoubleDQN)."""
+    """DQN whose target network evaluates the action that the online network selects (their Y^DoubleDQN)."""
 
     def _value_t(self, s_t: Tensor) -> Tensor:
-        a_t = self._run(self.chooser, s_t).argmax(1, keepdim=True)
-        return self._run(self.target.network, s_t).gather(1, a_t).squeeze(1)
+        a_t = self._forward(self.online, s_t).argmax(1, keepdim=True)
+        return self._forward(self.target.network, s_t).gather(1, a_t).squeeze(1)

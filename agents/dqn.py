@@ -18,7 +18,6 @@ from agents.learning import TensorBatch
 from agents.losses import huber_error, huber_loss
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from agents.parts.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
-from agents.parts.parallel import in_parallel
 from agents.parts.target import PeriodicTarget
 from models.dqn import QNetwork
 from models.torso import Torso
@@ -71,7 +70,7 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, but where the noise explores."""
-        q = self._run(self.online, torch.from_numpy(s_t).to(self.device))  # [N, A]
+        q = self._forward(self.online, torch.from_numpy(s_t).to(self.device))  # [N, A]
         greedy, best = q.max(1)
         a_t = self._exploration.actions(best, noise)
         chosen = q.gather(1, a_t.unsqueeze(1))
@@ -85,10 +84,8 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         return losses
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        target, estimates = in_parallel(
-            lambda: self._targets(batch), lambda: self._run(self.online, batch.s_tm1)
-        )
-        q = estimates.gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)
+        target = self._targets(batch)
+        q = self._forward(self.online, batch.s_tm1).gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)
         return huber_loss(target - q, self.config.kappa), q
 
     @torch.no_grad()
@@ -98,7 +95,7 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
 
     def _value_t(self, s_t: Tensor) -> Tensor:
         """[B]: the largest Q of the target network at s_t."""
-        return self._run(self.target.network, s_t).amax(1)
+        return self._forward(self.target.network, s_t).amax(1)
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return huber_error(losses, self.config.kappa)

@@ -5,7 +5,6 @@ IQN: Dabney et al. 2018, arXiv 1806.06923. n-step returns and the priorities' ex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import ActingNoise, AgentError, Problem
+from agents.base import Acting, ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import quantile_huber_loss
-from agents.value import ValueAgent, ValueConfig, chosen_of
-from models.dueling import NetworkConfig, State
+from agents.off_policy import NoisyAgent, NoisyConfig, of_action
+from models.dueling import NetworkConfig
 from models.iqn import IqnNetwork
 
 
 @dataclass(frozen=True)
-class IqnConfig(ValueConfig):
+class IqnConfig(NoisyConfig):
     """Hyper-parameters of IQN; the symbols are those of its equation 3."""
 
     num_tau_samples: int  # N: taus per transition for the online network at s_tm1
@@ -32,7 +31,7 @@ class IqnConfig(ValueConfig):
     kappa: float  # where the Huber loss turns linear
 
 
-class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
+class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
     """Acting estimates are K quantiles in the order of their taus; the loss sums over N, averages over N'."""
 
     config_type = IqnConfig
@@ -69,37 +68,31 @@ class IqnAgent(ValueAgent[IqnConfig, IqnNetwork]):
         rescaled: NDArray[Any] = (losses * (self.config.num_tau_samples / samples)).numpy()
         return rescaled
 
-    def _outputs(self, network: IqnNetwork, state: State, noise: ActingNoise) -> Tensor:
-        """[B, A, N] float32 at the noise's taus [B, N]."""
-        return self._run(network, state, noise["taus"], noise).transpose(1, 2)
-
-    def _estimates(self, outputs: Tensor) -> Tensor:
-        return outputs
-
-    def _q(self, estimates: Tensor) -> Tensor:
-        return estimates.mean(-1)
+    @torch.inference_mode()
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        """Greedy actions, so that `chosen` and `greedy` are the same."""
+        quantiles = self._forward(self.online, torch.from_numpy(s_t).to(self.device), noise["taus"], noise)
+        a_t = quantiles.mean(1).argmax(1)
+        greedy = of_action(quantiles.transpose(1, 2), a_t).cpu().numpy()
+        return Acting(a_t.cpu().numpy(), greedy, greedy)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        config = self.config
-        samples = (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
-        chooses, judges, learns = self._draw(len(batch.r_t), samples)
-        quantiles, a_t, quantiles_t = self._double_passes(batch, learns, chooses, judges)
-        best_t = chosen_of(quantiles_t, a_t)  # [B, N']
-        targets = batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * best_t
-        quantiles_tm1 = chosen_of(quantiles, batch.a_tm1)  # [B, N]
-        losses = quantile_huber_loss(quantiles_tm1, learns["taus"], targets, config.kappa)
-        return losses, self._q(quantiles_tm1)
-
-    @torch.no_grad()
-    def _preferred(self, s_t: State, noise: ActingNoise) -> Tensor:
-        """By the advantages alone, which tell the best action too."""
-        relative: Tensor = self._run(self.chooser, s_t, noise["taus"], noise, True)  # [B, K, A]
-        return relative.mean(1).argmax(1)
-
-    def _draw(self, rows: int, samples: Sequence[int]) -> Iterator[ActingNoise]:
-        """For each pass as many taus [rows, samples], and noise that all rows share."""
-        for number, noise in zip(samples, self._learning_noise(len(samples)), strict=True):
-            yield {**noise, "taus": self._draw_taus(rows, number, self._generator)}
+        config, rows = self.config, len(batch.r_t)
+        selection_noise, target_noise, online_noise = self._draw_learning_noise(3)
+        selection_taus, target_taus, taus = (
+            self._draw_taus(rows, samples, self._generator)
+            for samples in (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
+        )
+        quantiles_tm1 = self._forward(self.online, batch.s_tm1, taus, online_noise)  # [B, N, A]
+        with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
+            q_t = self._forward(self.online, batch.s_t, selection_taus, selection_noise).mean(1)  # [B, A]
+            quantiles_t = self._forward(self.target.network, batch.s_t, target_taus, target_noise)
+            best_t = of_action(quantiles_t.transpose(1, 2), q_t.argmax(1))
+            targets = batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * best_t
+        taken_tm1 = of_action(quantiles_tm1.transpose(1, 2), batch.a_tm1)
+        assert taken_tm1.shape == (rows, config.num_tau_samples)
+        assert targets.shape == (rows, config.num_tau_prime_samples)
+        return quantile_huber_loss(taken_tm1, taus, targets, config.kappa), taken_tm1.mean(1)
 
     def _draw_taus(self, rows: int, samples: int, generator: torch.Generator) -> Tensor:
         return torch.rand(rows, samples, generator=generator, device=generator.device).to(self.device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -110,17 +109,6 @@ def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
         except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # more than torch can get
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise AgentError(f"This network cannot be built: {reason}.") from error
-
-
-def without_gradient(network: NetworkT) -> NetworkT:
-    """A network of the same weights, in the same memory, that asks for no gradient: it says what `network`
-    would, as long as that one's tensors are changed in place, and may do so in another thread while a pass
-    of that one is recorded (agents/parts/parallel.py).
-    """
-    shared = {id(buffer): buffer for buffer in network.buffers()}
-    for parameter in network.parameters():
-        shared[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False)
-    return copy.deepcopy(network, shared)
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -18,7 +18,6 @@ from agents.learning import GradientStep, TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from agents.parts.action_box import ActionBox
 from agents.parts.exploration import ExplorationConfig, exploration
-from agents.parts.parallel import in_parallel
 from agents.parts.target import PolyakTarget
 from models.naf import NafNetwork, Quadratic, advantage
 from models.torso import Torso, resolve_torso
@@ -119,15 +118,13 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         return losses
 
     def _quadratic(self, s_t: NDArray[Any]) -> Quadratic:
-        return self._run(self.online, torch.from_numpy(s_t).to(self.device))
+        return self._forward(self.online, torch.from_numpy(s_t).to(self.device))
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         """Squared TD errors; the batch also tells how large parameter noise should be."""
         if self._mirrored_action is not None:
             batch = self._half_mirrored(batch, self._mirrored_action)
-        target, quadratic = in_parallel(
-            lambda: self._targets(batch), lambda: self._run(self.online, batch.s_tm1)
-        )
+        target, quadratic = self._targets(batch), self._forward(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
         return (target - q).square(), q
@@ -135,7 +132,7 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
     @torch.no_grad()
     def _targets(self, batch: TensorBatch) -> Tensor:
         """[B]: r + discount * V of s_t by the target network."""
-        value_t = self._run(self.target.network, batch.s_t).value
+        value_t = self._forward(self.target.network, batch.s_t).value
         return batch.r_t + batch.discount_t * value_t
 
     def _priority_losses(self, losses: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What agents with one network, a target network and a prioritised replay have in common."""
+"""Agents with one network, a target network and a prioritised replay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.base import AgentError, Problem, ReplayAgent, Update
+from agents.base import ActingNoise, AgentError, Problem, ReplayAgent, Update
 from agents.learning import (
     GradientStep,
     TensorBatch,
@@ -20,11 +20,12 @@ from agents.learning import (
     load_weights,
     seeded,
     uses_bfloat16,
-    without_gradient,
 )
 from agents.parts.passes import Passes
-from agents.parts.target import Target
+from agents.parts.target import PeriodicTarget, Target
 from memory.replay.batch import Batch
+from models.dueling import DuelingNetwork, NetworkConfig
+from models.noisy import Noise, draw_noise, zero_noise
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,11 @@ class OffPolicyConfig:
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
-OutputT = TypeVar("OutputT")  # of a network pass
+OutputT = TypeVar("OutputT")  # of a forward pass
 
 
 class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, its target, the optimiser and the generator of the learner's randomness."""
-
-    passes_at_once = 2  # one of them the online network's at s_tm1, the other what is learned towards
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
@@ -61,7 +60,6 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
         self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
         if learning:
-            self.chooser = without_gradient(self.online)  # of the actions that the target network judges
             self.target = self._build_target()
             self._gradient_step = self._build_gradient_step()
 
@@ -90,6 +88,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self.passes.begin_update()
         batch = batch_to_device(experience, self.device)
         losses, q = self._losses(batch)
+        assert losses.shape == q.shape == batch.weights.shape
         loss = (batch.weights * losses).mean()
         grad_norm = self._gradient_step.take(loss)
         self.target.follow(t_learner)
@@ -130,11 +129,10 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self._gradient_step.load_state_dict(state["optimiser"])
         self._generator.set_state(state["generator"])
 
-    def _run(self, network: NetworkT, *inputs: Any) -> OutputT:
-        """One network pass in the agent's precision; the result is float32.
+    def _forward(self, network: NetworkT, *inputs: Any) -> OutputT:
+        """A forward pass in the agent's precision; the result is float32.
 
-        Autocast keeps no weights that it casts: a pass with gradient must not get those that were cast in one
-        without, and all threads would share them.
+        Autocast caches no weights that it casts: a pass with gradient must not get those of one without.
         """
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
             output: OutputT = self.passes(network, *inputs)
@@ -143,3 +141,63 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     def _require_learning(self) -> None:
         if not self._learning:
             raise AgentError("This agent was built for acting only: it cannot learn or resume learning.")
+
+
+@dataclass(frozen=True)
+class NoisyConfig(OffPolicyConfig):
+    """Hyper-parameters that IQN and Rainbow share. Steps are agent steps of the learner's clock."""
+
+    noisy_std: float  # sigma_0 of the noisy layers
+    target_update: int  # steps between copies of the online network to the target network
+    replay_frequency: int  # steps per update, and steps for which actors hold their noise
+
+
+NoisyConfigT = TypeVar("NoisyConfigT", bound=NoisyConfig)
+DuelingT = TypeVar("DuelingT", bound=DuelingNetwork)
+
+
+class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
+    """Explores by the noise of its layers (Fortunato et al. 2018, arXiv 1706.10295): IQN and Rainbow."""
+
+    def _build(self, problem: Problem) -> DuelingT:
+        config = self.config
+        return self._build_network(
+            NetworkConfig(
+                observation_shape=problem.observation_shape,
+                observation_dtype=problem.observation_dtype,
+                num_actions=problem.discrete_actions(),
+                hidden_size=config.hidden_size,
+                torso=config.torso,
+                noisy_std=config.noisy_std,
+            )
+        )
+
+    @abstractmethod
+    def _build_network(self, network: NetworkConfig) -> DuelingT:
+        """The network of these parts."""
+
+    def _build_target(self) -> PeriodicTarget[DuelingT]:
+        return PeriodicTarget(self.online, self.config.target_update)
+
+    @property
+    def acting_noise_period(self) -> int:
+        """The steps of one update: a new draw for each of the learner's own."""
+        return self.config.replay_frequency
+
+    def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Noise of every noisy layer."""
+        return draw_noise(self.online.noise_sizes, rows, generator, self.device)
+
+    def mean_acting_noise(self, rows: int) -> ActingNoise:
+        """Zeros, so that every noisy layer stays at its mean."""
+        return zero_noise(self.online.noise_sizes, rows, self.device)
+
+    def _draw_learning_noise(self, draws: int) -> list[Noise]:
+        """`draws` of the noise, each shared by all rows of a batch."""
+        drawn = draw_noise(self.online.noise_sizes, draws, self._generator, self.device)
+        return [{name: noise[row : row + 1] for name, noise in drawn.items()} for row in range(draws)]
+
+
+def of_action(estimates: Tensor, actions: Tensor) -> Tensor:
+    """estimates [B, A, ...], actions [B] -> [B, ...]: those of each row's action."""
+    return estimates[torch.arange(len(actions), device=actions.device), actions]

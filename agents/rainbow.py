@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import ActingNoise, AgentError, Problem
+from agents.base import Acting, ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import cross_entropy, project_onto_atoms
-from agents.value import ValueAgent, ValueConfig, chosen_of
-from models.dueling import NetworkConfig, State
+from agents.off_policy import NoisyAgent, NoisyConfig, of_action
+from models.dueling import NetworkConfig
 from models.rainbow import RainbowNetwork
 
 
 @dataclass(frozen=True)
-class RainbowConfig(ValueConfig):
+class RainbowConfig(NoisyConfig):
     """Hyper-parameters of C51's support."""
 
     atoms: int  # how many values the return's distribution stands on
@@ -30,7 +30,7 @@ class RainbowConfig(ValueConfig):
     v_max: float  # the highest of them
 
 
-class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
+class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
     """Acting estimates are the probabilities of the atoms.
 
     Loss and priority are the cross-entropy with the projected target, as in Rainbow-IQN Ape-X. Rainbow's own
@@ -62,19 +62,22 @@ class RainbowAgent(ValueAgent[RainbowConfig, RainbowNetwork]):
         losses: NDArray[Any] = cross_entropy(target, log_probabilities).numpy()
         return losses
 
-    def _outputs(self, network: RainbowNetwork, state: State, noise: ActingNoise) -> Tensor:
-        return self._run(network, state, noise)
-
-    def _estimates(self, outputs: Tensor) -> Tensor:
-        return outputs.softmax(-1)
-
-    def _q(self, estimates: Tensor) -> Tensor:
-        return estimates @ self._support
+    @torch.inference_mode()
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        """Greedy actions, so that `chosen` and `greedy` are the same."""
+        logits = self._forward(self.online, torch.from_numpy(s_t).to(self.device), noise)
+        probabilities = logits.softmax(-1)  # [N, A, Z]
+        a_t = (probabilities @ self._support).argmax(1)
+        greedy = of_action(probabilities, a_t).cpu().numpy()
+        return Acting(a_t.cpu().numpy(), greedy, greedy)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        chooses, judges, learns = self._learning_noise(passes=3)
-        logits, a_t, logits_t = self._double_passes(batch, learns, chooses, judges)
-        probabilities_t = self._estimates(chosen_of(logits_t, a_t))
-        target = project_onto_atoms(probabilities_t, batch.r_t, batch.discount_t, self._support)  # [B, Z]
-        log_probabilities = chosen_of(logits, batch.a_tm1).log_softmax(-1)  # [B, Z]
-        return cross_entropy(target, log_probabilities), self._q(log_probabilities.detach().exp())
+        selection_noise, target_noise, online_noise = self._draw_learning_noise(3)
+        logits_tm1 = self._forward(self.online, batch.s_tm1, online_noise)  # [B, A, Z]
+        with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
+            q_t = self._forward(self.online, batch.s_t, selection_noise).softmax(-1) @ self._support
+            logits_t = of_action(self._forward(self.target.network, batch.s_t, target_noise), q_t.argmax(1))
+            target = project_onto_atoms(logits_t.softmax(-1), batch.r_t, batch.discount_t, self._support)
+        log_probabilities = of_action(logits_tm1, batch.a_tm1).log_softmax(-1)
+        assert target.shape == log_probabilities.shape == (len(batch.r_t), self.config.atoms)
+        return cross_entropy(target, log_probabilities), log_probabilities.detach().exp() @ self._support

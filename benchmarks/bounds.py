@@ -17,10 +17,9 @@ from agents.iqn import IqnConfig
 from agents.learning import uses_bfloat16
 from benchmarks.contestant import Works
 from benchmarks.play import setting_for
-from benchmarks.threads import with_its_threads
 from models.torso import Torso
 from supervision.allocator import keep_freed_memory
-from wiring import Setting
+from wiring import Setting, build_agent, set_up_torch
 
 Product = Callable[[], object]
 
@@ -31,7 +30,14 @@ def products_alone(spec: str, seed: int) -> Works:
     setting = setting_for(f"--spec {spec} --precision auto --seed {seed}")
     torch.manual_seed(seed)
     products = [*_torso(setting), *_head(setting)]
-    return {"update": with_its_threads(lambda: [product() for product in products], setting)}
+    set_up_torch(setting.args, build_agent(setting.args, setting.problem, learning=False))
+
+    def update() -> int:
+        for product in products:
+            product()
+        return 1
+
+    return {"update": update}
 
 
 def _torso(setting: Setting) -> Iterator[Product]:

@@ -16,12 +16,11 @@ from benchmarks.figures import Figure
 from benchmarks.naive.learner import NaiveLearner
 from benchmarks.play import record, setting_for
 from benchmarks.road import Road
-from benchmarks.threads import with_its_threads
 from benchmarks.timing import Effort, race
 from memory.replay.batch import Batch
 from memory.server.connection import RedisConfig, make_client
 from supervision.allocator import keep_freed_memory
-from wiring import Setting, build_agent
+from wiring import Setting, build_agent, set_up_torch
 
 SPECS = {
     "learner.step_ratio": "specs/atari/rainbow_iqn.yaml",
@@ -55,14 +54,17 @@ def _begun(stack: ExitStack, begin: Callable[[], Contestant]) -> Contestant:
 
 
 def ours(redis: RedisConfig, spec: str, precision: str, seed: int) -> Works:
-    """The agent as a launcher builds it, once it has found its threads; losses leave the device as for new
-    priorities.
-    """
+    """The agent as a launcher builds it; losses leave the device as for new priorities."""
     keep_freed_memory()  # as launchers do
     setting = setting_for(f"--spec {spec} --precision {precision} --seed {seed}")
     agent = build_agent(setting.args, setting.problem, learning=True)
     batches = cycle(batches_of(redis, setting))
-    update = with_its_threads(lambda: agent.update(next(batches), 0).losses.float().cpu().numpy(), setting)
+    set_up_torch(setting.args, agent)
+
+    def update() -> int:
+        agent.update(next(batches), 0).losses.float().cpu().numpy()
+        return 1
+
     return {"update": update}
 
 

@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.iqn import IqnAgent
 from benchmarks.figures import Figure
 from benchmarks.naive.loop import UPDATES
 from benchmarks.play import setting_for
 from benchmarks.processes import POLL_S, Processes, launchers, python
 from benchmarks.replay import BUFFER, CAPACITY
 from benchmarks.timing import Effort, Race, spread
-from learning.thread_choice import longest_trial
 from memory.runs import status
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
@@ -28,7 +26,7 @@ SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0
 out.
 """
 FIRST_UPDATES = 2
-"""Of the baseline; ours tries threads in its first."""
+"""They take longer than others: kernels are made ready in them."""
 
 
 class Seen(NamedTuple):
@@ -43,15 +41,13 @@ class Seen(NamedTuple):
 class Side(Processes):
     """An actor and a learner."""
 
-    first_updates = FIRST_UPDATES
-
     @abstractmethod
     def look(self) -> Seen:
         """How far it is."""
 
     def learns(self) -> bool:
         """Whether it has begun to."""
-        return self.look().updates >= self.first_updates
+        return self.look().updates >= FIRST_UPDATES
 
     def turn(self, seconds: float) -> tuple[float, float]:
         """Let it run for so long, or until its first update; returns updates per second, and the share of
@@ -70,8 +66,6 @@ class Side(Processes):
 
 class OurSide(Side):
     """launch_learner.py and one launch_actor.py."""
-
-    first_updates = longest_trial(os.cpu_count() or 1, IqnAgent.passes_at_once)
 
     def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
         flags = f"--spec {SPEC} --precision auto --memory-capacity {CAPACITY} --learn-start {BUFFER}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,16 +50,14 @@ class Learner:
         patience: Patience,
         published_t: int | None = None,
         publish_every_s: float = PUBLISH_AT_MOST_EVERY_S,
-        threads: AbstractContextManager[None] | None = None,
     ) -> None:
         """`updates`: those the agent has behind it; `published_t`: T_learner when it last published, None for
-        now; `publish_every_s` 0 makes serial runs repeatable; `threads` goes around every update.
+        now; `publish_every_s` 0 makes serial runs repeatable.
         """
         self._config, self._client, self._keys, self.epoch = config, client, keys, epoch
         self.agent, self.source, self.updates = agent, source, updates
         self._patiently, self._publish_every_s = patience, publish_every_s
         self.published_t = self.t_learner if published_t is None else published_t
-        self._threads = nullcontext() if threads is None else threads
         self._published_at = time.monotonic()
         self.waited_s = 0.0
         self.starved_s = 0.0
@@ -106,9 +103,8 @@ class Learner:
 
     def update(self, batch: Any) -> NDArray[Any]:
         """One update; returns the losses [B] from which the new priorities are made. Raises Diverged."""
-        with self._threads:
-            self.last = self.agent.update(batch, self.t_learner)
-            losses = np.asarray(self.last.losses.float().cpu().numpy())
+        self.last = self.agent.update(batch, self.t_learner)
+        losses = np.asarray(self.last.losses.float().cpu().numpy())
         if not np.isfinite(losses).all() or not self.last.metrics["grad_norm"].isfinite():
             raise Diverged(
                 f"The loss or gradient of update {self.updates + 1} is not finite; try a lower --lr."

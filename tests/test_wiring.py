@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
+import torch
 
 from agents.base import AgentError
 from args import UserError, read_args
+from kernels import choice
 from memory.replay.sum_tree import SumTree
-from wiring import check_store, sentences_for_errors, setting_of
+from wiring import build_agent, check_store, sentences_for_errors, set_up_torch, setting_of
+
+
+@pytest.fixture
+def processors_settings() -> Iterator[None]:
+    """As they were, when a test ends."""
+    threads = torch.get_num_threads()
+    with choice.using("compiled"):
+        yield
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +53,33 @@ def test_a_replay_for_which_there_is_no_memory_is_one_sentence(caplog: pytest.Lo
     with pytest.raises(SystemExit) as ended, sentences_for_errors():
         SumTree(10**15)
     assert ended.value.code == 2 and "There is not enough memory on this machine (" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("words", "acting", "threads"),
+    [
+        ("--hidden-size 16", False, 1),
+        ("--hidden-size 512", False, 2),
+        ("--hidden-size 512 --serial", False, 1),
+        ("--hidden-size 512", True, 1),
+        ("--hidden-size 512 --threads 3", True, 3),
+        ("--hidden-size 16 --threads 3", False, 3),
+    ],
+)
+def test_threads_follow_a_fixed_rule(
+    words: str, acting: bool, threads: int, processors_settings: None
+) -> None:
+    """A large network takes all that PyTorch would, here 2; a small one, an actor and a serial run one."""
+    torch.set_num_threads(2)
+    setting = setting_of(read_args(f"--disable-cuda --game space_invaders {words}".split()))
+    agent = build_agent(setting.args, setting.problem, learning=False)
+    assert torch.get_num_threads() == 2
+    set_up_torch(setting.args, agent, acting)
+    assert torch.get_num_threads() == threads
+
+
+def test_kernels_are_those_of_the_flag(processors_settings: None) -> None:
+    for kind in ("plain", "compiled"):
+        setting = setting_of(read_args(["--disable-cuda", "--game", "probe:catch", "--kernels", kind]))
+        set_up_torch(setting.args, build_agent(setting.args, setting.problem, learning=False))
+        assert choice.compiled_in_use() == (kind == "compiled")

@@ -3,9 +3,17 @@
 from wiring.actor import build_actor, build_lone_actor
 from wiring.endings import say_plainly, sentences_for_errors
 from wiring.folder import results_folder
-from wiring.learner import Learning, build_learner, thread_choice
+from wiring.learner import Learning, build_learner
 from wiring.restored import Restored, games_to_play, restore_agent
-from wiring.setting import Setting, build_agent, canonical, check_divided, connect_redis, setting_of
+from wiring.setting import (
+    Setting,
+    build_agent,
+    canonical,
+    check_divided,
+    connect_redis,
+    set_up_torch,
+    setting_of,
+)
 from wiring.store import Seat
 from wiring.stores import check_store
 
@@ -27,6 +35,6 @@ __all__ = [
     "results_folder",
     "say_plainly",
     "sentences_for_errors",
+    "set_up_torch",
     "setting_of",
-    "thread_choice",
 ]

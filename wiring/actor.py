@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
 from acting.actor import Actor, ActorConfig, Watcher, always
 from acting.background_weights import BackgroundWeights
 from acting.episode_tracker import tracker_of
@@ -22,7 +20,7 @@ from event_log.recorder import EventRecorder, log_header
 from memory.runs.weights import WeightsReader
 from memory.server.connection import Patience
 from supervision.seeding import derived_seed
-from wiring.setting import ACTOR, Setting, build_agent, game_of_actor
+from wiring.setting import ACTOR, Setting, build_agent, game_of_actor, set_up_torch
 from wiring.store import Outlet, Seat
 from wiring.stores import store_of
 
@@ -60,9 +58,9 @@ def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
 
 
 def _acting_agent(setting: Setting) -> Agent:
-    if not setting.args.threads:
-        torch.set_num_threads(1)  # an actor's passes are small: more threads only wait for each other
-    return build_agent(setting.args, setting.problem, learning=False)
+    agent = build_agent(setting.args, setting.problem, learning=False)
+    set_up_torch(setting.args, agent, acting=True)
+    return agent
 
 
 def _from_disk(args: Args) -> WeightsSource | None:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from agents.base import Agent
-from agents.registry import agent_type
 from args import Args, UserError
 from envs import EnvDescription
 from learning.generators import restore_global_generators
@@ -22,13 +21,12 @@ from learning.results import Results, set_aside
 from learning.resume import newest_snapshot
 from learning.sampler import learner_step
 from learning.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
-from learning.thread_choice import ThreadChoice
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import OpenedRun, open_run
 from memory.server.connection import Client, Patience
 from reporting.provenance import write_run_json
-from wiring.setting import Setting, build_agent, device_of
+from wiring.setting import Setting, build_agent, device_of, set_up_torch
 from wiring.stores import store_of
 
 log = logging.getLogger(__name__)
@@ -51,7 +49,6 @@ def build_learner(
     lease: Lease,
     stopped: Callable[[], bool],
     publish_every_s: float = PUBLISH_AT_MOST_EVERY_S,
-    threads: ThreadChoice | None = None,
 ) -> Learning:
     """A learner that begins afresh or resumes, its run opened; `lease` is held."""
     args, folder = setting.args, Path(setting.args.path_to_results)
@@ -88,7 +85,6 @@ def build_learner(
         patience,
         snapshot.get("published_t") if snapshot else None,
         publish_every_s,
-        threads,
     )
     best = Best(snapshot["best_mean"], snapshot["best_episodes"]) if snapshot else Best()
     config = args.select(HousekeepingConfig)
@@ -109,15 +105,6 @@ def build_learner(
     if snapshot is None:
         housekeeper.save()  # so that a learner that is killed early goes on, instead of beginning anew
     return Learning(learner, housekeeper, _actor_state(snapshot, opened))
-
-
-def thread_choice(args: Args) -> ThreadChoice | None:
-    """For updates that need not repeat exactly; None where --threads says how many, where a GPU computes, and
-    where passes are compiled, which they would be again for each number of threads.
-    """
-    if args.threads or args.compile != "none" or device_of(args).type != "cpu":
-        return None
-    return ThreadChoice(torch.get_num_threads(), agent_type(args.agent).passes_at_once)
 
 
 def _actor_state(snapshot: Snapshot | None, opened: OpenedRun) -> Mapping[str, Any] | None:
@@ -175,6 +162,7 @@ def _expected(setting: Setting) -> dict[str, object]:
 
 def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
     agent = build_agent(setting.args, setting.problem, learning=True)
+    set_up_torch(setting.args, agent)
     if snapshot is not None:
         _name_other_seed(setting.args, snapshot)
         with restoring():

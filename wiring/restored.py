@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agents.base import Agent
 from args import Args
 from learning.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
-from wiring.setting import Setting, build_agent, setting_of
+from wiring.setting import Setting, build_agent, set_up_torch, setting_of
 
 
 class Restored(NamedTuple):
@@ -43,6 +43,7 @@ def restore_agent(path: Path, args: Args) -> Restored:
         check_origin(path, snapshot, {"game": given["game"]})
     setting = setting_of(args.with_defaults(snapshot["settings"]))
     agent = build_agent(setting.args, setting.problem, learning=False)
+    set_up_torch(setting.args, agent)
     agent.load_acting_weights(snapshot["acting_weights"])
     return Restored(agent, setting, snapshot)
 

@@ -42,35 +42,6 @@ def test_compiled_updates_are_those_of_written_passes(
     assert written.acting_weights().keys() == compiled.acting_weights().keys()
 
 
-class AsCompiled:
-    """Keeps what networks are called with."""
-
-    compiles = True
-
-    def __init__(self) -> None:
-        self.inputs: list[tuple[torch.nn.Module, Any]] = []
-
-    def begin_update(self) -> None:
-        pass
-
-    def __call__(self, network: torch.nn.Module, *inputs: Any) -> Any:
-        self.inputs.append((network, inputs[0]))
-        return network(*inputs)
-
-
-@pytest.mark.parametrize("name", ["iqn", "rainbow"])
-def test_compiled_networks_see_whole_observations(
-    name: str, make_agent: Callable[..., Any], make_batch: Callable[..., Batch]
-) -> None:
-    """Their torsos are compiled with them."""
-    agent, batch = make_agent(name), make_batch()
-    agent.passes = run = AsCompiled()
-    agent.update(batch, 4)
-    seen = {agent.online: batch.s_tm1, agent.chooser: batch.s_t, agent.target.network: batch.s_t}
-    assert {network for network, _ in run.inputs} == seen.keys()
-    assert all(torch.equal(state, torch.from_numpy(seen[network])) for network, state in run.inputs)
-
-
 def _swap_states(one: Agent, other: Agent) -> None:
     states = one.state_dict(), other.state_dict()
     one.load_state_dict(states[1])

@@ -109,21 +109,20 @@ def test_a_terminal_ignores_the_next_state(name: str, make_agent: MakeAgent, mak
 
 @VALUE_AGENTS
 def test_losses_are_the_agents_formula(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
-    """Rebuilt from what the three passes gave, with online and target networks that differ."""
+    """Rebuilt from what the three forward passes gave, with online and target networks that differ."""
     agent, batch = make_agent(name), make_batch(rows=32)
     agent.online.load_state_dict(make_agent(name, seed=2).online.state_dict())
-    passes: dict[torch.nn.Module, tuple[tuple[Any, ...], Tensor]] = {}
-    for network in (agent.chooser, agent.target.network, agent.online):
-        network.register_forward_hook(lambda network, *recorded: passes.update({network: recorded}))
-    frames_t = torch.from_numpy(batch.s_t)
-    prepared_t, features_t = agent.online.torso.prepared(frames_t), agent.online.features(frames_t)
+    passes: list[tuple[torch.nn.Module, tuple[Any, ...], Tensor]] = []
+    for network in (agent.target.network, agent.online):
+        network.register_forward_hook(lambda *recorded: passes.append(recorded))
     losses = agent.update(batch, 4).losses
-    (seen_t, *_), online_t = passes[agent.chooser]
-    (s_t, *_), target_t = passes[agent.target.network]
-    (s_tm1, *taus_tm1), online_tm1 = passes[agent.online]
+    (one, (s_tm1, *taus_tm1), online_tm1), (two, (s_t, *_), online_t), (three, (seen_t, *_), target_t) = (
+        passes
+    )
+    assert [one, two, three] == [agent.online, agent.online, agent.target.network]
     assert [output.requires_grad for output in (online_t, target_t, online_tm1)] == [False, False, True]
     assert torch.equal(s_tm1, torch.from_numpy(batch.s_tm1))
-    assert torch.equal(s_t, prepared_t) and torch.equal(seen_t.values, features_t)
+    assert torch.equal(s_t, torch.from_numpy(batch.s_t)) and torch.equal(seen_t, s_t)
     online_tm1 = online_tm1.detach()
     rows, a_tm1 = torch.arange(32), torch.from_numpy(batch.a_tm1)
     r_t, discount_t = torch.from_numpy(batch.r_t), torch.from_numpy(batch.discount_t)
@@ -138,17 +137,17 @@ def test_losses_are_the_agents_formula(name: str, make_agent: MakeAgent, make_ba
         target = project_onto_atoms(target_t[rows, a_t].softmax(1), r_t, discount_t, support)
         expected = cross_entropy(target, online_tm1[rows, a_tm1].log_softmax(1))
         unlike = (target_t.softmax(2) * support).sum(2).argmax(1)
-    assert (a_t != unlike).any()  # so that it matters which network chooses
+    assert (a_t != unlike).any()  # so that it matters which network selects
     torch.testing.assert_close(losses, expected)
 
 
 @VALUE_AGENTS
-def test_the_three_passes_have_noise_of_their_own(
+def test_the_three_forward_passes_have_noise_of_their_own(
     name: str, make_agent: MakeAgent, make_batch: MakeBatch
 ) -> None:
     agent = make_agent(name)
     seen: list[Tensor] = []
-    for network in (agent.chooser, agent.target.network, agent.online):
+    for network in (agent.target.network, agent.online):
         network.register_forward_pre_hook(
             lambda _, inputs: seen.append(next(i for i in inputs if isinstance(i, dict))["hidden_in"])
         )
@@ -161,10 +160,10 @@ def test_the_three_passes_have_noise_of_their_own(
 def test_each_transition_has_taus_of_its_own(make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     agent = make_agent("iqn")
     seen: list[Tensor] = []
-    for network in (agent.target.network, agent.online, agent.chooser):  # in this order one after the other
+    for network in (agent.target.network, agent.online):
         network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1]))
     agent.update(make_batch(), 4)
-    assert [taus.shape for taus in seen] == [(8, 6), (8, 8), (8, 5)]  # N', N, K
+    assert [taus.shape for taus in seen] == [(8, 8), (8, 5), (8, 6)]  # N, K, N'
     assert len(np.unique(torch.cat(seen, dim=1))) == 8 * (5 + 6 + 8)
 
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from agents import Agent, Problem, agent_type
-from agents.value import ValueAgent
+from agents.rainbow import RainbowAgent
 from envs import EnvDescription
 from evaluation.policies import PASS_ROWS, AgentPolicy, Policy, PolicyError, baseline_policy, is_baseline
 from kernels.rows import rows_are_apart
@@ -54,7 +54,7 @@ def test_an_episode_depends_on_its_seed_alone(name: str) -> None:
 
 def test_rows_of_a_pass_are_apart() -> None:
     agent, apart = rainbow(), list[bool]()
-    assert isinstance(agent, ValueAgent)
+    assert isinstance(agent, RainbowAgent)
     agent.online.register_forward_hook(lambda *_: apart.append(rows_are_apart()))
     actions_of(AgentPolicy(agent, 2, noisy=True), row=0, rows=1, steps=2)
     assert apart == [True, True]
