@@ -14,6 +14,12 @@ from memory.server.connection import Client, RedisConfig, make_client
 from tests.server import serving
 
 
+def pytest_configure() -> None:
+    """A suite in the background of a script ignores Ctrl-C; the processes that it starts must not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests first: one that came last would run while the other workers have nothing left to do."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
