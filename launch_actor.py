@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.early import end_plainly
+    from supervision.process import exit_quietly_on_interrupt
 
-    end_plainly()
+    exit_quietly_on_interrupt()
 
 import logging
 from collections.abc import Sequence
@@ -20,8 +20,7 @@ from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
-from supervision.allocator import keep_freed_memory
-from supervision.stopping import Stop
+from supervision.process import Stop, keep_freed_memory
 from wiring import (
     Seat,
     build_actor,

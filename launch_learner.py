@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.early import end_plainly
+    from supervision.process import exit_quietly_on_interrupt
 
-    end_plainly()
+    exit_quietly_on_interrupt()
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,8 +21,7 @@ from memory.runs.lease import Lease
 from memory.runs.push import LostLease
 from memory.runs.run import RunInfo, read_living_run
 from memory.server.connection import UNREACHABLE, Client, Interrupted, patiently
-from supervision.allocator import keep_freed_memory
-from supervision.stopping import Stop
+from supervision.process import Stop, keep_freed_memory
 from wiring import (
     Learning,
     Seat,

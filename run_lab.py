@@ -10,9 +10,9 @@ docs/lab.md explains modes, results and the other commands.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.early import end_plainly
+    from supervision.process import exit_quietly_on_interrupt
 
-    end_plainly()
+    exit_quietly_on_interrupt()
 
 import argparse
 import shutil
@@ -33,8 +33,7 @@ from lab.schedule import Task, read_schedule, task_of
 from lab.search.mode import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
 from lab.sync import check_target, sync
-from supervision.early import EXIT_CODE, answer_again
-from supervision.stopping import Stop
+from supervision.process import INTERRUPTED, Stop, raise_on_interrupt
 
 Work = Callable[[argparse.Namespace], int]
 WATCH_EVERY_S = 10.0
@@ -285,9 +284,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         fail(error)
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
-        return EXIT_CODE
+        return INTERRUPTED
 
 
 if __name__ == "__main__":
-    answer_again()
+    raise_on_interrupt()
     sys.exit(main())

@@ -9,9 +9,9 @@ process writes to a file of its own under <path-to-results>/logs/.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.early import end_plainly
+    from supervision.process import exit_quietly_on_interrupt
 
-    end_plainly()
+    exit_quietly_on_interrupt()
 
 import contextlib
 import os

@@ -7,9 +7,9 @@ python test_multiple_seed.py --game pong --agent random
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.early import end_plainly
+    from supervision.process import exit_quietly_on_interrupt
 
-    end_plainly()
+    exit_quietly_on_interrupt()
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ from evaluation.film_strip import Curve
 from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from learning.snapshot import Snapshot, check_holds
-from supervision.early import answer_again
+from supervision.process import raise_on_interrupt
 from wiring import (
     canonical,
     games_to_play,
@@ -135,5 +135,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    answer_again()
+    raise_on_interrupt()
     main()

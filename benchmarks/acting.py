@@ -19,7 +19,7 @@ from benchmarks.play import setting_for
 from benchmarks.timing import Effort, race
 from envs import EnvConfig, make_env
 from envs.seeding import environment_seeds
-from supervision.allocator import keep_freed_memory
+from supervision.process import keep_freed_memory
 from wiring import build_agent
 from wiring.replay_store import sizes_of
 

@@ -18,7 +18,7 @@ from agents.learning import uses_bfloat16
 from benchmarks.contestant import Works
 from benchmarks.play import setting_for
 from models.torso import Torso
-from supervision.allocator import keep_freed_memory
+from supervision.process import keep_freed_memory
 from wiring import Setting, build_agent, set_up_torch
 
 Product = Callable[[], object]

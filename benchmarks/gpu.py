@@ -35,7 +35,7 @@ from benchmarks.report import cpu_features
 from memory.server.connection import RedisConfig, make_client
 from reporting.atomic import write_atomically
 from reporting.provenance import commit, machine
-from supervision.allocator import keep_freed_memory
+from supervision.process import keep_freed_memory
 from supervision.redis_server import RedisServer
 from wiring import build_agent
 

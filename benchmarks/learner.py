@@ -19,7 +19,7 @@ from benchmarks.road import Road
 from benchmarks.timing import Effort, race
 from memory.replay.batch import Batch
 from memory.server.connection import RedisConfig, make_client
-from supervision.allocator import keep_freed_memory
+from supervision.process import keep_freed_memory
 from wiring import Setting, build_agent, set_up_torch
 
 SPECS = {

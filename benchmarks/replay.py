@@ -23,7 +23,7 @@ from memory.replay.replay import Replay
 from memory.runs.keys import Keys
 from memory.runs.run import open_run
 from memory.server.connection import RedisConfig, make_client
-from supervision.allocator import keep_freed_memory
+from supervision.process import keep_freed_memory
 from wiring import Setting
 from wiring.replay_store import sizes_of
 

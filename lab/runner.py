@@ -17,7 +17,7 @@ from lab.process import started_at
 from lab.results import report_experiment, report_session, report_trial
 from lab.session import Record, Session, read_record, steps_played, write_record
 from supervision.child import Child, ChildSpec, described
-from supervision.stopping import Stop
+from supervision.process import Stop
 
 START = Path(__file__).resolve().parents[1] / "start_learning.py"
 POLL_EVERY_S = 0.2

@@ -19,7 +19,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.server.connection import Client
-from supervision.stopping import Stop
+from supervision.process import Stop
 from wiring import build_learner, canonical, setting_of
 
 WORDS = (

@@ -39,11 +39,11 @@ RULES: dict[str, Rule] = {
     "agents": _rule("kernels models memory.replay.batch memory.rollouts.rollout", "numpy torch"),
     "reporting": _rule(packages="matplotlib numpy plotly rich tensorboard"),
     "event_log": _rule(f"memory {LOOPS} agents envs", "cv2 gymnasium h5py minari msgpack numpy zstandard"),
-    "acting": _rule(f"agents memory envs {LOOPS}", "cv2 gymnasium numpy rich safetensors torch"),
+    "acting": _rule(f"agents memory envs reporting {LOOPS}", "cv2 gymnasium numpy rich safetensors torch"),
     "learning": _rule(f"agents memory envs reporting {LOOPS}", "numpy safetensors torch"),
     "evaluation": _rule(f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy torch tqdm"),
     "evaluation.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
-    "supervision": _rule("memory reporting", "numpy rich"),
+    "supervision": _rule("memory reporting", "rich"),
     "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
     **{
         f"lab.search.{name}": _rule(f"args {LOOPS}", "optuna ray")

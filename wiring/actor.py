@@ -19,8 +19,7 @@ from envs.seeding import environment_seeds
 from event_log.recorder import EventRecorder, log_header
 from memory.runs.weights import WeightsReader
 from memory.server.connection import Patience
-from supervision.seeding import derived_seed
-from wiring.setting import ACTOR, Setting, build_agent, game_of_actor, set_up_torch
+from wiring.setting import ACTOR, Setting, build_agent, derived_seed, game_of_actor, set_up_torch
 from wiring.store import Outlet, Seat
 from wiring.stores import store_of
 

@@ -32,8 +32,7 @@ from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher
 from memory.runs.run import LAYOUT, OpenedRun, allow_learning
 from memory.server.connection import Client, Patience
-from supervision.seeding import derived_seed
-from wiring.setting import SAMPLER, Setting, coordinates, device_of
+from wiring.setting import SAMPLER, Setting, coordinates, derived_seed, device_of
 from wiring.store import Outlet, Seat, Store
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals
 from lab.search.schedulers import scheduler_for
 from lab.search.worker import STEPS, Job, TuneTrial
-from supervision.stopping import Stop
+from supervision.process import Stop
 
 OBJECT_STORE_BYTES = 80 * 2**20
 """Nothing but parameters and scores passes through it; Ray's least is 75 MiB."""

@@ -17,7 +17,7 @@ from lab.search.ledger import Ledger
 from lab.search.report import report_search
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
-from supervision.stopping import Stop
+from supervision.process import Stop
 
 HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements-search.txt`"
 QUIET = {

@@ -13,7 +13,7 @@ from lab.runner import Runner
 from lab.search.measure import as_of, measures
 from lab.session import Session, known_record, steps_played
 from lab.session_result import SessionResult, sessions_in
-from supervision.stopping import Stop
+from supervision.process import Stop
 
 HEARTBEAT_S = 1.0
 """After which a report is given again where there is nothing new: whoever asks may want to stop the trial."""

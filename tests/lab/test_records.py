@@ -19,7 +19,7 @@ from lab.search.trial import TrialRecord, read_trial, write_trial
 from lab.session import Record, Session, known_record, read_record, write_record
 from lab.spec import find_experiment
 from run_lab import main
-from supervision.stopping import Stop
+from supervision.process import Stop
 
 WHOLE = {"state": "finished", "why": "", "seconds": 1.5, "pid": 0, "began": 0}
 DAMAGED = {

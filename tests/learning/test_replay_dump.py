@@ -22,7 +22,7 @@ from memory.replay.replay import Replay
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, Patience
-from supervision.stopping import Stop
+from supervision.process import Stop
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 from wiring import canonical

@@ -22,7 +22,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsReader, publish_weights
 from memory.server.connection import UNREACHABLE, Client, RedisConfig, RedisRefused, connect, make_client
-from supervision.stopping import Stop
+from supervision.process import Stop
 from tests.faults.stage import _free_port
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
