@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from agents.base import AgentError
-from agents.parts.adam import Adam
 from memory.replay.batch import Batch
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -49,9 +49,9 @@ def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
 
 
 class GradientStep:
-    """Adam on a network's parameters.
+    """Adam (Kingma & Ba 2015, arXiv 1412.6980) on a network's parameters.
 
-    To the gradient comes that of l2 / 2 * |weights|^2, biases left out; then it is clipped to the norm
+    The gradient of l2 / 2 * |weights|^2 is added, biases left out; then it is clipped to the norm
     `max_grad_norm` (0: it is not).
     """
 
@@ -60,11 +60,11 @@ class GradientStep:
     ) -> None:
         self._parameters = list(network.parameters())
         self._max_grad_norm, self._l2 = max_grad_norm, l2
-        self._adam = Adam(self._parameters, lr, adam_eps)
+        self._adam = torch.optim.Adam(self._parameters, lr, eps=adam_eps, fused=True)
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""
-        self._adam.forget_gradients()
+        self._adam.zero_grad()
         torch.autograd.backward(loss)
         if self._l2 > 0:
             self._add_decay()
@@ -82,11 +82,24 @@ class GradientStep:
 
     def state_dict(self) -> dict[str, object]:
         """Adam's moments and step counts; learning rate and epsilon are the run's flags, not state."""
-        return {"moments": self._adam.state_dict()}
+        return {"moments": self._adam.state_dict()["state"]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue with these moments under the present learning rate and epsilon; AgentError if none fit."""
-        self._adam.load_state_dict(state["moments"])
+        """Continue with copies of these moments; a parameter that has none yet begins.
+
+        Raises:
+            AgentError: Some are of another network.
+        """
+        own = self._adam.state_dict()
+        moments = {
+            number: {name: tensor.clone() for name, tensor in of_one.items()}
+            for number, of_one in state["moments"].items()
+        }
+        for number, of_one in moments.items():
+            fits = number < len(self._parameters) and of_one.keys() == {"step", "exp_avg", "exp_avg_sq"}
+            if not fits or of_one["exp_avg"].shape != self._parameters[number].shape:
+                raise AgentError("The moments of the optimiser are of another network.")
+        self._adam.load_state_dict({"state": moments, "param_groups": own["param_groups"]})
 
 
 def _may_exceed(norm: Tensor, maximum: float) -> bool:
@@ -97,10 +110,11 @@ def _may_exceed(norm: Tensor, maximum: float) -> bool:
 def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
     """A network whose initial weights depend on `seed` alone; the global generator is left as it was.
 
-    What `build` raises as ValueError, the user's mistake in the network's parameters, becomes an AgentError,
-    as does a size for which there is no memory.
+    Raises:
+        AgentError: `build` raised ValueError, for the user's mistake in the network's parameters, or there is
+            no memory for a network of this size.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _one_thread():
         torch.default_generator.manual_seed(seed)
         try:
             return build()
@@ -109,6 +123,17 @@ def seeded(build: Callable[[], NetworkT], seed: int) -> NetworkT:
         except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # more than torch can get
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise AgentError(f"This network cannot be built: {reason}.") from error
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Orthogonal matrices are rounded in another way by another number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:

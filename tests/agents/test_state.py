@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from agents import AgentError
+from agents.learning import seeded
 from memory.replay.batch import Batch
+from models.initial import orthogonal
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]
@@ -116,3 +118,12 @@ def test_the_state_of_another_agent_is_refused(name: str, make_agent: MakeAgent)
         agent.load_state_dict(make_agent(name, **NARROW[name]).state_dict())
     with pytest.raises(AgentError, match="lacks generator, optimiser"):
         agent.load_state_dict({key: state[key] for key in ("online", "target")})
+
+
+def test_initial_weights_are_those_of_the_seed_with_any_number_of_threads() -> None:
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(seeded(lambda: orthogonal(torch.nn.Linear(700, 500)), seed=1).weight)
+        assert torch.get_num_threads() == threads
+    assert torch.equal(*found)
