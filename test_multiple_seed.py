@@ -1,4 +1,4 @@
-"""Wires one evaluation: a snapshot, chance or a constant action plays --evaluation-episodes episodes.
+"""Wires one evaluation: a snapshot, random or constant actions play --evaluation-episodes episodes.
 
 python test_multiple_seed.py --game pong --model results/last_model_pong_1000000.pth
 python test_multiple_seed.py --game pong --agent random
@@ -18,9 +18,8 @@ from typing import NamedTuple
 from agents import Curious
 from args import Args, UserError, parse_args
 from envs import EnvConfig, describe_env
-from evaluation.evaluator import Watcher, evaluate, progress_bar
-from evaluation.film import FilmRecorder, Window
-from evaluation.film_strip import Curve
+from evaluation.evaluator import Observer, evaluate, progress_bar
+from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from learning.snapshot import Snapshot, check_holds
@@ -38,22 +37,22 @@ CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""
 
 
-class Player(NamedTuple):
-    """Who plays, under which parameters, and what is kept of it beside the scores."""
+class Candidate(NamedTuple):
+    """The policy that is evaluated, its parameters, and what the result's file says of it."""
 
     policy: Policy
     args: Args
     origin: dict[str, object]
-    curve: Curve | None = None  # under a film
+    metric: FrameMetric | None = None  # drawn under a film
 
 
-def baseline_player(args: Args) -> Player:
-    """Chance or a constant action; needs no snapshot."""
+def baseline_candidate(args: Args) -> Candidate:
+    """Random or constant actions; needs no snapshot."""
     policy = baseline_policy(args.agent, describe_env(args.select(EnvConfig)))
-    return Player(policy, args, {"agent": args.agent, "model": None, "seed": args.seed})
+    return Candidate(policy, args, {"agent": args.agent, "model": None, "seed": args.seed})
 
 
-def snapshot_player(args: Args) -> Player:
+def snapshot_candidate(args: Args) -> Candidate:
     """The agent of --model in the environment it was trained in, as far as no flag says otherwise."""
     if not args.model:
         raise UserError("Name a snapshot with --model, or play --agent random or --agent constant:<action>.")
@@ -61,8 +60,8 @@ def snapshot_player(args: Args) -> Player:
     check_holds(Path(args.model), snapshot, CLOCKS)
     noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
     policy = AgentPolicy(agent, setting.args.history_length, noisy)
-    curve = Curve("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
-    return Player(policy, setting.args, _origin(args, snapshot, noisy), curve)
+    metric = FrameMetric("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
+    return Candidate(policy, setting.args, _origin(args, snapshot, noisy), metric)
 
 
 def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
@@ -82,13 +81,13 @@ def evaluated_name(args: Args) -> str:
     return f"{args.file_name}_{args.agent.replace(':', '_')}"
 
 
-def watchers(
-    args: Args, config: EnvConfig, curve: Curve | None
-) -> tuple[Watcher | None, FilmRecorder | None]:
-    """Who looks on: a window (--render), a film (--record), nobody."""
+def observers(
+    args: Args, config: EnvConfig, metric: FrameMetric | None
+) -> tuple[Observer | None, FilmRecorder | None]:
+    """A window (--render), a film (--record), or neither."""
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
-    film = FilmRecorder(Path(args.record), config, curve) if args.record else None
+    film = FilmRecorder(Path(args.record), config, metric) if args.record else None
     return (Window(config) if args.render else film), film
 
 
@@ -109,18 +108,18 @@ def _one_of_several(args: Args, game: str) -> Args:
 
 
 def _evaluate(args: Args, folder: Path) -> None:
-    player = baseline_player(args) if is_baseline(args.agent) else snapshot_player(args)
-    config = player.args.select(EnvConfig)
-    watcher, film = watchers(args, config, player.curve)
+    candidate = baseline_candidate(args) if is_baseline(args.agent) else snapshot_candidate(args)
+    config = candidate.args.select(EnvConfig)
+    observer, film = observers(args, config, candidate.metric)
     width = 1 if args.render else args.evaluation_envs
     with progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
-        result = evaluate(player.policy, config, episodes, args.seed, width, on_progress, watcher)
+        result = evaluate(candidate.policy, config, episodes, args.seed, width, on_progress, observer)
     print(evaluation_text(result))
     if args.model:
-        print(_snapshot_text(player.origin))
-    path = folder / f"evaluation_{evaluated_name(player.args)}.json"
-    write_evaluation(path, result, player.origin)
+        print(_snapshot_text(candidate.origin))
+    path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
+    write_evaluation(path, result, candidate.origin)
     print(f"Saved {path}.")
     if film is not None:
         print(f"Filmed episode {film.film(result)} (the median score) in {args.record}.")

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from acting.player import VectorStep
 from envs import EnvDescription
-from evaluation.film import open_window
-from evaluation.mp4 import FilmError
+from reporting.film import FilmError, open_window
 
 STEPS_PER_SECOND = 15.0
 """Where the environment has no clock of its own: an agent step of most Atari play (60 frames / 4)."""

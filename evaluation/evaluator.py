@@ -32,7 +32,7 @@ class EpisodeSeeds(NamedTuple):
     policy: int
 
 
-class Watcher(Protocol):
+class Observer(Protocol):
     """Is told of every step of every episode."""
 
     def start(self, episode: int, seed: int) -> None:
@@ -69,7 +69,7 @@ def evaluate(
     seed: int,
     width: int,
     on_progress: Callable[[FinishedEpisode], None] | None = None,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
 ) -> Evaluation:
     """Plays `episodes` episodes, `width` of them at a time.
 
@@ -82,7 +82,7 @@ def evaluate(
       EnvError: the environment cannot be made.
     """
     seeds = [episode_seeds(seed, episode) for episode in range(episodes)]
-    table = _Table(policy, env_config, seeds, min(width, episodes), watcher)
+    table = _Table(policy, env_config, seeds, min(width, episodes), observer)
     try:
         while table.playing:
             for episode in table.step():
@@ -111,10 +111,10 @@ class _Table:
         env_config: EnvConfig,
         seeds: list[EpisodeSeeds],
         rows: int,
-        watcher: Watcher | None,
+        observer: Observer | None,
     ) -> None:
         description = describe_env(env_config)
-        self._policy, self._seeds, self._watcher = policy, seeds, watcher
+        self._policy, self._seeds, self._observer = policy, seeds, observer
         self._stack = FrameStack(
             rows, policy.history_length, description.frame_shape, description.frame_dtype
         )
@@ -137,7 +137,7 @@ class _Table:
         """One vector step; returns the episodes that it ended."""
         a_t = self._policy.act(self._stack.push(self._frames, self._first))
         active = self._episodes >= 0
-        self._watch(a_t, active)
+        self._notify(a_t, active)
         self._frames, rewards, terminated, truncated, infos = self._env.step(a_t)
         rooms = infos.get("room")
         finished = self._tracker.step(a_t, rewards, terminated, truncated, active, rooms)
@@ -167,12 +167,12 @@ class _Table:
         for row in np.flatnonzero(rows).tolist():
             episode = int(self._episodes[row])
             self._policy.start(row, self._seeds[episode].policy)
-            if self._watcher is not None:
-                self._watcher.start(episode, self._seeds[episode].environment)
+            if self._observer is not None:
+                self._observer.start(episode, self._seeds[episode].environment)
 
-    def _watch(self, a_t: NDArray[Any], active: NDArray[np.bool_]) -> None:
-        if self._watcher is None:
+    def _notify(self, a_t: NDArray[Any], active: NDArray[np.bool_]) -> None:
+        if self._observer is None:
             return
         for row in np.flatnonzero(active).tolist():
             action = int(a_t[row]) if a_t.ndim == 1 else a_t[row].copy()
-            self._watcher.step(int(self._episodes[row]), action)
+            self._observer.step(int(self._episodes[row]), action)

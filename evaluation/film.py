@@ -1,32 +1,41 @@
-"""Pictures of an evaluation: an episode as a film, or all of them in a window."""
+"""Pictures of an evaluation: one episode as a film, or all of them in a window."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from envs import EnvConfig, describe_env
-from envs.replay_film import Playback, make_playback
+from envs.replay_film import make_playback
 from evaluation.evaluator import Action
-from evaluation.film_strip import Curve, Strip
-from evaluation.mp4 import FilmError, Mp4Film, check_film_name
 from evaluation.result import Evaluation
+from reporting.film import Mp4Film, check_film_name, open_window
 
 SCALE = 3
 """A screen of 210 x 160 is small today."""
-
 STEPS_AT_ONCE = 1000
-"""Frames of a film's curve that are in memory together: 7 MB of ALE's."""
+"""Frames in memory while a curve is computed: 7 MB of ALE's."""
 GYM_PICTURES_PER_SECOND = 30.0
 """Where the environment has no clock of its own."""
+HEIGHT = 96
+"""Pixels of the strip that a curve is drawn on."""
+STEPS_SHOWN = 300
+"""20 seconds of an ALE game at 15 agent steps a second."""
+MARGIN = 6
+PAPER, LINE, NOW, INK = (24, 20, 18), (191, 140, 60), (90, 200, 255), (225, 225, 225)  # blue, green, red
+
+
+class FrameMetric(NamedTuple):
+    """A number for each frame that a step led to, drawn as a curve under a film."""
+
+    name: str
+    values: Callable[[NDArray[Any]], NDArray[Any]]  # frames [N, *frame] -> [N]
 
 
 class FilmRecorder:
@@ -37,10 +46,10 @@ class FilmRecorder:
       EnvError: the environment has no pictures.
     """
 
-    def __init__(self, path: Path, env_config: EnvConfig, curve: Curve | None = None) -> None:
-        """`curve`: drawn under the pictures."""
+    def __init__(self, path: Path, env_config: EnvConfig, metric: FrameMetric | None = None) -> None:
+        """`metric`: drawn under the pictures."""
         check_film_name(path)
-        self._path, self._env_config, self._curve = path, env_config, curve
+        self._path, self._env_config, self._metric = path, env_config, metric
         self._actions: dict[int, list[Action]] = {}
         _check_pictures(env_config)
 
@@ -59,31 +68,31 @@ class FilmRecorder:
         """
         episode = evaluation.median_episode
         seed, actions = evaluation.seeds[episode], self._actions[episode]
-        screening = _Screening(self._env_config, seed)
+        playback = _EpisodePictures(self._env_config, seed)
         values = self._values(seed, actions)
-        with Mp4Film(self._path, screening.pictures_per_second) as film:
+        with Mp4Film(self._path, playback.per_second) as film:
             for step, action in enumerate(actions):
-                pictures = screening.step(action)
+                pictures = playback.step(action)
                 for picture in pictures if values is None else self._with_strip(pictures, values, step):
                     film.write(picture)
         return episode
 
     def _values(self, seed: int, actions: list[Action]) -> NDArray[Any] | None:
-        """[T] of the curve; the episode is played once for it, since its scale must be known."""
-        if self._curve is None:
+        """[T] of the metric, from playing the episode once more: the curve's scale must be known first."""
+        if self._metric is None:
             return None
-        playback: Playback = make_playback(self._env_config, seed)
+        playback = make_playback(self._env_config, seed)
         playback.first()
         parts = (actions[first : first + STEPS_AT_ONCE] for first in range(0, len(actions), STEPS_AT_ONCE))
         frames = (np.stack([playback.step(action)[0] for action in part]) for part in parts)
-        return np.concatenate([self._curve.values(each) for each in frames])
+        return np.concatenate([self._metric.values(each) for each in frames])
 
     def _with_strip(
         self, pictures: list[NDArray[np.uint8]], values: NDArray[Any], step: int
     ) -> Iterator[NDArray[np.uint8]]:
-        assert self._curve is not None
+        assert self._metric is not None
         for picture in pictures:
-            strip = Strip(self._curve.name, values, picture.shape[1]).draw(step)
+            strip = Strip(self._metric.name, values, picture.shape[1]).draw(step)
             yield np.concatenate([picture, strip])
 
 
@@ -103,35 +112,25 @@ class Window:
         open_window(self.TITLE)
 
     def start(self, episode: int, seed: int) -> None:
-        """The next episode takes the screen."""
-        self._screening = _Screening(self._env_config, seed)
+        """Shows this episode from now on."""
+        self._playback = _EpisodePictures(self._env_config, seed)
         cv2.setWindowTitle(self.TITLE, f"{self._env_config.game}, episode {episode}")
 
     def step(self, episode: int, action: Action) -> None:
         """Shows the pictures of this step, each for its time."""
-        for picture in self._screening.step(action):
+        for picture in self._playback.step(action):
             began = time.monotonic()
             cv2.imshow(self.TITLE, picture)
-            left = 1 / self._screening.pictures_per_second - (time.monotonic() - began)
+            left = 1 / self._playback.per_second - (time.monotonic() - began)
             cv2.waitKey(max(1, round(1000 * left)))
 
 
-def open_window(title: str) -> None:
-    """Open a window; FilmError where that is not possible."""
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise FilmError("--render needs a display and there is none here; --record film.mp4 needs none.")
-    try:
-        cv2.namedWindow(title)
-    except cv2.error as error:
-        raise FilmError("--render needs an OpenCV with windows, and this one has none.") from error
-
-
-class _Screening:
+class _EpisodePictures:
     """One episode in pictures, [h, w, 3] uint8 in OpenCV's order of colours."""
 
     def __init__(self, env_config: EnvConfig, seed: int) -> None:
-        self.pictures_per_second = describe_env(env_config).frames_per_second or GYM_PICTURES_PER_SECOND
-        self._playback: Playback = make_playback(env_config, seed)
+        self.per_second = describe_env(env_config).frames_per_second or GYM_PICTURES_PER_SECOND
+        self._playback = make_playback(env_config, seed)
         self._playback.first()
 
     def step(self, action: Action) -> list[NDArray[np.uint8]]:
@@ -141,13 +140,41 @@ class _Screening:
 
 def _check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
-    description = describe_env(env_config)
-    low = description.action_low
-    _Screening(env_config, seed=0).step(0 if low is None else np.array(low, np.float32))
+    low = describe_env(env_config).action_low
+    _EpisodePictures(env_config, seed=0).step(0 if low is None else np.array(low, np.float32))
 
 
 def _enlarged(picture: NDArray[Any]) -> NDArray[np.uint8]:
     height, width = picture.shape[:2]
-    return np.asarray(
-        cv2.resize(picture, (width * SCALE, height * SCALE), interpolation=cv2.INTER_NEAREST), np.uint8
-    )
+    size = (width * SCALE, height * SCALE)
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_NEAREST), np.uint8)
+
+
+class Strip:
+    """The last steps of a curve as a picture; its scale is that of the whole episode."""
+
+    def __init__(self, name: str, values: NDArray[Any], width: int) -> None:
+        """`values`: [T] of the episode's steps; `width`: pixels."""
+        self._name, self._values, self._width = name, values, width
+        self._low = float(values.min())
+        self._spread = max(float(values.max()) - self._low, 1e-12)
+
+    def draw(self, step: int) -> NDArray[np.uint8]:
+        """[HEIGHT, width, 3] uint8 in OpenCV's order of colours, with the values up to that of `step`."""
+        picture = np.full((HEIGHT, self._width, 3), PAPER, np.uint8)
+        points = self._points(step)
+        cv2.polylines(picture, [points], isClosed=False, color=LINE, thickness=1, lineType=cv2.LINE_AA)
+        now = int(points[-1][0]), int(points[-1][1])
+        cv2.circle(picture, now, 3, NOW, -1, cv2.LINE_AA)
+        text = f"{self._name} {self._values[step]:.3g}"
+        cv2.putText(picture, text, (MARGIN, 16), cv2.FONT_HERSHEY_SIMPLEX, 0.45, INK, 1, cv2.LINE_AA)
+        return picture
+
+    def _points(self, step: int) -> NDArray[np.int32]:
+        """[M, 2] pixels; the newest step lies at the right edge once the strip is full."""
+        first = max(0, step + 1 - STEPS_SHOWN)
+        shown = self._values[first : step + 1]
+        x = MARGIN + np.arange(len(shown)) * (self._width - 2 * MARGIN) / (STEPS_SHOWN - 1)
+        height = (shown - self._low) / self._spread
+        y = HEIGHT - MARGIN - height * (HEIGHT - 24 - MARGIN)
+        return np.stack([x, y], axis=1).round().astype(np.int32)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.mp4 import FilmError
 from event_log.minari import export
 from event_log.pictures import write_film, write_pictures
 from event_log.records import EventLogError
 from event_log.summary import Outline, read_outlines, summary_text
+from reporting.film import FilmError
 
 log = logging.getLogger(__name__)
 

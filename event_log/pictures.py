@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.mp4 import Mp4Film
 from event_log.reader import read_episodes, read_header
 from event_log.records import EventLogError, LoggedEpisode
+from reporting.film import Mp4Film
 
 FILM_WIDTH = 320
 """Pixels; frames of a film are enlarged by a whole even factor to at least this: the text needs room."""

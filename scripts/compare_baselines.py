@@ -27,7 +27,7 @@ from envs import EnvConfig, EnvDescription, describe_env  # noqa: E402
 from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
 from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
-from test_multiple_seed import snapshot_player  # noqa: E402
+from test_multiple_seed import snapshot_candidate  # noqa: E402
 from wiring import canonical, results_folder, say_plainly, sentences_for_errors  # noqa: E402
 
 GRID = 5
@@ -71,15 +71,15 @@ def constant_actions(description: EnvDescription) -> list[str]:
 
 def compare(args: Args) -> dict[str, object]:
     """All scores and the snapshot's leads."""
-    player = snapshot_player(args)
-    description = describe_env(player.args.select(EnvConfig))
+    candidate = snapshot_candidate(args)
+    description = describe_env(candidate.args.select(EnvConfig))
     names = ["random", *(f"constant:{action}" for action in constant_actions(description))]
-    scores = {name: play(name, baseline_policy(name, description), player.args) for name in names}
-    snapshot = play(str(args.model), player.policy, player.args)
+    scores = {name: play(name, baseline_policy(name, description), candidate.args) for name in names}
+    snapshot = play(str(args.model), candidate.policy, candidate.args)
     best = max(names[1:], key=lambda name: scores[name].mean)
     return {
         "game": args.game,
-        "snapshot": {**player.origin, **asdict(snapshot)},
+        "snapshot": {**candidate.origin, **asdict(snapshot)},
         "lead_over_random_in_standard_errors": snapshot.lead_over(scores["random"]),
         "best_constant": best,
         "lead_over_best_constant_in_standard_errors": snapshot.lead_over(scores[best]),

@@ -16,7 +16,6 @@ import redis
 from agents.base import AgentError
 from args import UserError
 from envs import EnvError
-from evaluation.mp4 import FilmError
 from evaluation.policies import PolicyError
 from evaluation.scenes import SceneError
 from event_log.records import EventLogError
@@ -27,6 +26,7 @@ from memory.runs.lease import LeaseTaken
 from memory.runs.push import LostLease
 from memory.runs.weights import WeightsError
 from memory.server.connection import UNREACHABLE, Interrupted, RedisRefused, RedisUnreachable
+from reporting.film import FilmError
 
 log = logging.getLogger(__name__)
 

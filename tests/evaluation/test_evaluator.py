@@ -15,11 +15,10 @@ from agents import Problem, agent_type
 from envs import EnvConfig, describe_env, make_env
 from envs.replay_film import make_playback
 from evaluation.evaluator import episode_seeds, evaluate, progress_bar
-from evaluation.film import FilmRecorder, Window
-from evaluation.film_strip import HEIGHT, Curve
-from evaluation.mp4 import FilmError
+from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy
 from evaluation.result import Evaluation, evaluation_text, write_evaluation
+from reporting.film import FilmError
 
 CATCH, CARTPOLE = "probe:catch", "CartPole-v1"
 
@@ -98,7 +97,7 @@ def test_result_does_not_depend_on_the_number_of_environments(
 ) -> None:
     tapes: dict[int, Tape] = {width: Tape() for width in (1, 3, 20)}
     results = {
-        width: evaluate(policy_of(policy, config), config, episodes, seed=5, width=width, watcher=tape)
+        width: evaluate(policy_of(policy, config), config, episodes, seed=5, width=width, observer=tape)
         for width, tape in tapes.items()
     }
     assert results[1] == results[3] == results[20]
@@ -111,7 +110,7 @@ def test_result_does_not_depend_on_the_number_of_environments(
 def test_every_episode_is_the_one_that_its_seed_gives() -> None:
     """Played again one by one, each in an environment of its own."""
     config, tape = env_config(CARTPOLE), Tape()
-    evaluation = evaluate(policy_of("random", config), config, 10, seed=0, width=4, watcher=tape)
+    evaluation = evaluate(policy_of("random", config), config, 10, seed=0, width=4, observer=tape)
     for episode, seed in enumerate(evaluation.seeds):
         assert seed == tape.seeds[episode] == episode_seeds(0, episode).environment
         env = make_env(config, [seed])
@@ -143,7 +142,7 @@ def test_states_seen_are_those_of_the_playback() -> None:
             return np.asarray(s_t[:, -1].sum((1, 2)) % 18)
 
     tape = Tape()
-    evaluation = evaluate(Looking(), ASTERIX, 3, seed=1, width=2, watcher=tape)
+    evaluation = evaluate(Looking(), ASTERIX, 3, seed=1, width=2, observer=tape)
     for episode in range(3):
         playback = make_playback(ASTERIX, evaluation.seeds[episode])
         frames = [playback.first()]
@@ -216,7 +215,7 @@ def test_one_episode_of_an_unknown_game_has_no_error_and_no_reference(tmp_path: 
 def test_film_shows_the_median_episode(tmp_path: Path) -> None:
     config = env_config(CATCH)
     recorder = FilmRecorder(tmp_path / "films" / "catch.mp4", config)
-    evaluation = evaluate(policy_of("random", config), config, 5, seed=0, width=2, watcher=recorder)
+    evaluation = evaluate(policy_of("random", config), config, 5, seed=0, width=2, observer=recorder)
     episode = recorder.film(evaluation)
     assert evaluation.scores[episode] == sorted(evaluation.scores)[2]
     film = cv2.VideoCapture(str(tmp_path / "films" / "catch.mp4"))
@@ -231,7 +230,7 @@ def test_film_shows_the_median_episode(tmp_path: Path) -> None:
 def test_film_of_an_ale_game_has_every_emulator_frame(tmp_path: Path) -> None:
     path = tmp_path / "pong.mp4"
     recorder = FilmRecorder(path, ASTERIX)
-    evaluation = evaluate(policy_of("random", ASTERIX), ASTERIX, 1, seed=0, width=1, watcher=recorder)
+    evaluation = evaluate(policy_of("random", ASTERIX), ASTERIX, 1, seed=0, width=1, observer=recorder)
     recorder.film(evaluation)
     film = cv2.VideoCapture(str(path))
     assert film.get(cv2.CAP_PROP_FRAME_COUNT) == 4 * evaluation.lengths[0]
@@ -247,13 +246,13 @@ def test_film_with_a_curve_of_the_frames_that_were_seen(tmp_path: Path) -> None:
         return np.arange(len(frames), dtype=np.float32)
 
     path = tmp_path / "catch.mp4"
-    recorder = FilmRecorder(path, config, Curve("new", values))
-    evaluation = evaluate(policy_of("random", config), config, 1, seed=0, width=1, watcher=recorder)
+    recorder = FilmRecorder(path, config, FrameMetric("new", values))
+    evaluation = evaluate(policy_of("random", config), config, 1, seed=0, width=1, observer=recorder)
     recorder.film(evaluation)
     (frames,) = asked
     assert frames.shape == (evaluation.lengths[0], *describe_env(config).frame_shape)
     plain = FilmRecorder(tmp_path / "plain.mp4", config)
-    plain.film(evaluate(policy_of("random", config), config, 1, seed=0, width=1, watcher=plain))
+    plain.film(evaluate(policy_of("random", config), config, 1, seed=0, width=1, observer=plain))
     film, bare = cv2.VideoCapture(str(path)), cv2.VideoCapture(str(tmp_path / "plain.mp4"))
     assert film.get(cv2.CAP_PROP_FRAME_COUNT) == bare.get(cv2.CAP_PROP_FRAME_COUNT)
     heights = [each.get(cv2.CAP_PROP_FRAME_HEIGHT) for each in (film, bare)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.film_strip import HEIGHT, MARGIN, NOW, PAPER, STEPS_SHOWN, Strip
+from evaluation.film import HEIGHT, MARGIN, NOW, PAPER, STEPS_SHOWN, Strip
 
 WIDTH = 480
 

@@ -1,8 +1,9 @@
-"""Films: pictures one after the other in an .mp4 file."""
+"""Films in .mp4 files, and windows that show pictures."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import TracebackType
 
@@ -24,8 +25,8 @@ def check_film_name(path: Path) -> None:
 class Mp4Film:
     """A film that takes its size from its first picture, for a `with` block.
 
-    It appears under its name when the block ends well, and not at all otherwise. Raises FilmError where it
-    cannot be written.
+    It appears under its name when the block ends without an exception, and not at all otherwise. Raises
+    FilmError where it cannot be written.
     """
 
     def __init__(self, path: Path, pictures_per_second: float) -> None:
@@ -59,3 +60,13 @@ class Mp4Film:
         if kind is None:
             self._temporary.replace(self._path)
         self._temporary.unlink(missing_ok=True)
+
+
+def open_window(title: str) -> None:
+    """Open a window; FilmError where that is not possible."""
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise FilmError("--render needs a display and there is none here; --record film.mp4 needs none.")
+    try:
+        cv2.namedWindow(title)
+    except cv2.error as error:
+        raise FilmError("--render needs an OpenCV with windows, and this one has none.") from error
