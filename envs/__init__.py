@@ -1,22 +1,28 @@
-"""Vector environments: ALE games under SABER, any Gymnasium environment, and tiny probes.
+"""Vector environments: ALE games under SABER, any Gymnasium environment, mazes, Doom, Minecraft, tiny probes.
 
 >>> env = make_env(config, environment_seeds(seed=1, actor=0, start=0, count=16))
 
-Every environment keeps to the contract in envs/contract.py.
+In comes an EnvConfig (the game and its settings) and one seed per environment; out go frames, rewards, and
+flags, step by step, in the thread that built it. Every environment keeps to the rules in envs/contract.py,
+which also says how to add one. Importing this room imports no emulator: a family's own packages come with the
+first name that is looked up.
 """
 
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.contract import SeededVectorEnv
-from envs.registry import canonical_game, describe_env, make_env
+from envs.playback import Playback
+from envs.registry import canonical_game, describe_env, make_env, make_playback
 from envs.seeding import environment_seeds
 
 __all__ = [
     "EnvConfig",
     "EnvDescription",
     "EnvError",
+    "Playback",
     "SeededVectorEnv",
     "canonical_game",
     "describe_env",
     "environment_seeds",
     "make_env",
+    "make_playback",
 ]

@@ -1,19 +1,40 @@
-"""What every environment of this room keeps to, and the checks that all of them share.
+"""The interface of every environment: read this page to add one.
 
-* An observation is one frame per environment, [N, *frame], uint8 or float32; stacking is left to the caller.
-* Every environment has its own seed. `reset()` starts all of them from the seeds given at construction;
+A game belongs to a family (Atari, mazes, Gymnasium …). A family is a module of envs/ with one object FAMILY:
+functions that recognise a game's name, describe its observations and actions, and build it. To add a family,
+
+1. write envs/<family>.py, or envs/<family>/__init__.py where it takes several files;
+2. derive the N environments of one actor from SeededVectorEnv: its `_restart` and `_advance` do the work, its
+   `reset` and `step` check seeds, masks and actions first. A game that only knows itself and is steered by
+   turning and moving needs less: give N of them to envs/solo.py;
+3. make FAMILY from five functions, and add the module's name to FAMILIES in envs/registry.py;
+4. add a game to GAMES in tests/envs/test_contract.py, which checks all that follows. envs/probe/catch.py is a
+   complete example of 65 lines.
+
+The rules:
+
+* An observation is one frame per environment, [N, *frame], uint8 (pixels) or float32 (other numbers). The
+  caller stacks frames. A reward is the game's own: the caller clips it. Arrays that were returned are never
+  written to again.
+* Every environment has its own seed, and the same seeds and actions give the same episodes, whatever the
+  neighbours do. `reset()` starts all environments from the seeds given at construction;
   `reset(seed=[…], options={"reset_mask": bool [N]})` restarts the marked ones at once, with one seed for each
-  marked environment in their order, and cancels an autoreset that was pending there.
-* Autoreset is Gymnasium's NEXT_STEP: the step that ends an episode returns its last frame; the next step
+  in their order, and cancels an autoreset that was pending there.
+* Autoreset is Gymnasium's NEXT_STEP. The step that ends an episode returns its last frame, with terminated
+  (the task is over: its value is 0) or truncated (a time limit: the value is bootstrapped). The next step
   ignores that environment's action and returns the next episode's first frame, with reward 0 and both flags
   False. That step is no transition.
-* Where there are rooms, infos["room"] of `reset` and `step` is int64 [N]: the room of every frame returned.
+* In a game with rooms, infos["room"] of `reset` and `step` is int64 [N]: the room of every frame returned.
 * Actions are checked before they reach the environment (ale-py 0.12.1 hangs on one that is out of range).
+* An environment whose runs may be resumed exactly returns all that later steps depend on from `state_dict`.
+* A package that not everybody has is imported when an environment is built, and not to describe one. Whatever
+  the user may do wrong is an EnvError of one sentence.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,29 +42,16 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs.config import EnvError
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.playback import Frames, Playback
 from envs.saving import State
+from envs.seeding import checked_seeds
 
-Frames = npt.NDArray[np.uint8 | np.float32]
 Actions = npt.NDArray[np.int64 | np.float32]
 Rewards = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Infos = dict[str, Any]  # Gymnasium's type
-Action = int | npt.NDArray[np.float32]  # of one environment
-Screen = npt.NDArray[np.uint8]  # [h, w, 3], RGB
 Steps = tuple[Frames, Rewards, Flags, Flags, Infos]
-
-MAX_SEED = 2**31 - 1  # ALE keeps a seed in a signed 32-bit integer, and takes -1 for "draw one"
-
-
-class Playback(Protocol):
-    """One episode replayed from its seed and its actions, with pictures a person can watch."""
-
-    def first(self) -> Frames:
-        """Starts the episode and returns its first frame [*frame], as the vector environment shows it."""
-
-    def step(self, action: Action) -> tuple[Frames, list[Screen]]:
-        """Returns the frame [*frame] after `action`, and the RGB pictures [h, w, 3] uint8 of that step."""
 
 
 class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.bool_]]):
@@ -76,8 +84,8 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
     ) -> tuple[Frames, Infos]:
         """Restarts all environments, or those marked in options["reset_mask"] (bool [N]).
 
-        Without seeds a full reset takes those given at construction; a partial one goes on with the random
-        generators of the environments it restarts.
+        Without seeds a full reset takes those given at construction; a partial one leaves the random
+        generators of the environments it restarts as they are.
 
         Raises:
             EnvError: `seed` is not one integer per restarted environment, or the mask does not fit.
@@ -104,16 +112,16 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         return self._advance(self._checked(np.asarray(actions)))
 
     def state_dict(self) -> State | None:
-        """All that later steps depend on, as plain values and arrays; None where it cannot be had."""
+        """Returns all that later steps depend on, as plain values and arrays; None where it cannot be had."""
         return None
 
     def load_state_dict(self, state: State) -> None:
-        """Goes on, after a reset, from `state_dict()` of another vector of the same kind and size.
+        """Continues, after a reset, from `state_dict()` of another vector of the same kind and size.
 
         Raises:
             EnvError: the state is of something else.
         """
-        raise EnvError("This environment cannot go on from a saved state.")
+        raise EnvError("This environment cannot continue from a saved state.")
 
     @abstractmethod
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
@@ -135,33 +143,30 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         if actions.shape != self.action_space.shape:
             raise EnvError(f"Actions must have the shape {self.action_space.shape}, not {actions.shape}.")
         space = self.single_action_space
-        if isinstance(space, Box):
-            return _checked_continuous(actions, space)
-        if not np.issubdtype(actions.dtype, np.integer) or (actions < 0).any() or (actions >= space.n).any():
-            raise EnvError(f"Actions must be integers from 0 to {space.n - 1}, not {actions.tolist()}.")
-        return actions.astype(np.int64)
+        if isinstance(space, Discrete):
+            if not np.issubdtype(actions.dtype, np.integer) or not (
+                0 <= actions.min() <= actions.max() < space.n
+            ):
+                raise EnvError(f"Actions must be integers from 0 to {space.n - 1}, not {actions.tolist()}.")
+            return actions.astype(np.int64)
+        actions = actions.astype(np.float32)
+        if not ((actions >= space.low) & (actions <= space.high)).all():  # False for NaN too
+            raise EnvError(
+                f"Actions must lie between {space.low.tolist()} and {space.high.tolist()}, "
+                f"not {actions.tolist()}."
+            )
+        return actions
 
 
-def checked_seeds(seeds: int | Sequence[int], count: int) -> list[int]:
-    """Returns `count` seeds as a list of plain integers in [0, 2^31).
+@dataclass(frozen=True)
+class Family:
+    """How the games of one kind are named, described, built and replayed.
 
-    Raises:
-        EnvError: a single integer, another number of seeds, none at all, or one out of range.
+    The last three functions are only called with `config.game` in the form that `canonical_name` returns.
     """
-    if isinstance(seeds, int) or len(seeds) != count:
-        raise EnvError(f"Each environment needs its own seed: {count} are due, {seeds} was given.")
-    if count == 0:
-        raise EnvError("At least one environment, with its seed, is needed.")
-    for seed in seeds:
-        if not 0 <= seed <= MAX_SEED:
-            raise EnvError(f"An environment's seed must lie between 0 and {MAX_SEED}, not {seed}.")
-    return [int(seed) for seed in seeds]
 
-
-def _checked_continuous(actions: npt.NDArray[Any], space: Box) -> npt.NDArray[np.float32]:
-    taken = actions.astype(np.float32)
-    if not ((taken >= space.low) & (taken <= space.high)).all():  # False for NaN too
-        raise EnvError(
-            f"Actions must lie between {space.low.tolist()} and {space.high.tolist()}, not {taken.tolist()}."
-        )
-    return taken
+    canonical_name: Callable[[str], str | None]  # a game's one name; None for a game of another family
+    known_names: Callable[[], Sequence[str]]  # what a user may have meant
+    describe: Callable[[EnvConfig], EnvDescription]
+    make: Callable[[EnvConfig, Sequence[int]], SeededVectorEnv]
+    playback: Callable[[EnvConfig, int], Playback]

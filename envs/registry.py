@@ -1,22 +1,18 @@
 """Finds the family of a game. A new kind of environment is one more entry of FAMILIES."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
 
-from envs.atari import ATARI
 from envs.config import EnvConfig, EnvDescription, EnvError
-from envs.contract import Playback, SeededVectorEnv
-from envs.family import Family
-from envs.gym import GYMNASIUM
-from envs.malmo import MALMO
-from envs.maze import MAZE
-from envs.minatar import MINATAR
-from envs.probe import PROBE
-from envs.vizdoom import VIZDOOM
+from envs.contract import Family, SeededVectorEnv
+from envs.playback import Playback
 
-FAMILIES: tuple[Family, ...] = (PROBE, ATARI, MINATAR, MAZE, VIZDOOM, MALMO, GYMNASIUM)
-"""The first that knows a name has it."""
+FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "gym")
+"""Modules of envs/ with an object FAMILY; the first that knows a game's name has it. Each is imported when a
+name is looked up, so that `import envs` needs no emulator.
+"""
 
 _NAMES = (
     "ALE games (space_invaders), Gymnasium ids (CartPole-v1), mazes (maze:1 to maze:3, maze:4x4), "
@@ -64,12 +60,17 @@ def make_playback(config: EnvConfig, seed: int) -> Playback:
     return family.playback(replace(config, game=game), seed)
 
 
+def _families() -> Iterator[Family]:
+    for name in FAMILIES:
+        yield import_module(f"envs.{name}").FAMILY
+
+
 def _find(game: str) -> tuple[Family, str]:
-    for family in FAMILIES:
+    for family in _families():
         name = family.canonical_name(game)
         if name is not None:
             return family, name
-    known = {name.lower(): name for family in FAMILIES for name in family.known_names()}
+    known = {name.lower(): name for family in _families() for name in family.known_names()}
     kind = [name for name in known if name.startswith(f"{game.lower().partition(':')[0]}:")]
     near = get_close_matches(game.lower(), kind, cutoff=0) if kind else get_close_matches(game.lower(), known)
     close = [known[name] for name in near]

@@ -5,9 +5,13 @@ of actor 1. NumPy's SeedSequence hashes all four numbers instead, so that neighb
 (T_actors when the actor started) makes an actor that restarts play new episodes.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from envs.config import EnvError
+
+MAX_SEED = 2**31 - 1  # ALE keeps a seed in a signed 32-bit integer, and takes -1 for "draw one"
 
 
 def environment_seeds(seed: int, actor: int, start: int, count: int) -> list[int]:
@@ -20,3 +24,24 @@ def environment_seeds(seed: int, actor: int, start: int, count: int) -> list[int
         raise EnvError(f"Seeds need numbers from 0 on, not {seed=}, {actor=}, {start=}, {count=}.")
     sequences = (np.random.SeedSequence((seed, actor, start, environment)) for environment in range(count))
     return [int(sequence.generate_state(1)[0] >> 1) for sequence in sequences]
+
+
+def draw_seed(generator: np.random.Generator) -> int:
+    """Returns the seed of an environment's next episode, in [0, 2^31)."""
+    return int(generator.integers(MAX_SEED + 1))
+
+
+def checked_seeds(seeds: int | Sequence[int], count: int) -> list[int]:
+    """Returns `count` seeds as a list of plain integers in [0, 2^31).
+
+    Raises:
+        EnvError: a single integer, another number of seeds, none at all, or one out of range.
+    """
+    if isinstance(seeds, int) or len(seeds) != count:
+        raise EnvError(f"Each environment needs its own seed: {count} are due, {seeds} was given.")
+    if count == 0:
+        raise EnvError("At least one environment, with its seed, is needed.")
+    for seed in seeds:
+        if not 0 <= seed <= MAX_SEED:
+            raise EnvError(f"An environment's seed must lie between 0 and {MAX_SEED}, not {seed}.")
+    return [int(seed) for seed in seeds]

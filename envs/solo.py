@@ -1,19 +1,20 @@
-"""N games that each know only themselves, steered by turning and moving, as one vector environment."""
+"""N independent games that are steered by turning and moving, as one vector environment."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
-from envs.contract import MAX_SEED, Actions, Flags, Frames, Infos, SeededVectorEnv, Steps
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.playback import Frames
+from envs.seeding import draw_seed
 
 Picture = npt.NDArray[np.uint8]  # [h, w, 3], RGB
 Steering = npt.NDArray[np.float32]  # [2] turn to the right and move forward, both within [-1, 1]
-Result = TypeVar("Result")
 
 STEERING = Box(-1.0, 1.0, (2,), np.float32)
 
@@ -54,16 +55,6 @@ def describe(config: EnvConfig) -> EnvDescription:
     )
 
 
-def draw_seed(generator: np.random.Generator) -> int:
-    """Returns the seed of the next episode, in [0, 2^31)."""
-    return int(generator.integers(MAX_SEED + 1))
-
-
-def one_after_another(task: Callable[[int], Result], rows: Iterable[int]) -> Iterable[Result]:
-    """Does the task for each row, in turn."""
-    return map(task, rows)
-
-
 class SoloVector(SeededVectorEnv):
     """N games: frames uint8 [N, frame_height, frame_width, 3], their own rewards.
 
@@ -73,7 +64,7 @@ class SoloVector(SeededVectorEnv):
         config: the settings the games were made with.
         games: one per seed; they are closed with the vector.
         seeds: of the rows' generators, in [0, 2^31).
-        in_rows: does a task for several rows; by default in turn.
+        map_rows: does a task for several rows, as `map`; by default in turn.
     """
 
     def __init__(
@@ -81,11 +72,11 @@ class SoloVector(SeededVectorEnv):
         config: EnvConfig,
         games: Sequence[SoloGame],
         seeds: Sequence[int],
-        in_rows: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = one_after_another,
+        map_rows: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
     ) -> None:
         super().__init__(frame_space(config), STEERING, seeds)
         self._games = games
-        self._in_rows = in_rows
+        self._map_rows = map_rows
         self._generators = [np.random.default_rng(seed) for seed in seeds]
         black = np.zeros(self.single_observation_space.shape, np.uint8)
         self._frames: list[Picture] = [black] * self.num_envs
@@ -96,7 +87,7 @@ class SoloVector(SeededVectorEnv):
         if seeds is not None:
             for row, seed in zip(rows, seeds, strict=True):
                 self._generators[row] = np.random.default_rng(seed)
-        for row, frame in zip(rows, self._in_rows(self._begin, rows), strict=True):
+        for row, frame in zip(rows, self._map_rows(self._begin, rows), strict=True):
             self._frames[row] = frame
         self._ended[rows] = False
         return np.stack(self._frames), {}
@@ -107,7 +98,7 @@ class SoloVector(SeededVectorEnv):
                 return SoloStep(self._begin(row), 0.0, False, False)
             return self._games[row].step(actions[row].astype(np.float32))
 
-        steps: list[SoloStep] = list(self._in_rows(turn, range(self.num_envs)))
+        steps: list[SoloStep] = list(self._map_rows(turn, range(self.num_envs)))
         self._frames = [step.frame for step in steps]
         rewards = np.array([step.reward for step in steps], np.float64)
         terminated = np.array([step.terminated for step in steps], np.bool_)

@@ -105,8 +105,8 @@ class Explorer:
         for _ in range(PLAYED_ON):
             if self._random.random() > PROBA_SAME:
                 action = int(self._random.integers(NUM_ACTIONS))
-            frame, step = self._game.step(action)
-            if step.terminated or step.truncated or ale.lives() < lives:
+            frame, _, terminated, truncated = self._game.step(action)
+            if terminated or truncated or ale.lives() < lives:
                 return
             cell = self._cell()
             yield Moment(cell, frame, None if cell in self.archive else ale.cloneState())

@@ -1,15 +1,12 @@
-"""The family of ALE games."""
+"""The family of ALE games: "space_invaders", also written "ALE/SpaceInvaders-v5"."""
 
-from collections.abc import Sequence
-
-from envs.atari.games import NUM_ACTIONS, SCREEN, all_games, canonical_name
-from envs.atari.playback import AlePlayback
-from envs.atari.protocol import FRAMES_PER_SECOND
+from envs.atari.game import AlePlayback
+from envs.atari.games import FRAMES_PER_SECOND, NUM_ACTIONS, SCREEN, all_games, canonical_name
 from envs.atari.vector import AtariVector
 from envs.config import EnvConfig, EnvDescription
-from envs.family import Family
+from envs.contract import Family
 
-__all__ = ["ATARI"]
+__all__ = ["FAMILY"]
 
 
 def _describe(config: EnvConfig) -> EnvDescription:
@@ -25,8 +22,4 @@ def _describe(config: EnvConfig) -> EnvDescription:
     )
 
 
-def _names() -> Sequence[str]:
-    return all_games()
-
-
-ATARI = Family("ale", canonical_name, _names, _describe, AtariVector, AlePlayback)
+FAMILY = Family(canonical_name, all_games, _describe, AtariVector, AlePlayback)

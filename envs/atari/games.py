@@ -5,11 +5,16 @@ from functools import cache
 
 from ale_py import roms
 
+from envs.config import EnvConfig
+
 SCREEN = (84, 84)  # height, width of a frame [pixels]; Mnih et al. 2015
 NUM_ACTIONS = 18  # the full action set of every game; Machado et al. 2018, section 3.1.2
+FRAMES_PER_SECOND = 60  # NTSC
 _TWO_PLAYERS_ONLY = frozenset({"combat", "joust", "maze_craze", "warlords"})  # ale-py registers none of them
 _ROOM_BYTES = {"montezuma_revenge": 3}  # of the console's memory; Anand et al. 2019, arXiv:1906.08226
 _NAME = re.compile(r"ALE/(?P<registered>\w+)-v\d+|(?P<plain>[\w ]+)")
+_SABER_HOURS = 100  # Toromanoff et al. 2019
+_CLASSIC_MINUTES = 30  # Bellemare et al. 2013
 
 
 @cache
@@ -27,6 +32,14 @@ def canonical_name(game: str) -> str | None:
 def room_byte(game: str) -> int | None:
     """Returns which of the 128 bytes of memory holds the room's number; None for a game without rooms."""
     return _ROOM_BYTES.get(game)
+
+
+def episode_cap(config: EnvConfig) -> int:
+    """Returns the emulator frames after which an episode is truncated: 100 hours, 30 minutes, or as set."""
+    if config.max_episode_steps:
+        return config.max_episode_steps * config.action_repeat
+    minutes = _CLASSIC_MINUTES if config.disable_saber_mode else _SABER_HOURS * 60
+    return minutes * 60 * FRAMES_PER_SECOND
 
 
 @cache

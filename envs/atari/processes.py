@@ -1,9 +1,10 @@
 """ALE games in processes of their own, for games whose memory is to be read.
 
 AtariVectorEnv shows no memory, and ALEInterface, which does, holds Python's lock while it emulates: threads
-do not help, processes do. Each plays some of the environments (envs/atari/worker.py). Actions, frames and all
-else lie on a board in anonymous shared memory, which is gone with the last process that maps it; pipes only
-say "step" and "done". A process whose parent has died, in whatever way, reads the end of its input and ends.
+do not help, processes do. Each plays some of the environments. Actions, frames and all else lie on a board in
+anonymous shared memory, which is gone with the last process that maps it; pipes only carry the commands
+"reset" and "step" and an empty line, or the error, when it is done. A process whose parent has died, in
+whatever way, reads the end of its input and ends.
 
 Measured with Montezuma's Revenge (ale-py 0.12.1, EnvPool 1.2.5, two cores that others used too), steps per
 second of processor time:
@@ -27,14 +28,39 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
-from envs.atari.board import INFOS, ROW, board_of
+from envs.atari.game import AleGame, GameSteps, Grey
+from envs.atari.games import SCREEN, room_byte
 from envs.config import EnvConfig, EnvError
-from envs.contract import Frames, Infos
+from envs.contract import Infos
+from envs.playback import Frames
+
+Row = npt.NDArray[np.void]
+
+ROW = np.dtype(
+    [
+        ("action", np.int64),
+        ("restart", np.bool_),  # by a reset
+        ("seed", np.int64),  # of that reset; below 0: none
+        ("frame", np.uint8, SCREEN),
+        ("reward", np.int32),
+        ("terminated", np.bool_),
+        ("truncated", np.bool_),
+        ("lives", np.int32),
+        ("frame_number", np.int32),
+        ("episode_frame_number", np.int32),
+        ("room", np.int64),
+    ],
+    align=True,
+)
+"""One environment on the board. The parent writes the first three fields, a worker the others."""
+INFOS = ("lives", "frame_number", "episode_frame_number", "room")
 
 _ROOT = Path(__file__).parents[2]
+_WORKER = "import sys; from envs.atari.processes import work; sys.exit(work(*sys.argv[1:]))"
 
 
 class AleProcesses:
@@ -51,7 +77,7 @@ class AleProcesses:
     def __init__(self, config: EnvConfig, count: int, processes: int | None = None) -> None:
         descriptor = os.memfd_create("ale")
         os.ftruncate(descriptor, count * ROW.itemsize)
-        self._board = board_of(mmap.mmap(descriptor, 0))
+        self._board = _board_in(descriptor)
         parts = min(processes or len(os.sched_getaffinity(0)), count)
         bounds = np.linspace(0, count, parts + 1).astype(int).tolist()
         spans = zip(bounds, bounds[1:], strict=False)
@@ -64,15 +90,13 @@ class AleProcesses:
         mask = options["reset_mask"]
         self._board["restart"] = mask
         self._board["seed"][mask] = -1 if seed is None else seed
-        self._all_do("reset")
+        self._command("reset")
         return self._frames(), self._infos()
 
-    def step(
-        self, actions: npt.NDArray[np.int64]
-    ) -> tuple[Frames, npt.NDArray[np.int32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Infos]:
+    def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
         self._board["action"] = actions
-        self._all_do("step")
+        self._command("step")
         rewards, terminated, truncated = (
             self._board[field].copy() for field in ("reward", "terminated", "truncated")
         )
@@ -82,11 +106,11 @@ class AleProcesses:
         """Ends the processes, as do the end of this object and that of Python."""
         self._end()
 
-    def _all_do(self, command: str) -> None:
+    def _command(self, command: str) -> None:
         for worker in self._workers:
-            worker.begin(command)
+            worker.send(command)
         for worker in self._workers:
-            worker.finish()
+            worker.wait()
 
     def _frames(self) -> Frames:
         """[N, 1, 84, 84], as a stack of one."""
@@ -100,15 +124,15 @@ class _Worker:
     """The parent's end of one process.
 
     Raises:
-        EnvError: what the process complained of.
-        ChildProcessError: it is gone without a word.
+        EnvError: the error that the process sent.
+        ChildProcessError: the process ended without one.
     """
 
     def __init__(self, config: EnvConfig, descriptor: int, first: int, end: int) -> None:
         self._game = config.game
         arguments = (json.dumps(asdict(config)), *map(str, (descriptor, first, end)))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "envs.atari.worker", *arguments],
+            [sys.executable, "-c", _WORKER, *arguments],
             cwd=_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -117,14 +141,14 @@ class _Worker:
             process_group=0,  # Ctrl-C is for the parent, which needs them for an orderly end
         )
 
-    def begin(self, command: str) -> None:
+    def send(self, command: str) -> None:
         assert self._process.stdin is not None
         try:
             print(command, file=self._process.stdin, flush=True)
         except BrokenPipeError:
-            self.finish()
+            self.wait()
 
-    def finish(self) -> None:
+    def wait(self) -> None:
         assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if answer == "\n":
@@ -141,3 +165,62 @@ class _Worker:
 def _end_all(workers: Sequence[_Worker]) -> None:
     for worker in workers:
         worker.close()
+
+
+def _board_in(descriptor: int) -> Row:
+    return np.frombuffer(mmap.mmap(descriptor, 0), ROW)
+
+
+def work(settings: str, descriptor: str, first: str, end: str) -> int:
+    """A worker process: plays rows [first, end) of the board until standard input ends.
+
+    Args:
+        settings: an EnvConfig as JSON.
+        descriptor: of the board's shared memory.
+        first: the first row.
+        end: the row after the last.
+
+    Returns:
+        The exit code: 1 after an error, whose sentence is on standard output.
+    """
+    cv2.setNumThreads(0)
+    try:
+        config = EnvConfig(**json.loads(settings))
+        board = _board_in(int(descriptor))
+        games = [_BoardGame(config, board[row]) for row in range(int(first), int(end))]
+        for line in sys.stdin:
+            for game in games:
+                game.reset() if line == "reset\n" else game.step()
+            print(flush=True)
+    except Exception as error:
+        print(" ".join(str(error).split()) or type(error).__name__, flush=True)
+        return 1
+    return 0
+
+
+class _BoardGame:
+    """One game and its row of the board."""
+
+    def __init__(self, config: EnvConfig, row: Row) -> None:
+        self._game, self._row, self._room_byte = AleGame(config), row, room_byte(config.game)
+
+    def reset(self) -> None:
+        if self._row["restart"]:
+            seed = int(self._row["seed"])
+            self._show(self._game.reset(None if seed < 0 else seed), 0, False, False)
+
+    def step(self) -> None:
+        """Takes the board's action, or begins the next episode where the last step ended one."""
+        if self._row["terminated"] or self._row["truncated"]:
+            self._show(self._game.reset(None), 0, False, False)
+        else:
+            self._show(*self._game.step(int(self._row["action"])))
+
+    def _show(self, frame: Grey, reward: int, terminated: bool, truncated: bool) -> None:
+        row, ale = self._row, self._game.ale
+        row["frame"], row["reward"] = frame, reward
+        row["terminated"], row["truncated"] = terminated, truncated
+        row["lives"], row["frame_number"] = ale.lives(), ale.getFrameNumber()
+        row["episode_frame_number"] = ale.getEpisodeFrameNumber()
+        if self._room_byte is not None:
+            row["room"] = ale.getRAM()[self._room_byte]

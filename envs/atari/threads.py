@@ -6,9 +6,9 @@ reset, no sticky actions, the minimal action set. All of it is set here by hand.
 * A reset with a seed sets ALE's `random_seed` and loads the ROM again; one without a seed (an autoreset) lets
   the generator run on. The generator decides sticky actions and nothing else here.
 * `options={"reset_mask": …}` takes one seed per marked environment and reports the others unchanged.
-* A frame is the pixelwise maximum of the last two grey pictures, shrunk with OpenCV's INTER_AREA. (The seed
-  system first shrank each with INTER_LINEAR: its pixels differ.) The emulator frame that ends an episode is
-  not captured, so that in an episode's last frame the previous one still shines through.
+* A frame is the pixelwise maximum of the last two grey pictures, shrunk with OpenCV's INTER_AREA. (Toromanoff
+  et al. 2019 first shrank each with INTER_LINEAR: their pixels differ.) The emulator frame that ends an
+  episode is not captured, so that in an episode's last frame the previous one still shines through.
 * Its actions are places among those that the game knows: 9 in Skiing and Lost Luggage, which read no button,
   the full 18 in all others. It waits forever for one that is out of range.
 """
@@ -19,8 +19,7 @@ import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
-from envs.atari.games import NUM_ACTIONS, SCREEN
-from envs.atari.protocol import episode_cap
+from envs.atari.games import NUM_ACTIONS, SCREEN, episode_cap
 from envs.config import EnvConfig
 from envs.contract import Actions
 

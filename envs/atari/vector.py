@@ -1,22 +1,47 @@
-"""ALE games in one vector, stepped by ale-py's C++ threads, or by processes where there are rooms to tell."""
+"""ALE games in one vector under SABER: how long an episode may go without reward, and scores that roll over.
 
-from collections.abc import Callable, Sequence
+SABER (Toromanoff, Wirbel, Moutarde 2019, arXiv:1908.04683) takes over from Machado et al. 2018
+(arXiv:1709.06009) 18 actions, sticky actions and no signal at the loss of a life. It caps an episode at 100
+hours instead of 30 minutes and stops it after five minutes without any reward.
+
+ALE's reward is the difference of two readings of the score in the console's memory, so that a counter which
+starts again at 0 shows as one large negative reward. What ale-py 0.12.1 does, found by bringing the score's
+bytes near their maximum with ALEInterface.setRAM (tests/envs/test_score_rollover.py does it again):
+
+    game            range of the counter   remarks
+    asterix                    1,000,000
+    video_pinball              1,000,000
+    defender                   1,000,000   rewards are the points shown: neither the factor 100 nor the first
+                                           reward of 10 that the ALE of 2019 had, so nothing to divide
+    atlantis                 100,000,000   the screen starts again after 999,900, but ALE reads on in a third
+                                           byte: nothing happens at 10^6, and at 10^8 the same as above
+
+The points won in the same step soften the fall a little. 2,000 random steps of each of the 104 games met no
+reward below -2,000, so that one rule serves every game, also those outside the table: a fall below -900,000
+is made good by the power of ten just above it.
+"""
+
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from envs.atari.games import NUM_ACTIONS, SCREEN, room_byte
-from envs.atari.in_process import AleInProcess
+from envs.atari.game import AleInProcess
+from envs.atari.games import FRAMES_PER_SECOND, NUM_ACTIONS, SCREEN, room_byte
 from envs.atari.processes import AleProcesses
-from envs.atari.protocol import stuck_cap, without_rollover
 from envs.atari.threads import AleThreads
 from envs.config import EnvConfig, EnvError
-from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps, checked_seeds
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.playback import Frames
 from envs.saving import State
+from envs.seeding import checked_seeds
 
 _NOOP = 0
-_KEPT = ("steps_without_reward", "ended", "stuck")
+_SAVED = ("steps_without_reward", "ended", "stuck")
+_ROLLOVER = -900_000  # the threshold of Toromanoff et al. 2019
 
 
 class AtariVector(SeededVectorEnv):
@@ -29,7 +54,7 @@ class AtariVector(SeededVectorEnv):
     """
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
-        self._ale = _games(config)(config, len(checked_seeds(seeds, len(seeds))))
+        self._engine = _engine(config, len(checked_seeds(seeds, len(seeds))))
         super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(NUM_ACTIONS), seeds)
         self._stuck_cap = stuck_cap(config)
         self._stuck_is_terminal = config.stuck_is_terminal
@@ -38,19 +63,20 @@ class AtariVector(SeededVectorEnv):
         self._stuck = np.zeros(self.num_envs, np.bool_)  # those of `_ended` that ALE would play on
 
     def state_dict(self) -> State | None:
-        """Where the games are played in this process (`config.serial`); else None."""
-        if not isinstance(self._ale, AleInProcess):
+        """Returns the state where the games are played in this process (`config.serial`); else None."""
+        if not isinstance(self._engine, AleInProcess):
             return None
-        return {"ale": self._ale.state_dict(), **{name: getattr(self, f"_{name}").copy() for name in _KEPT}}
+        own = {name: getattr(self, f"_{name}").copy() for name in _SAVED}
+        return {"ale": self._engine.state_dict(), **own}
 
     def load_state_dict(self, state: State) -> None:
-        """Goes on from it."""
-        if not isinstance(self._ale, AleInProcess):
+        """Continues from it."""
+        if not isinstance(self._engine, AleInProcess):
             raise EnvError(
-                "These games cannot go on from a saved state: they are not played in this process."
+                "These games cannot continue from a saved state: they are not played in this process."
             )
-        self._ale.load_state_dict(state["ale"])
-        for name in _KEPT:
+        self._engine.load_state_dict(state["ale"])
+        for name in _SAVED:
             setattr(self, f"_{name}", state[name].copy())
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
@@ -58,12 +84,14 @@ class AtariVector(SeededVectorEnv):
         self._ended[mask] = False
         self._stuck[mask] = False
         ale_seeds = None if seeds is None else np.array(seeds)
-        frames, infos = self._ale.reset(seed=ale_seeds, options={"reset_mask": mask})
+        frames, infos = self._engine.reset(seed=ale_seeds, options={"reset_mask": mask})
         return frames[:, 0], infos
 
     def _advance(self, actions: Actions) -> Steps:
-        frames, score, terminated, truncated, infos = self._ale.step(np.where(self._stuck, _NOOP, actions))
-        frames, rewards = frames[:, 0], without_rollover(score)
+        frames, points, terminated, truncated, infos = self._engine.step(
+            np.where(self._stuck, _NOOP, actions)
+        )
+        frames, rewards = frames[:, 0], without_rollover(points)
         self._steps_without_reward = np.where(self._ended | (rewards != 0), 0, self._steps_without_reward + 1)
         if self._stuck.any():
             restarted = self._stuck.copy()
@@ -76,11 +104,26 @@ class AtariVector(SeededVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what plays the games."""
-        self._ale.close()
+        self._engine.close()
 
 
-def _games(config: EnvConfig) -> Callable[[EnvConfig, int], Any]:
-    """What plays: games of a run in one process can be saved, those with rooms show their memory."""
+def without_rollover(rewards: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """Returns the rewards [N] with every rolled-over counter's range added back."""
+    corrected = rewards.astype(np.float64)
+    fallen = corrected < _ROLLOVER
+    corrected[fallen] += 10.0 ** np.ceil(np.log10(-corrected[fallen]))
+    return corrected
+
+
+def stuck_cap(config: EnvConfig) -> float:
+    """Returns the agent steps without reward after which an episode is stopped; infinite outside SABER."""
+    if config.disable_saber_mode:
+        return math.inf
+    return math.ceil(config.max_stuck_time * FRAMES_PER_SECOND / config.action_repeat)
+
+
+def _engine(config: EnvConfig, count: int) -> Any:
+    """Games of a run in one process can be saved; games with rooms need processes that show their memory."""
     if config.serial:
-        return AleInProcess
-    return AleThreads if room_byte(config.game) is None else AleProcesses
+        return AleInProcess(config, count)
+    return AleThreads(config, count) if room_byte(config.game) is None else AleProcesses(config, count)

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from envs.config import EnvConfig, EnvError
-from envs.contract import Playback, SeededVectorEnv
-from envs.family import Family
+from envs.contract import Family, SeededVectorEnv
 from envs.malmo.arena import ROOMS
 from envs.malmo.vector import MalmoVector
+from envs.playback import Playback
 from envs.solo import describe
 
-__all__ = ["MALMO"]
+__all__ = ["FAMILY"]
 
 _PREFIX = "malmo:"
 
@@ -35,4 +35,4 @@ def _playback(config: EnvConfig, seed: int) -> Playback:
     )
 
 
-MALMO = Family("malmo", _canonical_name, _known_names, describe, _make, _playback)
+FAMILY = Family(_canonical_name, _known_names, describe, _make, _playback)

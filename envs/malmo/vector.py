@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from envs.config import EnvConfig, EnvError
-from envs.contract import checked_seeds
 from envs.malmo.clients import Clients, parse_addresses
 from envs.malmo.game import MalmoGame
 from envs.malmo.limits import Limits
+from envs.seeding import checked_seeds
 from envs.solo import SoloVector
 
 _LIMITS = Limits()

@@ -9,12 +9,12 @@ from dataclasses import replace
 from importlib import import_module
 
 from envs.config import EnvConfig, EnvDescription, EnvError
-from envs.contract import Playback, SeededVectorEnv
-from envs.family import Family
+from envs.contract import Family, SeededVectorEnv
 from envs.maze.missions import ALIASES, MISSIONS, canonical_name
+from envs.playback import Playback
 from envs.solo import describe
 
-__all__ = ["MAZE"]
+__all__ = ["FAMILY"]
 
 _SURROUNDINGS = {
     "PYGLET_HEADLESS": "1",  # OpenGL through EGL, which needs no display
@@ -32,20 +32,20 @@ def _describe(config: EnvConfig) -> EnvDescription:
 
 
 def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
-    _find_miniworld()
+    _import_miniworld()
     from envs.maze.game import MazeVector
 
     return MazeVector(config, seeds)
 
 
 def _playback(config: EnvConfig, seed: int) -> Playback:
-    _find_miniworld()
-    from envs.maze.playback import MazePlayback
+    _import_miniworld()
+    from envs.maze.game import MazePlayback
 
     return MazePlayback(config, seed)
 
 
-def _find_miniworld() -> None:
+def _import_miniworld() -> None:
     """Imports the package, which opens a first OpenGL context.
 
     Raises:
@@ -62,4 +62,4 @@ def _find_miniworld() -> None:
         ) from error
 
 
-MAZE = Family("maze", canonical_name, _known_names, _describe, _make, _playback)
+FAMILY = Family(canonical_name, _known_names, _describe, _make, _playback)

@@ -1,24 +1,33 @@
-"""Find the red cube: the rules of the mazes, and N of them as one vector environment."""
+"""Find the red cube: the rules of the mazes, N of them as one vector environment, and their films."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
+import numpy as np
+import numpy.typing as npt
+
 from envs.config import EnvConfig
-from envs.contract import checked_seeds
 from envs.maze.missions import mission
 from envs.maze.view import View
 from envs.maze.world import STEP, World
+from envs.playback import Action, Screen
+from envs.seeding import checked_seeds, draw_seed
 from envs.solo import Picture, SoloStep, SoloVector, Steering
 
 TURN = 15.0  # degrees, at a full turn; as MiniWorld's own discrete actions
 BACK = STEP / 5  # metres, at a full move backwards
 REWARD = 1.0  # for the cube
+FILM_WIDTH, FILM_HEIGHT = 640, 480  # of the agent's view; the map beside it is FILM_HEIGHT x FILM_HEIGHT
+PATH_COLOUR = (255, 220, 0)
+PICTURES_PER_STEP = 6
+"""Five steps a second in a film of 30 pictures a second, so that a person can follow."""
 
 
 class MazeGame:
     """One maze after the other.
 
-    A move turns first (+1: 15 degrees to the right) and then goes on (+1: 0.25 m forward; backwards a fifth
+    A move turns first (+1: 15 degrees to the right) and then walks (+1: 0.25 m forward; backwards a fifth
     of that, so that it pays to look where one goes), unless something stands in the way. A step is
     --action-repeat moves with one action, then a look; the end of the episode cuts it short. One move before
     the agent would touch the cube the episode ends with reward 1; every other reward is 0, so that a mean
@@ -66,3 +75,41 @@ class MazeVector(SoloVector):
         """Frees the mazes and the context."""
         super().close_extras(**kwargs)
         self._view.close()
+
+
+class MazePlayback:
+    """Replays an episode with the agent's view and its path from above: [480, 1120, 3], alike in a step."""
+
+    def __init__(self, config: EnvConfig, seed: int) -> None:
+        (self._seed,) = checked_seeds([seed], 1)
+        self._large, self._map = View(FILM_WIDTH, FILM_HEIGHT), View(FILM_HEIGHT, FILM_HEIGHT)
+        self._game = MazeGame(config, View(config.frame_width, config.frame_height))
+
+    def first(self) -> Picture:
+        """Starts the episode and returns its first frame [h, w, 3]."""
+        frame = self._game.begin(draw_seed(np.random.default_rng(self._seed)))
+        self._path = [self._place()]
+        return frame
+
+    def step(self, action: Action) -> tuple[Picture, list[Screen]]:
+        """Returns the frame [h, w, 3] after `action`, and the pictures of this step."""
+        frame = self._game.step(np.asarray(action)).frame
+        self._path.append(self._place())
+        seen = self._game.world.render_obs(self._large)
+        picture = np.concatenate([seen, self._from_above()], axis=1)
+        return frame, [picture] * PICTURES_PER_STEP
+
+    def _place(self) -> npt.NDArray[np.float64]:
+        """The agent's x and z, metres."""
+        x, _, z = self._game.world.agent.pos
+        return np.array([x, z])
+
+    def _from_above(self) -> Screen:
+        picture: Screen
+        picture, scale = self._game.world.render_top_view(self._map, return_scale=True)
+        pixels_per_metre = scale["x_scale"], scale["z_scale"]
+        path = np.array(self._path) * pixels_per_metre + (scale["x_offset"], scale["z_offset"])
+        points = path.round().astype(np.int32)
+        cv2.polylines(picture, [points], False, PATH_COLOUR, thickness=2)
+        cv2.circle(picture, points[-1].tolist(), radius=5, color=PATH_COLOUR, thickness=cv2.FILLED)
+        return picture

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyglet
 from pyglet import gl
 
-from envs.contract import Screen
+from envs.playback import Screen
 
 Vector = npt.NDArray[np.float64] | tuple[float, float, float]
 

@@ -10,10 +10,9 @@ from miniworld.miniworld import MiniWorldEnv, Room
 from miniworld.params import DEFAULT_PARAMS
 from pyglet import gl
 
-from envs.contract import Screen
-from envs.maze.layout import draw_layout
-from envs.maze.missions import Mission
+from envs.maze.missions import Mission, draw_layout
 from envs.maze.view import View, draw_quads
+from envs.playback import Screen
 
 STEP = 0.25  # metres, at a full move
 WALL = 0.25  # metres between neighbouring rooms

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
-from envs.contract import SeededVectorEnv
-from envs.family import Family
+from envs.contract import Family, SeededVectorEnv
+from envs.playback import CellPlayback, Frames, Screen
 from envs.probe.catch import Catch
 from envs.probe.lock import LENGTHS, Lock
-from envs.probe.playback import ProbePlayback
 
-__all__ = ["PROBE"]
+__all__ = ["FAMILY"]
 
 _PREFIX = "probe:"
 PROBES: dict[str, Callable[[Sequence[int]], SeededVectorEnv]] = {
@@ -31,13 +32,17 @@ def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     return PROBES[config.game.removeprefix(_PREFIX)](seeds)
 
 
-def _playback(config: EnvConfig, seed: int) -> ProbePlayback:
-    return ProbePlayback(_make(config, [seed]))
-
-
 def _describe(config: EnvConfig) -> EnvDescription:
     env = _make(config, [0])
     return description_from_spaces(env.single_observation_space, env.single_action_space)
 
 
-PROBE = Family("probe", _canonical_name, _known_names, _describe, _make, _playback)
+def _grey(frame: Frames) -> Screen:
+    return np.repeat(frame.astype(np.uint8)[..., None], 3, axis=-1)
+
+
+def _playback(config: EnvConfig, seed: int) -> CellPlayback:
+    return CellPlayback(_make(config, [seed]), _grey)
+
+
+FAMILY = Family(_canonical_name, _known_names, _describe, _make, _playback)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.playback import Frames
 from envs.saving import State, plain_state, restore_plain
 
 _ROWS, _COLUMNS = 10, 5
@@ -13,7 +14,7 @@ _LEFT_STAY_RIGHT = 3
 
 
 class Catch(SeededVectorEnv):
-    """N games of Catch in NumPy: frames uint8 [N, 10, 5] with two lit pixels, actions left, stay, right.
+    """N games of Catch in NumPy: frames uint8 [N, 10, 5] with two bright pixels, actions left, stay, right.
 
     The ball starts in a random column and falls one row per step; the paddle starts in the middle of the last
     row. An episode takes 9 steps; its last reward is +1 if the ball was caught, else -1.
@@ -28,11 +29,11 @@ class Catch(SeededVectorEnv):
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def state_dict(self) -> State:
-        """All of it."""
+        """Returns all attributes that are plain."""
         return plain_state(self)
 
     def load_state_dict(self, state: State) -> None:
-        """Goes on from it."""
+        """Continues from it."""
         restore_plain(self, state)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:

@@ -6,7 +6,8 @@ from math import ceil, sqrt
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.contract import Actions, Flags, Frames, Infos, SeededVectorEnv, Steps
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.playback import Frames
 
 LENGTHS = range(4, 100)
 _TURNS = 2
@@ -14,7 +15,7 @@ _EPISODE = 2  # lengths of the lock, in steps
 
 
 class Lock(SeededVectorEnv):
-    """N combination locks of `length` places: frames uint8 with one lit pixel, the place; two actions.
+    """N combination locks of `length` places: frames uint8 with one bright pixel, the place; two actions.
 
     At each place one of two turns moves the bolt on by one; the other lets it spring back to the beginning.
     Which is right was drawn once for each place, and is the same in every environment. Behind the last place
@@ -22,9 +23,9 @@ class Lock(SeededVectorEnv):
     has places the episode is truncated. At random a lock opens once in 2^length tries, of two turns each on
     average, and until then no reward tells one turn from the other; but every place passed is a new picture.
 
-    Places follow each other in the rows of a square. With one lit pixel each, no two pictures have anything
-    in common: knowing one says little about another. Whitening adds to that: a pixel that was hardly ever lit
-    stands out by the full 5 standard deviations at which it is clipped.
+    Places follow each other in the rows of a square. With one bright pixel each, no two pictures have
+    anything in common: knowing one says little about another. Whitening adds to that: a pixel that was hardly
+    ever bright stands out by the full 5 standard deviations at which it is clipped.
 
     Nothing is left to chance: seeds change nothing. infos["room"] is the place, to try out what counts rooms.
     """

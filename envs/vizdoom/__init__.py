@@ -4,16 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from envs.config import EnvConfig, EnvDescription
-from envs.contract import SeededVectorEnv, checked_seeds
-from envs.family import Family
+from envs.contract import Family, SeededVectorEnv
+from envs.seeding import checked_seeds
 from envs.solo import SoloVector, describe
-from envs.vizdoom.game import VizDoomGame
-from envs.vizdoom.playback import VizDoomPlayback
-from envs.vizdoom.scenarios import canonical_name, known_names
+from envs.vizdoom.game import PREFIX, VizDoomGame, VizDoomPlayback
 
-__all__ = ["VIZDOOM"]
+__all__ = ["FAMILY"]
 
+SCENARIOS = ("my_way_home", "health_gathering", "health_gathering_supreme")
+"""Of those that come with VizDoom 1.3.2; the others need weapons or steps to the side."""
 _TICS_PER_SECOND = 35.0  # Doom's
+
+
+def _known_names() -> Sequence[str]:
+    return [PREFIX + scenario for scenario in SCENARIOS]
+
+
+def _canonical_name(game: str) -> str | None:
+    return game if game in _known_names() else None
 
 
 def _describe(config: EnvConfig) -> EnvDescription:
@@ -25,4 +33,4 @@ def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     return SoloVector(config, games, seeds)
 
 
-VIZDOOM = Family("vizdoom", canonical_name, known_names, _describe, _make, VizDoomPlayback)
+FAMILY = Family(_canonical_name, _known_names, _describe, _make, VizDoomPlayback)

@@ -5,6 +5,7 @@ step, so that a step's angle is divided by them. It shows nothing of the tic tha
 frame is the one before. A time-out is a truncation; any other end is a termination.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -13,13 +14,15 @@ import cv2
 import numpy as np
 
 from envs.config import EnvConfig, EnvError
+from envs.playback import Action, Screen
+from envs.seeding import checked_seeds, draw_seed
 from envs.solo import Picture, SoloStep, Steering
-from envs.vizdoom.scenarios import PREFIX, smallest_resolution
 from envs.vizdoom.starter import starter
 
 if TYPE_CHECKING:
     from vizdoom import DoomGame
 
+PREFIX = "vizdoom:"
 DEGREES_PER_STEP = 15.0  # to the right, of the action 1; four tics of Doom's own keys turn 14
 SPEED = 25.0  # Doom's walking, of the action 1; it cuts off at 50, its running
 
@@ -67,6 +70,34 @@ class VizDoomGame:
         return np.asarray(cv2.resize(screen, self._size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
+class VizDoomPlayback:
+    """Plays the game tic by tic; the same seed and actions give the same frames (tested)."""
+
+    def __init__(self, config: EnvConfig, seed: int) -> None:
+        (self._seed,) = checked_seeds([seed], 1)
+        self._tics = config.action_repeat
+        self._game = VizDoomGame(config)
+
+    def first(self) -> Picture:
+        """Starts the episode and returns its first frame [h, w, 3]."""
+        self._frame = self._game.begin(draw_seed(np.random.default_rng(self._seed)))
+        return self._frame
+
+    def step(self, action: Action) -> tuple[Picture, list[Screen]]:
+        """Returns the frame [h, w, 3] after `action`, and the pictures of this step's tics.
+
+        The step that ends an episode may show tics that are newer than its frame.
+        """
+        pictures: list[Screen] = []
+        for _ in range(self._tics):
+            tic = self._game.hold(np.asarray(action), 1)
+            if tic.terminated or tic.truncated:
+                return self._frame, pictures
+            pictures.append(tic.frame)
+        self._frame = tic.frame
+        return self._frame, pictures
+
+
 def _started(config: EnvConfig) -> "DoomGame":
     vizdoom = _package(config.game)
     resolutions = vizdoom.ScreenResolution.__members__
@@ -99,3 +130,14 @@ def _package(game: str) -> ModuleType:
             f"{game} needs the package vizdoom: `EXTRAS=vizdoom bash scripts/setup.sh` gets it."
         ) from error
     return vizdoom
+
+
+def smallest_resolution(names: Iterable[str], width: int, height: int) -> str | None:
+    """Returns the smallest of VizDoom's resolutions that holds width x height pixels; None if none does.
+
+    >>> smallest_resolution(["RES_320X240", "RES_160X120"], 84, 84)
+    'RES_160X120'
+    """
+    sizes = {name: tuple(map(int, name.removeprefix("RES_").split("X"))) for name in names}
+    large_enough = [name for name, (w, h) in sizes.items() if w >= width and h >= height]
+    return min(large_enough, key=lambda name: sizes[name], default=None)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from envs import EnvConfig, make_env
-from envs.atari.protocol import episode_cap, stuck_cap
+from envs.atari.games import episode_cap
+from envs.atari.vector import stuck_cap
 
 MakeConfig = Callable[..., EnvConfig]
 NOOP, FIRE = np.array([0]), np.array([1])

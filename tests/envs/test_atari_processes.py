@@ -41,7 +41,7 @@ def make(make_config: MakeConfig) -> Iterator[Make]:
 
 def workers_of(process: int) -> list[int]:
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [int(child) for child in children if b"envs.atari.worker" in command_of(int(child))]
+    return [int(child) for child in children if b"envs.atari.processes" in command_of(int(child))]
 
 
 def command_of(process: int) -> bytes:

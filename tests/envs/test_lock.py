@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from envs import EnvConfig, EnvError, SeededVectorEnv, describe_env, make_env
-from envs.replay_film import make_playback
+from envs import EnvConfig, EnvError, SeededVectorEnv, describe_env, make_env, make_playback
 
 MakeConfig = Callable[..., EnvConfig]
 LENGTH = 12

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env, make_env
+from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env, make_env, make_playback
 from envs.malmo.arena import FLOOR, draw_arena
 from envs.malmo.mission_init import mission_init
-from envs.replay_film import make_playback
 from tests.envs import malmo_play, test_contract
 from tests.envs.malmo_play import SMALL
 from tests.envs.malmo_server import Server

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from envs import EnvConfig, EnvDescription, EnvError, describe_env, make_env
-from envs.replay_film import make_playback
+from envs import EnvConfig, EnvDescription, EnvError, describe_env, make_env, make_playback
 from tests.envs import test_contract
 from tests.processes import ROOT
 

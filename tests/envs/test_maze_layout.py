@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from envs import EnvError, canonical_game
-from envs.maze.layout import draw_layout
-from envs.maze.missions import mission
+from envs.maze.missions import draw_layout, mission
 
 
 def test_names() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from envs import EnvConfig, make_env
-from envs.replay_film import AlePlayback, GymPlayback, make_playback
+from envs import EnvConfig, make_env, make_playback
+from envs.atari.game import AlePlayback
+from envs.gym import GymPlayback
 
 MakeConfig = Callable[..., EnvConfig]
 

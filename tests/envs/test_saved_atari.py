@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from envs import EnvConfig, EnvError, SeededVectorEnv, make_env
-from envs.atari.in_process import AleInProcess
+from envs.atari.game import AleInProcess
 from envs.atari.threads import AleThreads
 
 MakeConfig = Callable[..., EnvConfig]

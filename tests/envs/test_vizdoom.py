@@ -17,9 +17,18 @@ import cv2
 import numpy as np
 import pytest
 
-from envs import EnvConfig, EnvDescription, EnvError, SeededVectorEnv, canonical_game, describe_env, make_env
-from envs.replay_film import make_playback
-from envs.vizdoom.scenarios import known_names, smallest_resolution
+from envs import (
+    EnvConfig,
+    EnvDescription,
+    EnvError,
+    SeededVectorEnv,
+    canonical_game,
+    describe_env,
+    make_env,
+    make_playback,
+)
+from envs.vizdoom import SCENARIOS
+from envs.vizdoom.game import PREFIX, smallest_resolution
 from tests.envs import test_contract
 from tests.processes import ROOT
 
@@ -49,7 +58,7 @@ def test_names(make_config: MakeConfig) -> None:
         describe_env(make_config("vizdoom:my_way_hom"))
 
 
-@pytest.mark.parametrize("game", known_names())
+@pytest.mark.parametrize("game", [PREFIX + scenario for scenario in SCENARIOS])
 def test_every_scenario_starts_and_goes_on(game: str, make_config: MakeConfig) -> None:
     env, first = begin(make_config(game))
     frames, _, terminated, truncated, _ = env.step(np.array([[0.5, 1.0]], np.float32))

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from acting.episode_tracker import FinishedEpisode
 from agents import Problem, agent_type
-from envs import EnvConfig, describe_env, make_env
-from envs.replay_film import make_playback
+from envs import EnvConfig, describe_env, make_env, make_playback
 from evaluation.evaluator import episode_seeds, evaluate, progress_bar
 from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy

@@ -1,0 +1,52 @@
+"""Films: the same seed and the same actions once more, on environments that can draw themselves.
+
+ale_py.AtariVectorEnv has no picture to show, so that an episode is filmed by replaying it: its seed and its
+actions give, frame for frame, the same observations (tested), and beside them the RGB pictures.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import VectorEnv
+
+Frames = npt.NDArray[np.uint8 | np.float32]
+Action = int | npt.NDArray[np.float32]  # of one environment
+Screen = npt.NDArray[np.uint8]  # [h, w, 3], RGB
+
+_PIXELS_PER_CELL = 16
+
+
+class Playback(Protocol):
+    """One episode replayed from its seed and its actions, with pictures a person can watch."""
+
+    def first(self) -> Frames:
+        """Starts the episode and returns its first frame [*frame], as the vector environment shows it."""
+
+    def step(self, action: Action) -> tuple[Frames, list[Screen]]:
+        """Returns the frame [*frame] after `action`, and the RGB pictures [h, w, 3] uint8 of that step."""
+
+
+class CellPlayback:
+    """Replays an episode of a game on a small grid, on the vector environment itself.
+
+    Args:
+        env: one environment, built with the episode's seed.
+        colours: returns a frame's cells as colours uint8 [h, w, 3]; a picture shows each as 16 x 16 pixels.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], colours: Callable[[Frames], Screen]) -> None:
+        self._env, self._colours = env, colours
+
+    def first(self) -> Frames:
+        """Starts the episode and returns its first frame [*frame]."""
+        frame: Frames = self._env.reset()[0][0]
+        return frame
+
+    def step(self, action: Action) -> tuple[Frames, list[Screen]]:
+        """Returns the frame [*frame] after `action`, and its picture [16 h, 16 w, 3]."""
+        frame: Frames = self._env.step(np.asarray([action]))[0][0]
+        return frame, [
+            np.kron(self._colours(frame), np.ones((_PIXELS_PER_CELL, _PIXELS_PER_CELL, 1), np.uint8))
+        ]
