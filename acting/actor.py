@@ -20,7 +20,7 @@ from agents.base import Agent
 from memory.runs import status
 from memory.runs.counters import Counters
 from memory.runs.episodes import Episode
-from reporting.lines import ProgressLines
+from reporting.terminal import ProgressLines
 
 log = logging.getLogger(__name__)
 

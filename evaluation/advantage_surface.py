@@ -20,7 +20,7 @@ from args import Args, UserError, parse_args
 from envs import EnvConfig, EnvDescription, environment_seeds
 from evaluation.scenes import Scene, scenes_of_images, scenes_of_log, scenes_of_play
 from reporting.advantage import HEIGHT, Mark, Surface, write_advantage_html
-from reporting.still import BROWSERS, StillError, find_browser, write_still
+from reporting.page import BROWSERS, StillError, find_browser, write_still
 from wiring import Setting, canonical, restore_agent, say_plainly, sentences_for_errors
 
 POINTS = 41

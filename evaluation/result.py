@@ -11,7 +11,7 @@ import numpy as np
 
 from envs import EnvConfig, canonical_game
 from reporting.atomic import write_atomically
-from reporting.normalise import normalised
+from reporting.scores import normalised
 
 
 @dataclass(frozen=True)

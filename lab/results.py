@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +12,7 @@ import yaml
 from args import read_spec
 from lab.session import steps_played
 from lab.session_result import SessionResult, fitness_of, read_session, sessions_in
-from reporting.atomic import write_atomically
+from reporting.atomic import csv_bytes, write_atomically
 from reporting.fitness import (
     Fitness,
     interquartile_mean,
@@ -29,7 +27,8 @@ def report_session(folder: Path) -> None:
     """`session.csv` and `session.png`; the learner wrote `Reward_<game>.html`."""
     result = read_session(folder)
     rows = zip(result.curve.steps, result.curve.scores, strict=True)
-    write_csv(folder / "session.csv", ("agent_steps", "mean_score_points"), rows)
+    header = ("agent_steps", "mean_score_points")
+    write_atomically(folder / "session.csv", csv_bytes([header, *rows]))
     title = f"{result.game}, seed {result.seed}"
     write_spread_png(folder / "session.png", title, [], spread([result.curve]))
 
@@ -40,7 +39,7 @@ def report_trial(folder: Path) -> None:
     curves = [result.curve for result in results if len(result.curve.steps)]
     over_all = spread(curves)
     columns = ("agent_steps", "mean_score_points", "std_score_points")
-    write_csv(folder / "trial.csv", columns, zip(*over_all, strict=True))
+    write_atomically(folder / "trial.csv", csv_bytes([columns, *zip(*over_all, strict=True)]))
     title = f"{folder.parents[1].name}, {folder.name}"
     _write_spec(folder / "trial.yaml", title, results)
     write_spread_png(folder / "trial.png", title, curves, over_all)
@@ -59,7 +58,8 @@ COLUMNS = (
 def report_experiment(folder: Path) -> None:
     """`experiment.csv`, `experiment.html` and `experiment.png`: a row for each trial."""
     trials = {path.name: sessions_in(path) for path in sorted(folder.iterdir()) if path.is_dir()}
-    write_csv(folder / "experiment.csv", COLUMNS, [_row(name, rs) for name, rs in trials.items()])
+    rows = [_row(name, results) for name, results in trials.items()]
+    write_atomically(folder / "experiment.csv", csv_bytes([COLUMNS, *rows]))
     bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
     title = f"{folder.parent.name}, {folder.name}"
     _write_spec(
@@ -126,12 +126,3 @@ def _write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> Non
     commits = " / ".join(sorted({result.commit for result in results if result.commit})) or "none known"
     text = f"# {title}: what its {len(specs)} sessions have in common; commit: {commits}\n"
     write_atomically(path, (text + yaml.safe_dump(flags, sort_keys=False)).encode())
-
-
-def write_csv(path: Path, header: Sequence[str], rows: object) -> None:
-    """A header and rows, whole or not at all."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)  # type: ignore[arg-type]
-    write_atomically(path, buffer.getvalue().encode())

@@ -13,10 +13,8 @@ from args import UserError
 from lab.session import Record, known_record
 from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
 from reporting.fitness import Fitness, session_fitness, standard_of, trial_fitness
-from reporting.game_scores import joined_means
-from reporting.rewards import reward_points
+from reporting.scores import WINDOW, joined_means, reward_points
 from reporting.sessions import Curve
-from reporting.window import WINDOW
 
 EMPTY = Curve(np.zeros(0), np.zeros(0))
 

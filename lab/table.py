@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from lab.names import CSV, SESSIONS
-from lab.results import write_csv
 from lab.session import steps_played
 from lab.session_result import SessionResult, fitness_of, sessions_in
 from lab.spec import Experiment
-from reporting.atomic import write_atomically
+from reporting.atomic import csv_bytes, write_atomically
 from reporting.benchmark import OverAll, Row, file_of, markdown
 from reporting.benchmark_graphs import agent_colours, benchmark_figures, table_figure, write_benchmark_png
 from reporting.fitness import interquartile_mean, iqm_interval, standard_of
@@ -29,9 +28,9 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     played = {e.name: sessions_in(root / e.name / mode / "trial_0") for e in experiments}
     rows = [row_of(experiment, played[experiment.name]) for experiment in experiments]
     folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / CSV, Row.columns(), [row.cells() for row in rows])
+    write_atomically(folder / CSV, csv_bytes([Row.columns(), *(row.cells() for row in rows)]))
     sessions = [(name, *_session(result)) for name, results in played.items() for result in results]
-    write_csv(folder / SESSIONS, SESSION_COLUMNS, sessions)
+    write_atomically(folder / SESSIONS, csv_bytes([SESSION_COLUMNS, *sessions]))
     over_all = _over_all(rows)
     told = {agent: known._asdict() for agent, known in over_all.items()}
     write_atomically(folder / "benchmark.json", json.dumps(told, indent=2).encode() + b"\n")

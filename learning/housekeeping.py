@@ -24,8 +24,8 @@ from memory.runs.push import LostLease
 from memory.runs.run import finish_run
 from memory.server.connection import Client, Patience
 from reporting.learning import LearningPoint
-from reporting.lines import ProgressLines
-from reporting.window import WINDOW
+from reporting.scores import WINDOW
+from reporting.terminal import ProgressLines
 
 log = logging.getLogger(__name__)
 

@@ -12,13 +12,11 @@ import numpy as np
 from memory.runs.episodes import read_episodes
 from memory.runs.keys import Keys
 from memory.server.connection import Client
-from reporting.actions import Bounds
 from reporting.episodes import EpisodeRecord, EpisodeTable
-from reporting.game_scores import GameScores
-from reporting.learning import LearningHistory, LearningPoint
+from reporting.learning import LearningHistory, LearningPoint, Scalars
+from reporting.run_figures import Bounds
 from reporting.run_page import RunHistory, write_run_html
-from reporting.scalars import Scalars
-from reporting.window import EVALUATION_WINDOW, WINDOW, ScoreSummary
+from reporting.scores import EVALUATION_WINDOW, WINDOW, GameScores, ScoreSummary
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ class Results:
     def scores(self) -> ScoreSummary | None:
         """The last 100 training episodes; those of evaluation where none was played in training; or None.
 
-        Of several games the mean over them, as reporting.game_scores has it.
+        Of several games the mean over them, as reporting.scores has it.
         """
         return self._leading.summary()
 

@@ -1,7 +1,9 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and tables in them."""
 
+import csv
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -52,6 +54,20 @@ def append(path: Path, data: bytes) -> None:
         except OSError:
             file.truncate(size)
             raise
+
+
+def csv_bytes(rows: Iterable[Sequence[object]]) -> bytes:
+    """Rows of a csv file."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue().encode()
+
+
+def read_rows(path: Path) -> list[list[str]]:
+    """The whole rows of a csv file that may be growing; none where there is no file."""
+    data = path.read_bytes() if path.exists() else b""
+    whole = data[: data.rfind(b"\n") + 1]
+    return list(csv.reader(io.StringIO(whole.decode("utf-8", errors="replace"))))
 
 
 def _sync_folder(folder: Path) -> None:

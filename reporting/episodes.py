@@ -1,12 +1,10 @@
 """The table of episodes of one run: one tidy csv row per finished episode."""
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reporting.atomic import append, write_atomically
+from reporting.atomic import append, csv_bytes, read_rows, write_atomically
 
 
 class EpisodeRecord(NamedTuple):
@@ -83,7 +81,7 @@ class EpisodeTable:
         fresh = {record[:2]: record for record in records if record[:2] not in self._known}
         new = list(fresh.values())
         if new:
-            append(self._path, _csv(map(_cells, new)).encode())
+            append(self._path, csv_bytes(map(_cells, new)))
             self._records.extend(new)
             self._known.update(fresh)
         return new
@@ -94,9 +92,7 @@ def read_episodes(path: Path) -> list[EpisodeRecord]:
 
     Raises ValueError as EpisodeTable does.
     """
-    data = path.read_bytes() if path.exists() else b""
-    whole = data[: data.rfind(b"\n") + 1]
-    header, *rows = csv.reader(io.StringIO(whole.decode("utf-8", errors="replace"))) if whole else [HEADER]
+    header, *rows = read_rows(path) or [[*HEADER]]
     if len(header) < _REQUIRED or tuple(header) != HEADER[: len(header)]:
         raise ValueError(f"{path} is no table of episodes of this program; move it away to begin a new one.")
     return [_parse(path, line, row, len(header)) for line, row in enumerate(rows, start=2)]
@@ -107,7 +103,7 @@ def _mended(path: Path) -> list[EpisodeRecord]:
     records = read_episodes(path)
     data = path.read_bytes() if path.exists() else b""
     if not data.endswith(b"\n") or data.partition(b"\n")[0].decode(errors="replace") != ",".join(HEADER):
-        write_atomically(path, _csv([HEADER, *map(_cells, records)]).encode())
+        write_atomically(path, csv_bytes([HEADER, *map(_cells, records)]))
     return records
 
 
@@ -138,9 +134,3 @@ def _cells(record: EpisodeRecord) -> list[object]:
     counts = "|".join(" ".join(map(str, part)) for part in record.action_counts)
     rooms = " ".join(map(str, record.rooms))
     return [*record[:_REQUIRED], int(record.evaluation), counts, rooms, record.game, record.agent]
-
-
-def _csv(rows: Iterable[Sequence[object]]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reporting.normalise import human_reference
-from reporting.window import WINDOW
+from reporting.scores import WINDOW, human_reference
 
 Floats = NDArray[np.float64]
 

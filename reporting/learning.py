@@ -1,15 +1,21 @@
-"""The history of learning of one run: a csv row every few seconds of what the updates told."""
+"""What learning reports along a run: a csv row every few seconds, and scalars for TensorBoard."""
 
-import csv
 import io
+import os
+import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
+from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 
-from reporting.atomic import append, write_atomically
+from reporting.atomic import append, csv_bytes, read_rows, write_atomically
 
 EVERY_S = 10.0
 """Seconds between two rows: 8,640 a day, under 1 MB."""
@@ -69,7 +75,7 @@ class LearningHistory:
         point = self._pending[-1]._replace(metrics=metrics)
         names = [*self._names, *(name for name in metrics if name not in self._names)]
         if names == self._names:
-            append(self._path, _csv([_cells(point, names)]).encode())
+            append(self._path, csv_bytes([_cells(point, names)]))
         else:
             self._write_all(names, [*self._points, point])
         self._names, self._pending = names, []
@@ -77,7 +83,7 @@ class LearningHistory:
 
     def _write_all(self, names: Sequence[str], points: Iterable[LearningPoint]) -> None:
         rows = (_cells(point, names) for point in points)
-        write_atomically(self._path, _csv([(*CLOCKS, *names), *rows]).encode())
+        write_atomically(self._path, csv_bytes([(*CLOCKS, *names), *rows]))
 
 
 def mean_metrics(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -89,16 +95,12 @@ def mean_metrics(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _read(path: Path) -> tuple[list[str], list[LearningPoint]]:
     """The metrics' names, and the points."""
-    data = path.read_bytes() if path.exists() else b""
-    whole = data[: data.rfind(b"\n") + 1]
-    if not whole:
-        return [], []
-    header, *rows = csv.reader(io.StringIO(whole.decode("utf-8", errors="replace")))
+    header, *rows = read_rows(path) or [[*CLOCKS]]
     if tuple(header[: len(CLOCKS)]) != CLOCKS:
         raise ValueError(
             f"{path} is no history of learning of this program; move it away to begin a new one."
         )
-    names = header[len(CLOCKS) :]
+    names = [*header[len(CLOCKS) :]]
     return names, [_parse(path, line, row, names) for line, row in enumerate(rows, start=2)]
 
 
@@ -116,7 +118,54 @@ def _cells(point: LearningPoint, names: Sequence[str]) -> list[object]:
     return [*point[: len(CLOCKS)], *(point.metrics.get(name, "") for name in names)]
 
 
-def _csv(rows: Iterable[Sequence[object]]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+_writer_numbers = count()
+
+
+class Scalars:
+    """Writes named scalars against agent steps into a folder that TensorBoard reads.
+
+    Args:
+      folder: made where missing; TensorBoard shows earlier event files in it and the new one as one history.
+      purge_step: a resumed run starts here; what earlier files hold at this step and later is not shown.
+
+    Raises:
+      OSError: the disk refused; what was added is kept for the next `flush`.
+    """
+
+    def __init__(self, folder: Path, purge_step: int | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        place = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_writer_numbers)}"
+        self._path = folder / f"events.out.tfevents.{place}"
+        self._pending = io.BytesIO()
+        self._records = RecordWriter(self._pending)
+        self._add(Event(wall_time=time.time(), file_version="brain.Event:2"))
+        if purge_step is not None:
+            start = SessionLog(status=SessionLog.START)
+            self._add(Event(wall_time=time.time(), step=purge_step, session_log=start))
+        self.flush()
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        """Takes in `values` at `step`, all with the same wall time; `flush` writes them."""
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
+        self._add(Event(wall_time=time.time(), step=step, summary=summary))
+
+    def flush(self) -> None:
+        """Brings everything added so far to the file."""
+        append(self._path, self._pending.getvalue())
+        self._pending.seek(0)
+        self._pending.truncate()
+
+    def close(self) -> None:
+        """As `flush`."""
+        self.flush()
+
+    def _add(self, event: Event) -> None:
+        self._records.write(event.SerializeToString())
+
+    def __enter__(self) -> "Scalars":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -22,9 +22,9 @@ from reporting.parameters import (
     panels,
     scored,
 )
+from reporting.scores import WINDOW
 from reporting.sessions import Bar, Curve, Spread
 from reporting.style import BLUE, COLOURS, GRID, INK, MUTED
-from reporting.window import WINDOW
 
 INCHES, DPI = (9.0, 5.0), 110
 BAR_WIDTH = 0.7

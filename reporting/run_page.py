@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reporting.actions import Bounds, action_figure, action_shares
-from reporting.curves import learning_figure
 from reporting.episodes import EpisodeRecord, by_purpose
 from reporting.learning import LearningPoint
 from reporting.page import Section, Tile, write_page
-from reporting.rewards import RewardPoint, reward_figure, reward_points
-from reporting.rooms import first_visits, rooms_figure
-from reporting.window import EVALUATION_WINDOW, WINDOW
+from reporting.run_figures import (
+    Bounds,
+    action_figure,
+    action_shares,
+    first_visits,
+    learning_figure,
+    reward_figure,
+    rooms_figure,
+)
+from reporting.scores import EVALUATION_WINDOW, WINDOW, RewardPoint, reward_points
 
 
 class RunHistory(NamedTuple):

@@ -13,7 +13,7 @@ from rich.live import Live
 from memory.runs.keys import Keys
 from memory.runs.status import read_all
 from memory.server.connection import UNREACHABLE, RedisConfig, make_client
-from reporting.live import live_view
+from reporting.terminal import live_view
 
 REFRESH_EVERY_S = 1.0
 """As often as processes publish."""

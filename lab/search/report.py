@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.results import write_csv
 from lab.search.block import Search, dash
 from lab.search.ledger import shown
 from lab.search.trial import TrialRecord
+from reporting.atomic import csv_bytes, write_atomically
 from reporting.fitness import Fitness
 from reporting.page import Section, Tile, write_page
 from reporting.parameters import TrialPoint, best_of, parameters_figure
@@ -24,7 +24,8 @@ def report_search(folder: Path, search: Search, records: Mapping[int, TrialRecor
     """A row and a mark for each trial; the same after every one."""
     flags = [dash(name) for name in search.flags]
     header = ("trial", "state", *flags, "agent_steps", "minutes", *COLUMNS, "commit", "node", "why")
-    write_csv(folder / "experiment.csv", header, [_row(n, record, search) for n, record in records.items()])
+    rows = [_row(number, record, search) for number, record in records.items()]
+    write_atomically(folder / "experiment.csv", csv_bytes([header, *rows]))
     points = [_point(number, record, search) for number, record in records.items()]
     title = f"{folder.parent.name}, {folder.name}"
     write_parameters_png(folder / "experiment.png", title, points, search.metric)

@@ -13,8 +13,7 @@ import pytest
 from learning.disk import PatientDisk
 from reporting.atomic import append
 from reporting.episodes import EpisodeRecord, EpisodeTable
-from reporting.learning import LearningHistory, LearningPoint
-from reporting.scalars import Scalars
+from reporting.learning import LearningHistory, LearningPoint, Scalars
 from tests.reporting.test_scalars import read
 
 

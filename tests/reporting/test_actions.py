@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from reporting.actions import action_figure, action_shares
 from reporting.episodes import EpisodeRecord
+from reporting.run_figures import action_figure, action_shares
 
 
 def record(steps: int, counts: list[list[int]]) -> EpisodeRecord:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reporting.episodes import EpisodeRecord
-from reporting.game_scores import GameScores, joined_means
-from reporting.normalise import normalised
+from reporting.scores import GameScores, joined_means, normalised
 
 
 def episode(number: int, score: float, game: str) -> EpisodeRecord:

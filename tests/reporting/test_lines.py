@@ -1,6 +1,6 @@
 from datetime import datetime
 
-from reporting.lines import interval_line, progress_line
+from reporting.terminal import interval_line, progress_line
 
 
 def test_lines_are_those_that_users_know() -> None:

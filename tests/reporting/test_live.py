@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from reporting.live import Status, live_view, time_left
+from reporting.terminal import Status, live_view, time_left
 
 LEARNER: Status = {
     "t": 1_000,

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from reporting.episodes import EpisodeRecord
-from reporting.rewards import RewardPoint, reward_figure, reward_points
+from reporting.run_figures import reward_figure
+from reporting.scores import RewardPoint, reward_points
 
 TRAINING = [
     RewardPoint(1000, 800, 5.0, 2.0, 1.0, 9.0, 50.0, 70, 10),

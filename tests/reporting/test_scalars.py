@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from reporting.scalars import Scalars
+from reporting.learning import Scalars
 
 
 def read(folder: Path, tag: str) -> list[tuple[int, float]]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from reporting.window import ScoreWindow
+from reporting.scores import ScoreWindow
 
 
 def test_nothing_is_said_before_the_first_episode() -> None:

@@ -1,0 +1,351 @@
+"""The figures of a run: scores, actions, rooms and learning against agent steps."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from reporting.episodes import EpisodeRecord
+from reporting.learning import LearningPoint
+from reporting.scores import RewardPoint
+from reporting.style import (
+    AXIS,
+    BAND,
+    BLUE,
+    EDGE,
+    EVALUATION_BAND,
+    GREEN,
+    PURPLE,
+    RED,
+    RULER,
+    SHARES,
+    STEPS,
+    STRIP_MARGIN,
+    TITLE,
+    base_layout,
+    empty_figure,
+    reward_layout,
+)
+
+Floats = NDArray[np.float64]
+
+_HOVER = (
+    "<b>%{fullData.name} %{y:,.1f}</b> ± %{customdata[0]:,.1f}<br>"
+    "min %{customdata[1]:,.1f} · max %{customdata[2]:,.1f}<br>"
+    "mean length %{customdata[3]:,.0f} steps<br>"
+    "longest episode %{customdata[4]:,.0f} steps<br>"
+    "agent steps %{customdata[5]:,.0f}<br>"
+    "frames %{customdata[6]:,.0f}<br>"
+    "learner steps %{customdata[7]:,.0f}<br>"
+    "over %{customdata[8]:.0f} episodes<extra></extra>"
+)
+
+
+def reward_figure(
+    training: Sequence[RewardPoint], evaluation: Sequence[RewardPoint], frames_per_step: int
+) -> go.Figure:
+    """Mean, ±1 standard deviation and extremes against agent steps or, at a click, frames; evaluation apart.
+
+    Args:
+      frames_per_step: emulator frames per agent step; with 1 there is nothing to switch between.
+    """
+    if not (training or evaluation):
+        return empty_figure("No episode has ended yet.")
+    traces = _training_traces(training, frames_per_step) if training else []
+    if evaluation:
+        traces += _evaluation_traces(evaluation, frames_per_step)
+    figure = go.Figure(traces, reward_layout())
+    if frames_per_step > 1:
+        figure.update_layout(updatemenus=[_axis_switch(figure, frames_per_step)])
+    return figure
+
+
+def _training_traces(points: Sequence[RewardPoint], frames_per_step: int) -> list[go.Scatter]:
+    columns = _columns(points)
+    steps, _, _, _, minimum, maximum, *_ = columns
+    return [
+        *_band("± 1 std", columns, BAND),
+        _line("max", steps, maximum, GREEN, width=1.2),
+        _line("min", steps, minimum, RED, width=1.2),
+        _mean("mean", columns, BLUE, frames_per_step),
+    ]
+
+
+def _evaluation_traces(points: Sequence[RewardPoint], frames_per_step: int) -> list[go.Scatter]:
+    columns = _columns(points)
+    return [
+        *_band("evaluation ± 1 std", columns, EVALUATION_BAND),
+        _mean("evaluation mean", columns, PURPLE, frames_per_step),
+    ]
+
+
+def _columns(points: Sequence[RewardPoint]) -> Floats:
+    return np.array(points, dtype=np.float64).reshape(-1, len(RewardPoint._fields)).T
+
+
+def _band(name: str, columns: Floats, colour: str) -> list[go.Scatter]:
+    """Area between mean - std and mean + std: an unseen lower edge, and an upper edge filled down to it."""
+    steps, _, mean, std, *_ = columns
+    edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    return [
+        go.Scatter(x=steps, y=mean - std, showlegend=False, **edge),
+        go.Scatter(x=steps, y=mean + std, fill="tonexty", fillcolor=colour, name=name, **edge),
+    ]
+
+
+def _mean(name: str, columns: Floats, colour: str, frames_per_step: int) -> go.Scatter:
+    steps, _, mean, std, *_ = columns
+    line = _line(name, steps, mean, colour, width=2.6)
+    return line.update(
+        hovertemplate=_HOVER,
+        hoverinfo=None,
+        customdata=_customdata(columns, frames_per_step),
+        error_y={"array": std, "visible": len(steps) == 1, "thickness": 1.5},
+    )
+
+
+def _line(name: str, steps: Floats, values: Floats, colour: str, width: float) -> go.Scatter:
+    return go.Scatter(
+        x=steps,
+        y=values,
+        name=name,
+        mode="lines+markers" if len(steps) <= 30 else "lines",
+        line={"color": colour, "width": width},
+        marker={"size": 3 + 2 * width},
+        hoverinfo="skip",
+    )
+
+
+def _customdata(columns: Floats, frames_per_step: int) -> Floats:
+    """What the hover shows of each point, in the order of `_HOVER`.  # [P, 9]"""
+    steps, learner, _, std, minimum, maximum, mean_length, longest, episodes = columns
+    frames = steps * frames_per_step
+    return np.stack([std, minimum, maximum, mean_length, longest, steps, frames, learner, episodes], axis=-1)
+
+
+def _axis_switch(figure: go.Figure, frames_per_step: int) -> dict[str, object]:
+    """Two buttons that put agent steps or emulator frames on the horizontal axis of all traces."""
+    return {
+        "type": "buttons",
+        "direction": "right",
+        "x": 1,
+        "xanchor": "right",
+        "y": 0,
+        "yanchor": "top",
+        "pad": {"t": 32},
+        "showactive": True,
+        "bgcolor": "white",
+        "bordercolor": EDGE,
+        "font": {"size": 13},
+        "buttons": [
+            {
+                "label": label,
+                "method": "update",
+                "args": [
+                    {"x": [(np.asarray(trace.x) * factor).tolist() for trace in figure.data]},
+                    {"xaxis.title.text": label, "xaxis.autorange": True},
+                ],
+            }
+            for label, factor in (("agent steps", 1), ("frames", frames_per_step))
+        ],
+    }
+
+
+Bounds = Sequence[tuple[float, float]]
+"""Lowest and highest value of each component of a continuous action."""
+
+_SCALE = {
+    "colorscale": SHARES,
+    "cmin": 0,
+    "colorbar": {"tickformat": ".0%", "thickness": 12, "outlinewidth": 0},
+}
+
+
+class ActionShares(NamedTuple):
+    """Distributions of the actions in C parts of a run."""
+
+    edges: Floats  # [C + 1] agent steps of all actors together at which the parts begin and end
+    shares: list[Floats]  # per component of the action [C, K]; the K shares of one part sum to 1
+
+
+def action_shares(records: Sequence[EpisodeRecord], columns: int = 120) -> ActionShares | None:
+    """Sums the counts of about equally many episodes into each of at most `columns` parts.
+
+    An episode counts where it ended. None where nothing was counted. Episodes that counted other actions than
+    the newest one are left out: their game had another set of them.
+    """
+    counted = sorted(
+        (record for record in records if record.action_counts), key=lambda each: each.actor_steps
+    )
+    form = [len(part) for part in counted[-1].action_counts] if counted else []
+    counted = [record for record in counted if [len(part) for part in record.action_counts] == form]
+    if not counted:
+        return None
+    steps = np.maximum([record.actor_steps for record in counted], 1)
+    groups = np.array_split(steps, min(columns, len(steps)))
+    ends = np.unique([group[-1] for group in groups])
+    column = np.searchsorted(ends, steps)  # [E] the first part that ends at that step or later
+    shares = []
+    for component, bins in enumerate(form):
+        sums = np.zeros((len(ends), bins))
+        np.add.at(sums, column, [record.action_counts[component] for record in counted])
+        shares.append(sums / np.maximum(sums.sum(1, keepdims=True), 1))
+    return ActionShares(np.array([0.0, *ends]), shares)
+
+
+def action_figure(actions: ActionShares | None, bounds: Bounds | None) -> go.Figure:
+    """One heat map per component: agent steps to the right, the action upward, its share as colour.
+
+    Args:
+      bounds: of each component; None where actions are discrete.
+    """
+    if actions is None:
+        return empty_figure("No action has been counted yet.")
+    rows = len(actions.shares)
+    figure = make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.12 / rows)
+    for row, shares in enumerate(actions.shares, start=1):
+        figure.add_trace(_heat_map(actions.edges, shares, bounds[row - 1] if bounds else None), row, 1)
+        title = {"text": f"action, component {row - 1}" if bounds else "action", "font": TITLE}
+        ticks = {} if bounds else {"dtick": max(1, shares.shape[1] // 9)}
+        figure.update_yaxes({**AXIS, **ticks, "title": title}, row=row, col=1)
+    figure.update_xaxes(STEPS)
+    figure.update_xaxes(title={"text": "agent steps", "font": TITLE}, row=rows, col=1)
+    return figure.update_layout(
+        base_layout(), height=90 + 260 * max(rows, 2), coloraxis=_SCALE, margin=STRIP_MARGIN
+    )
+
+
+def _heat_map(edges: Floats, shares: Floats, bounds: tuple[float, float] | None) -> go.Heatmap:
+    bins = shares.shape[1]
+    low, high = bounds or (-0.5, bins - 0.5)
+    value = "action %{y:.3~g}" if bounds else "action %{y:.0f}"
+    return go.Heatmap(
+        x=edges,
+        y=np.linspace(low, high, bins + 1),
+        z=shares.T,
+        coloraxis="coloraxis",
+        hovertemplate=f"<b>%{{z:.1%}}</b><br>{value}<br>about %{{x:,.0f}} agent steps<extra></extra>",
+    )
+
+
+def first_visits(records: Sequence[EpisodeRecord]) -> dict[int, int]:
+    """Room -> agent steps of all actors when the first episode that came to it ended; in order of time."""
+    first: dict[int, int] = {}
+    for record in sorted(records, key=lambda each: each.actor_steps):
+        for room in record.rooms:
+            first.setdefault(room, record.actor_steps)
+    return first
+
+
+def rooms_figure(records: Sequence[EpisodeRecord]) -> go.Figure:
+    """A stair with a step for each room, which names it; upward how many rooms were known."""
+    first = first_visits(records)
+    if not first:
+        return empty_figure("No episode in a game with rooms has ended yet.")
+    end = max(record.actor_steps for record in records)
+    known = list(range(1, len(first) + 1))
+    stair = go.Scatter(
+        x=[*first.values(), end],
+        y=[*known, known[-1]],
+        mode="lines",
+        line={"color": BLUE, "width": 2, "shape": "hv"},
+        hoverinfo="skip",
+    )
+    rooms = go.Scatter(
+        x=list(first.values()),
+        y=known,
+        text=[f"room {room}" for room in first],
+        textposition="top right",
+        mode="markers+text",
+        marker={"color": BLUE, "size": 9},
+        hovertemplate="<b>%{text}</b><br>in an episode that ended at %{x:,.0f} agent steps<extra></extra>",
+    )
+    layout = {
+        **base_layout(),
+        "height": 610,
+        "showlegend": False,
+        "margin": {"l": 70, "r": 40, "t": 34, "b": 60},
+        "xaxis": {**STEPS, **RULER, "title": {"text": "agent steps", "font": TITLE}},
+        "yaxis": {
+            **AXIS,
+            "title": {"text": "rooms known", "font": TITLE},
+            "range": [0, len(first) + 0.8],
+            "dtick": 1,
+        },
+    }
+    return go.Figure([stair, rooms], layout)
+
+
+_LOGARITHMIC_FROM = 100.0
+"""Largest over smallest value from which a positive quantity is drawn on a logarithmic axis."""
+_COLUMNS = 3
+_WORDS = {"q": "mean Q", "grad_norm": "gradient norm", "updates_per_second": "updates / s"}
+
+
+def learning_curves(points: Sequence[LearningPoint], limit: int = 500) -> dict[str, tuple[Floats, Floats]]:
+    """Metric -> agent steps [P] and values [P], at most `limit` of each: means of neighbouring points."""
+    names = dict.fromkeys(name for point in points for name in point.metrics)
+    return {
+        name: _metric_curve([point for point in points if name in point.metrics], name, limit)
+        for name in names
+    }
+
+
+def _metric_curve(points: Sequence[LearningPoint], name: str, limit: int) -> tuple[Floats, Floats]:
+    parts = min(limit, len(points))
+    steps = np.array_split([float(point.actor_steps) for point in points], parts)
+    values = np.array_split([point.metrics[name] for point in points], parts)
+    return np.array([part[-1] for part in steps]), np.array([part.mean() for part in values])
+
+
+def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:
+    """Every metric in a strip of its own, in columns above the same agent steps."""
+    curves = learning_curves(points)
+    if not curves:
+        return empty_figure("No update has been recorded yet.")
+    rows = math.ceil(len(curves) / _COLUMNS)
+    figure = make_subplots(
+        rows=rows,
+        cols=_COLUMNS,
+        subplot_titles=[_WORDS.get(name, name.replace("_", " ")) for name in curves],
+        vertical_spacing=0.3 / rows,
+        horizontal_spacing=0.08,
+    )
+    last = curves[next(iter(curves))][0][-1]
+    for number, (name, (steps, values)) in enumerate(curves.items()):
+        row, column = number // _COLUMNS + 1, number % _COLUMNS + 1
+        figure.add_trace(_metric_line(name, steps, values), row, column)
+        figure.update_yaxes({**AXIS, **_scale(values)}, row=row, col=column)
+    figure.update_xaxes({**STEPS, **RULER, "range": [0, last], "matches": "x"})
+    figure.update_annotations(font=TITLE)
+    return figure.update_layout(
+        base_layout(),
+        height=90 + 170 * rows,
+        showlegend=False,
+        hovermode="x",
+        margin={**STRIP_MARGIN, "t": 62},
+    )
+
+
+def _metric_line(name: str, steps: Floats, values: Floats) -> go.Scatter:
+    return go.Scatter(
+        x=steps,
+        y=values,
+        name=name,
+        mode="lines+markers" if len(steps) <= 30 else "lines",
+        line={"color": BLUE, "width": 1.8},
+        hovertemplate="%{y:.4g}<extra></extra>",
+    )
+
+
+def _scale(values: Floats) -> dict[str, object]:
+    """A logarithmic axis where a positive quantity runs over some powers of ten."""
+    smallest, largest = float(values.min()), float(values.max())
+    if smallest > 0 and largest / smallest >= _LOGARITHMIC_FROM:
+        powers = math.log10(largest / smallest)
+        return {"type": "log", "dtick": max(1, round(powers / 4)), "tickformat": "~g"}
+    return {"tickformat": ".3~g", "nticks": 5}
