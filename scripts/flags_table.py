@@ -1,4 +1,4 @@
-"""Write the table of flags in README.md from args.py, where every parameter and its sentence live.
+"""Write the table of flags in docs/flags.md from args.py, where every parameter and its sentence live.
 
 python -m scripts.flags_table           write the table
 python -m scripts.flags_table --check   write nothing; exit code 1 when the table is out of date
@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from args import GROUPS, Args, Group
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+FLAGS = Path(__file__).resolve().parent.parent / "docs" / "flags.md"
 BEGIN = "<!-- flags: written by `python -m scripts.flags_table`; edit args.py instead -->"
 END = "<!-- end of flags -->"
 SHARED_MARK = " ●"
@@ -35,7 +35,7 @@ def updated(document: str) -> str:
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in before + after:
-        raise ValueError(f"README.md must hold {BEGIN!r} and after it {END!r}, once each.")
+        raise ValueError(f"docs/flags.md must hold {BEGIN!r} and after it {END!r}, once each.")
     return f"{before}{BEGIN}\n\n{render()}\n\n{END}{after}"
 
 
@@ -65,16 +65,16 @@ def _escaped(sentence: str) -> str:
 
 def main() -> int:
     """Write or compare; 0 when the table is current."""
-    parser = argparse.ArgumentParser(description="Write the table of flags in README.md.")
+    parser = argparse.ArgumentParser(description="Write the table of flags in docs/flags.md.")
     parser.add_argument("--check", action="store_true", help="compare only")
     check: bool = parser.parse_args().check
-    document = README.read_text(encoding="utf-8")
+    document = FLAGS.read_text(encoding="utf-8")
     current = updated(document)
     if not check:
-        README.write_text(current, encoding="utf-8")
+        FLAGS.write_text(current, encoding="utf-8")
     elif document != current:
         print(
-            "The table of flags in README.md is out of date: run python -m scripts.flags_table.",
+            "The table of docs/flags.md is out of date: run python -m scripts.flags_table.",
             file=sys.stderr,
         )
         return 1

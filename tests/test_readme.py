@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from args import Args, read_args
-from scripts.flags_table import BEGIN, END, README, updated
+from scripts.flags_table import BEGIN, END, FLAGS, updated
 
-ROOT = README.parent
+ROOT = FLAGS.parents[1]
+README = ROOT / "README.md"
 DOCUMENTS = [
     README,
     ROOT / "CONTRIBUTING.md",
@@ -83,17 +84,17 @@ def test_the_documents_show_commands() -> None:
 
 
 def test_the_table_of_flags_is_current() -> None:
-    document = README.read_text(encoding="utf-8")
+    document = FLAGS.read_text(encoding="utf-8")
     assert document == updated(document), "run python -m scripts.flags_table"
 
 
 def test_the_table_of_flags_is_complete() -> None:
-    table = README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    table = FLAGS.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     flags = re.findall(r"^\| `--([\w-]+)`", table, re.MULTILINE)
     assert sorted(flag.replace("-", "_") for flag in flags) == sorted(Args.model_fields)
 
 
-def test_a_readme_without_its_markers_is_refused() -> None:
+def test_a_page_of_flags_without_its_markers_is_refused() -> None:
     for document in ("", f"{END} {BEGIN}", f"{BEGIN} {BEGIN} {END}"):
         with pytest.raises(ValueError, match="once each"):
             updated(document)
