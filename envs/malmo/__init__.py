@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Family, SeededVectorEnv
-from envs.malmo.arena import ROOMS
-from envs.malmo.vector import MalmoVector
+from envs.malmo.game import MalmoVector
+from envs.malmo.missions import ROOMS
 from envs.playback import Playback
 from envs.solo import describe
 

@@ -1,22 +1,24 @@
 """The Minecraft clients that several actors share.
 
-An episode takes a client that nobody uses and gives it back at its end, so that actors take turns where there
+An episode claims a client that nobody uses and releases it at its end, so that actors take turns where there
 are more of them than clients. Who uses a client holds its lock; who looks for one holds the queue's, so that
-nobody can give a client back and take it again before one who waits. A client that crashed is left alone for
-a while, longer with each crash on end, and then tried again.
+nobody can release a client and claim it again before one who waits. A client that crashed is left alone for a
+while, longer with each crash in a row, and then tried again.
 """
 
+import fcntl
 import hashlib
 import logging
+import os
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TextIO
 
 from envs.config import EnvError
-from envs.malmo.connection import Address, ClientFailed
-from envs.malmo.limits import Limits
-from envs.malmo.lock import FileLock
+from envs.malmo.connection import Address, ClientFailed, Limits
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +44,43 @@ def _parse_address(name: str) -> Address:
     return Address(host or _DEFAULT_HOST, int(port))
 
 
-@dataclass
-class _Crash:
-    """What a client did last, and when it may be tried again."""
+class FileLock:
+    """A lock between all processes of one user on one machine; it ends with the process that holds it.
+
+    Every instance is a holder of its own, whatever `name` it shares with others.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._path = Path(tempfile.gettempdir(), f"malmo-{os.getuid()}-{name}.lock")
+        self._file: TextIO | None = None
+
+    def acquire(self) -> bool:
+        """Takes the lock if it is free, without waiting; returns whether it did."""
+        file = self._path.open("w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Frees the lock, if it is held."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class Claim(NamedTuple):
+    """The sole right to use a client, until its lock is released."""
+
+    address: Address
+    lock: FileLock
+
+
+class _Crash(NamedTuple):
+    """Why a client failed last, and when it may be tried again."""
 
     reason: str
     rest: float  # seconds
@@ -65,8 +101,8 @@ class Clients:
         self._met_one = False
         self._queue = hashlib.sha256(",".join(sorted(map(str, addresses))).encode()).hexdigest()[:16]
 
-    def claim(self, began: float) -> "Claim":
-        """Waits for a client that is free and well; `began` (time.monotonic()) is when the caller set out.
+    def claim(self, began: float) -> Claim:
+        """Waits for a client that is free and healthy; `began` (time.monotonic()) is when the caller started.
 
         Raises:
             EnvError: there was none for too long.
@@ -76,20 +112,22 @@ class Clients:
                 for address in self._rested():
                     lock = FileLock(str(address))
                     if lock.acquire():
-                        return Claim(address, lock, self)
+                        return Claim(address, lock)
                 self._wait(began)
 
-    def well(self, address: Address) -> None:
-        """Notes that a client started a mission."""
+    def report_healthy(self, claim: Claim) -> None:
+        """Notes that the client started a mission."""
         self._met_one = True
-        self._crashes.pop(address, None)
+        self._crashes.pop(claim.address, None)
 
-    def crashed(self, address: Address, failure: ClientFailed) -> None:
-        """Notes that a client crashed, so that it is left alone for a while."""
+    def report_crash(self, claim: Claim, failure: ClientFailed) -> None:
+        """Notes that the client crashed, so that it is left alone for a while, and releases it."""
+        address = claim.address
         last = self._crashes.get(address)
         rest = self._limits.rest if last is None else min(2 * last.rest, self._limits.longest_rest)
         self._crashes[address] = _Crash(str(failure), rest, time.monotonic() + rest)
         log.warning(f"The Minecraft client {address} {failure}; it is left alone for {rest:g} seconds.")
+        claim.lock.release()
 
     @contextmanager
     def _turn(self, began: float) -> Iterator[None]:
@@ -109,7 +147,7 @@ class Clients:
     def _wait(self, began: float) -> None:
         waited = time.monotonic() - began
         if waited > self._limits.patience:
-            raise EnvError(self._complaint("was free and well", self._limits.patience))
+            raise EnvError(self._complaint("was free and healthy", self._limits.patience))
         if waited > self._limits.connect and not self._met_one and not self._any_in_use():
             raise EnvError(self._complaint("answered", self._limits.connect))
         time.sleep(self._limits.poll)
@@ -129,24 +167,3 @@ class Clients:
             f"No Minecraft client {what} at {', '.join(known)} within {seconds:g} seconds: "
             f"start one with {start}, or name others by --malmo-ports."
         )
-
-
-class Claim:
-    """The sole right to use a client."""
-
-    def __init__(self, address: Address, lock: FileLock, clients: Clients) -> None:
-        self.address = address
-        self._lock, self._clients = lock, clients
-
-    def well(self) -> None:
-        """Notes that the client started a mission."""
-        self._clients.well(self.address)
-
-    def crashed(self, failure: ClientFailed) -> None:
-        """Notes that the client crashed, and gives it back."""
-        self._clients.crashed(self.address, failure)
-        self.release()
-
-    def release(self) -> None:
-        """Gives the client back."""
-        self._lock.release()

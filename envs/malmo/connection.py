@@ -19,16 +19,29 @@ import socket
 import struct
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from envs.malmo.limits import Limits
-
 HELLO = b"<MalmoEnv0.37.0/>"
-_LENGTH = struct.Struct("!I")
 _NUMBER = struct.Struct("!I")
 _DONE = struct.Struct("!b")
 _STEP = struct.Struct("!dbb")
 _LONGEST = 64 * 2**20  # bytes; a picture of 1920 x 1080 has 6 MB
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds after which a client counts as crashed, or the user is asked for help."""
+
+    connect: float = 10.0  # until a connection stands; also how long a first client is looked for
+    reply: float = 20.0  # for one whole message; Minecraft answers within 3, if without a picture
+    start: float = 180.0  # from a mission's message to its first picture (MalmoEnv's own limit)
+    picture: float = 60.0  # for a picture within a mission
+    retry: float = 0.1  # pause before Minecraft, which was not ready, is asked once more
+    rest: float = 1.0  # for which a crashed client is left alone, doubled with each crash on end …
+    longest_rest: float = 60.0  # … up to this
+    patience: float = 600.0  # how long an episode waits for a client, once one was met
+    poll: float = 0.05  # pause before the clients' locks are tried once more
 
 
 class ClientFailed(Exception):
@@ -46,7 +59,7 @@ class Address(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What Minecraft says to a step."""
+    """Minecraft's answer to a step."""
 
     picture: bytes  # empty only where the mission is done
     reward: float
@@ -128,7 +141,7 @@ class Connection:
     def _send(self, message: bytes) -> None:
         try:
             self._socket.settimeout(self._limits.reply)
-            self._socket.sendall(_LENGTH.pack(len(message)) + message)
+            self._socket.sendall(_NUMBER.pack(len(message)) + message)
         except OSError as error:
             raise self._failure(_reason(error)) from error
 
@@ -140,7 +153,7 @@ class Connection:
 
     def _receive(self) -> bytes:
         until = time.monotonic() + self._limits.reply
-        (length,) = _LENGTH.unpack(self._receive_bytes(_LENGTH.size, until))
+        (length,) = _NUMBER.unpack(self._receive_bytes(_NUMBER.size, until))
         if length > _LONGEST:
             raise self._failure(f"announced a message of {length} bytes")
         return self._receive_bytes(length, until)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from envs import EnvConfig
-from envs.malmo.limits import Limits
-from envs.malmo.vector import MalmoVector
+from envs.malmo.connection import Limits
+from envs.malmo.game import MalmoVector
 from tests.envs.malmo_server import Server
 
 MakeConfig = Callable[..., EnvConfig]

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env, make_env, make_playback
-from envs.malmo.arena import FLOOR, draw_arena
-from envs.malmo.mission_init import mission_init
+from envs.malmo.missions import FLOOR, draw_arena, mission_init
 from tests.envs import malmo_play, test_contract
 from tests.envs.malmo_play import SMALL
 from tests.envs.malmo_server import Server

@@ -14,7 +14,7 @@ import pytest
 from malmoenv.core import StringActionSpace
 
 from envs import EnvConfig
-from envs.malmo.vector import MalmoVector
+from envs.malmo.game import MalmoVector
 from tests.envs import malmo_play
 from tests.envs.malmo_play import SMALL
 from tests.envs.malmo_server import Faults, Server

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from envs import EnvError
-from envs.malmo.lock import FileLock
+from envs.malmo.clients import FileLock
 from tests.envs import malmo_play
 from tests.envs.malmo_play import IDLE, QUICK, Start, idle_until_the_end
 from tests.envs.malmo_server import Faults, Server
@@ -62,7 +62,7 @@ def test_patience_ends(start: Start) -> None:
         env = start(server, limits=replace(QUICK, patience=0.5))
         env.reset()
         assert idle_until_the_end(env) == 1
-        with pytest.raises(EnvError, match=f"free and well at 127.0.0.1:{server.port} \\(connection"):
+        with pytest.raises(EnvError, match=f"free and healthy at 127.0.0.1:{server.port} \\(connection"):
             env.step(IDLE)
 
 

@@ -1,18 +1,25 @@
-"""Rooms of blocks in a row that winds: the agent starts in the first, a block of gold stands in the last.
+"""Malmo's missions: rooms of blocks in a winding row, and the message that starts a mission in them.
 
-Like Malmo's classroom missions: rooms of 7 x 7 blocks, joined by doorways. Coordinates are Minecraft's, in
-blocks: x to the east, y up, z to the south.
+Like Malmo's classroom missions: rooms of 7 x 7 blocks, joined by doorways; the agent starts in the first, a
+block of gold stands in the last. Coordinates are Minecraft's, in blocks: x to the east, y up, z to the south.
+
+The message's form is that of Malmo 0.37 (Johnson et al. 2016, IJCAI; Schemas/MissionInit.xsd). All its ports
+are 0: with MalmoEnv's protocol everything passes through one connection. A mission ends with the touch of the
+gold, which has the only reward there is, or with its time.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from envs.config import EnvConfig
+
 ROOMS = {1: 1, 2: 2, 3: 4}
 """Rooms of each mission: the gold is in the same room, one room away, three rooms away."""
 
 FLOOR = 226  # y of the flat world's uppermost layer; the agent stands above it
 GOAL = "gold_block"
+GOAL_REWARD = 1.0
 _SIDE = 7  # inner side of a room
 _PITCH = _SIDE + 1  # from a room to the next; the wall between them is shared
 _HEIGHT = 4  # of walls; a room has no ceiling, so that daylight falls in
@@ -21,6 +28,7 @@ _DOOR = 2  # width
 _SAFE_DISTANCE = 3  # between the start and the gold of mission 1
 _WALLS = ("sandstone", "cobblestone", "brick_block", "clay")  # drawn for each room
 _GROUND = "stone"
+_MS_PER_TICK = 50  # Minecraft's own
 
 
 class Cuboid(NamedTuple):
@@ -36,7 +44,7 @@ class Cuboid(NamedTuple):
 
 
 class Arena(NamedTuple):
-    """What a mission's episode is played in."""
+    """The blocks of one episode, and where the agent and the gold stand."""
 
     cuboids: list[Cuboid]  # drawn in this order
     start: tuple[int, int]  # x, z of the agent's block
@@ -55,6 +63,30 @@ def draw_arena(mission: int, seed: int) -> Arena:
     doors = [_doorway(room, following, generator) for room, following in zip(rooms, rooms[1:], strict=False)]
     gold = _block(goal, goal, GOAL, _GOAL_HEIGHT)
     return Arena([*_empty_field(), *walls, *doors, gold], start, int(generator.integers(360)), goal)
+
+
+def mission_init(config: EnvConfig, arena: Arena, experiment: str) -> bytes:
+    """Returns the message <MissionInit> of one episode; `experiment` is a name that no other episode has."""
+    x, z = arena.start
+    return _MISSION_INIT.format(
+        ms_per_tick=max(1, round(_MS_PER_TICK / config.overclock_rate)),
+        offscreen=str(not config.onscreen_rendering).lower(),
+        cuboids="".join(map(_draw_cuboid, arena.cuboids)),
+        time_limit_ms=round(1000 * config.episode_time_sec),
+        placement=f'x="{x + 0.5}" y="{FLOOR + 1}" z="{z + 0.5}" yaw="{arena.yaw}" pitch="0"',
+        width=config.frame_width,
+        height=config.frame_height,
+        reward=GOAL_REWARD,
+        goal=GOAL,
+        experiment=experiment,
+        client_ports="".join(f"<Client{name}Port>0</Client{name}Port>" for name in _CLIENT_PORTS),
+        agent_ports="".join(f"<Agent{name}Port>0</Agent{name}Port>" for name in _AGENT_PORTS),
+    ).encode()
+
+
+def _draw_cuboid(cuboid: Cuboid) -> str:
+    corners = " ".join(f'{name}="{value}"' for name, value in cuboid._asdict().items())
+    return f"<DrawCuboid {corners} />"
 
 
 def _winding_row(count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
@@ -105,3 +137,52 @@ def _doorway(room: tuple[int, int], other: tuple[int, int], generator: np.random
 def _block(low: tuple[int, int], high: tuple[int, int], kind: str, height: int = _HEIGHT) -> Cuboid:
     """Returns the cuboid of this kind that stands on the floor from corner (x, z) to corner."""
     return Cuboid(low[0], FLOOR + 1, low[1], high[0], FLOOR + height, high[1], kind)
+
+
+_CLIENT_PORTS = "MissionControl Commands".split()
+_AGENT_PORTS = "MissionControl Video Depth Luminance Observations Rewards ColourMap".split()
+_MISSION_INIT = """\
+<MissionInit xmlns="http://ProjectMalmo.microsoft.com" SchemaVersion="" PlatformVersion="0.37.0">
+  <Mission>
+    <About><Summary>Find the block of gold.</Summary></About>
+    <ModSettings>
+      <MsPerTick>{ms_per_tick}</MsPerTick>
+      <PrioritiseOffscreenRendering>{offscreen}</PrioritiseOffscreenRendering>
+    </ModSettings>
+    <ServerSection>
+      <ServerInitialConditions>
+        <Time><StartTime>6000</StartTime><AllowPassageOfTime>false</AllowPassageOfTime></Time>
+        <Weather>clear</Weather>
+        <AllowSpawning>false</AllowSpawning>
+      </ServerInitialConditions>
+      <ServerHandlers>
+        <FlatWorldGenerator generatorString="3;7,220*1,5*3,2;3;,biome_1" />
+        <DrawingDecorator>{cuboids}</DrawingDecorator>
+        <ServerQuitFromTimeUp timeLimitMs="{time_limit_ms}" description="out_of_time" />
+        <ServerQuitWhenAnyAgentFinishes />
+      </ServerHandlers>
+    </ServerSection>
+    <AgentSection mode="Survival">
+      <Name>Agent</Name>
+      <AgentStart><Placement {placement} /></AgentStart>
+      <AgentHandlers>
+        <VideoProducer want_depth="false"><Width>{width}</Width><Height>{height}</Height></VideoProducer>
+        <ContinuousMovementCommands turnSpeedDegs="180">
+          <ModifierList type="allow-list"><command>move</command><command>turn</command></ModifierList>
+        </ContinuousMovementCommands>
+        <RewardForMissionEnd rewardForDeath="0">
+          <Reward description="found_goal" reward="{reward:g}" />
+        </RewardForMissionEnd>
+        <AgentQuitFromTouchingBlockType>
+          <Block type="{goal}" description="found_goal" />
+        </AgentQuitFromTouchingBlockType>
+      </AgentHandlers>
+    </AgentSection>
+  </Mission>
+  <ExperimentUID>{experiment}</ExperimentUID>
+  <ClientRole>0</ClientRole>
+  <ClientAgentConnection>
+    <ClientIPAddress>127.0.0.1</ClientIPAddress>{client_ports}
+    <AgentIPAddress>127.0.0.1</AgentIPAddress>{agent_ports}
+  </ClientAgentConnection>
+</MissionInit>"""
