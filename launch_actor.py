@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from acting.link import RunChanged
+from acting.run_link import ActorSlot, RunChanged
 from agents import agent_type
 from args import Args, UserError, parse_args
 from learning.resume import wait_for_snapshot
@@ -22,7 +22,6 @@ from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from supervision.process import Stop, keep_freed_memory
 from wiring import (
-    Seat,
     build_actor,
     build_lone_actor,
     canonical,
@@ -58,8 +57,8 @@ def run_actor(args: Args, stop: Stop) -> None:
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
         with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
             try:
-                seat = Seat(client, keys, lease, run, find_run, reported)
-                with closing(build_actor(setting, seat, stop)) as actor:
+                slot = ActorSlot(client, keys, lease, run, find_run, reported)
+                with closing(build_actor(setting, slot, stop)) as actor:
                     actor.run()
                 return None
             except RunChanged as change:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from acting.link import RunChanged
+from acting.run_link import ActorSlot, RunChanged
 from args import Args, parse_args
 from learning.serial import run_serially
 from memory.replay.replay import ReplayLost
@@ -24,7 +24,6 @@ from memory.server.connection import UNREACHABLE, Client, Interrupted, patiently
 from supervision.process import Stop, keep_freed_memory
 from wiring import (
     Learning,
-    Seat,
     Setting,
     build_actor,
     build_learner,
@@ -73,7 +72,8 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
 
         run = find_run()
         assert run is not None
-        with closing(build_actor(setting, Seat(client, keys, actor_lease, run, find_run), stop)) as actor:
+        slot = ActorSlot(client, keys, actor_lease, run, find_run)
+        with closing(build_actor(setting, slot, stop)) as actor:
             keep_up, saved = learning.housekeeper.keep_up, learning.actor_state
             learning.housekeeper.actor_state = actor.state_dict
             return _save_after(

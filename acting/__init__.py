@@ -1,5 +1,5 @@
-"""The actor's loop.
+"""The actor's loop: step the environments, write experience, push it to Redis.
 
-In: weights and the run's progress, from Redis. Out: experience, episodes, status, to Redis. One thread plays;
-weights may be fetched in a second one.
+In: weights and the run's counters, from Redis. Out: experience, episodes and status, to Redis. One thread
+plays; a second one may fetch weights meanwhile.
 """

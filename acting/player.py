@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from acting.frame_stack import FrameStack
 from agents.base import Acting, Agent, RolloutActing
 from envs import SeededVectorEnv
 
@@ -25,24 +24,48 @@ class VectorStep(NamedTuple):
     terminated: NDArray[np.bool_]  # [N]
     truncated: NDArray[np.bool_]  # [N]
     active: NDArray[np.bool_]  # [N]
-    next_frames: NDArray[Any]  # [N, *frame] the frame that came of it
+    next_frames: NDArray[Any]  # [N, *frame] the frame after the step
     infos: Mapping[str, Any]  # of the environments, [N] per name
 
 
+class FrameStack:
+    """The last H frames of N environments, oldest first, with zero frames before an episode's first."""
+
+    def __init__(self, num_envs: int, history: int, frame_shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        self._stack = np.zeros((num_envs, history, *frame_shape), dtype)
+
+    def push(self, frames: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[Any]:
+        """Append the newest frame of every environment.
+
+        Args:
+          frames: [N, *frame].
+          first: [N], True where the frame begins an episode: the frames before it become zero.
+
+        Returns:
+          [N, H, *frame] the states, a view of this object's own memory that the next push overwrites.
+        """
+        self._stack[:, :-1] = self._stack[:, 1:]
+        self._stack[first, :-1] = 0
+        self._stack[:, -1] = frames
+        return self._stack
+
+    def state_dict(self) -> dict[str, Any]:
+        """The frames."""
+        return {"stack": self._stack.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        self._stack[...] = state["stack"]
+
+
 class Player:
-    """N environments and the agent that plays them, with the randomness of both."""
+    """N environments and the agent that plays them, with the random generators of both."""
 
     def __init__(
-        self,
-        agent: Agent,
-        env: SeededVectorEnv,
-        history_length: int,
-        seed: int,
-        noisy: bool = True,
+        self, agent: Agent, env: SeededVectorEnv, history_length: int, seed: int, noisy: bool = True
     ) -> None:
         """`noisy` False: act without the agent's noise."""
-        self._agent = agent
-        self._env = env
+        self.agent, self._env = agent, env
         self._numpy = np.random.default_rng(seed)
         self._torch = torch.Generator().manual_seed(seed)
         space = env.single_observation_space
@@ -52,7 +75,7 @@ class Player:
         noise = agent.draw_acting_noise(env.num_envs, self._torch)
         self._noise = noise if noisy else agent.mean_acting_noise(env.num_envs)
         self._steps = 0
-        self.frames, _ = env.reset()  # [N, *frame] the frames before us
+        self.frames, _ = env.reset()  # [N, *frame] the current frames
         self._first = np.ones(env.num_envs, np.bool_)
         self._ended = np.zeros(env.num_envs, np.bool_)
 
@@ -62,7 +85,7 @@ class Player:
         return int(self._env.num_envs)
 
     def step(self, at_random: bool) -> VectorStep:
-        """Act once in every environment; `at_random`: uniformly, without looking."""
+        """Act once in every environment; `at_random`: uniformly, without asking the agent."""
         frames, active = self.frames, ~self._ended
         s_t = self._stack.push(frames, self._first)
         acting = None if at_random else self._act(s_t)
@@ -71,8 +94,12 @@ class Player:
         self._first, self._ended = self._ended, terminated | truncated
         return VectorStep(frames, acting, a_t, rewards, terminated, truncated, active, self.frames, infos)
 
+    def close(self) -> None:
+        """Close the environments."""
+        self._env.close()
+
     def state_dict(self) -> dict[str, Any] | None:
-        """Environments, frames and randomness; None where the environments cannot be saved."""
+        """Environments, frames and generators; None where the environments cannot be saved."""
         environments = self._env.state_dict()
         if environments is None:
             return None
@@ -89,7 +116,7 @@ class Player:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict()` of a player of the same kind."""
+        """Continue from `state_dict()` of a player of the same kind."""
         self._env.load_state_dict(state["environments"])
         self._numpy.bit_generator.state = state["numpy"]
         self._torch.set_state(state["torch"])
@@ -99,10 +126,10 @@ class Player:
         self._first, self._ended = state["first"], state["ended"]
 
     def _act(self, s_t: NDArray[Any]) -> Acting | RolloutActing:
-        if self._noisy and self._steps % self._agent.acting_noise_period == 0:
-            self._noise = self._agent.next_acting_noise(self._noise, self._first, self._torch)
+        if self._noisy and self._steps % self.agent.acting_noise_period == 0:
+            self._noise = self.agent.next_acting_noise(self._noise, self._first, self._torch)
         self._steps += 1
-        return self._agent.act(s_t, self._noise)
+        return self.agent.act(s_t, self._noise)
 
     def _random_actions(self) -> NDArray[Any]:
         space = self._env.single_action_space
@@ -110,7 +137,3 @@ class Player:
             return self._numpy.integers(space.n, size=self.num_envs)
         assert isinstance(space, gymnasium.spaces.Box)
         return self._numpy.uniform(space.low, space.high, (self.num_envs, *space.shape)).astype(np.float32)
-
-    def close(self) -> None:
-        """Close the environments."""
-        self._env.close()

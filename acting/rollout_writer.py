@@ -1,4 +1,4 @@
-"""From vector steps to rollouts: the on-policy actor's side of the road."""
+"""From vector steps to rollouts for an on-policy learner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acting.player import VectorStep
-from acting.weights_source import ActingWeights
+from acting.weights import ActingWeights
 from acting.writer import Writer
 from agents.base import RolloutActing
 from learning.divergence import Diverged
@@ -27,7 +27,7 @@ class RolloutShape:
 
 
 class RolloutWriter(Writer):
-    """Gathers T vector steps of all environments, and packs them as one."""
+    """Gathers T vector steps of all environments and packs them as one rollout."""
 
     def __init__(
         self, shape: RolloutShape, environments: int, value_heads: int, sequence: int, meta: Meta
@@ -39,23 +39,19 @@ class RolloutWriter(Writer):
         self._ages = [np.zeros(environments, np.int64)]  # of the frames from the rollout's first on
         self._updates = self._weights_epoch = 0
 
-    @property
-    def weights_may_change(self) -> bool:
-        """Only between two rollouts."""
-        return not self._steps
-
     def weights_changed(self, weights: ActingWeights) -> None:
-        """What comes is played with these."""
+        """From here on, steps are played with these; only between two rollouts."""
         self._updates, self._weights_epoch = weights.updates, weights.epoch
 
     def add(self, step: VectorStep) -> list[RolloutPacket]:
-        """Take in a vector step; returns the rollout that it completed. Raises Diverged."""
+        """Add a vector step; returns the rollout that it completed. Raises Diverged."""
         self._steps.append(step)
         self._ages.append(np.where(step.active, self._ages[-1] + 1, 0))
-        return [self._pack()] if len(self._steps) == self._shape.rollout_length else []
+        self.weights_may_change = len(self._steps) == self._shape.rollout_length
+        return [self._pack()] if self.weights_may_change else []
 
     def flush(self, frames: NDArray[Any]) -> list[RolloutPacket]:
-        """The actor stops: what is no whole rollout is dropped; nothing could be learned from it in time."""
+        """Nothing: the steps of an unfinished rollout are dropped, too old to learn from after a restart."""
         return []
 
     def _pack(self) -> RolloutPacket:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from acting.experience import ExperienceWriter
 from acting.player import Player
+from acting.writer import ExperienceWriter
 from agents.base import ReplayAgent
 from benchmarks.contestant import Contestant, Works
 from benchmarks.figures import Figure

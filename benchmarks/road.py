@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from acting.experience import ExperienceWriter
 from acting.player import VectorStep
+from acting.writer import ExperienceWriter
 from benchmarks.play import chance
 from memory.chunks.codec import Meta
 from memory.replay.replay import Replay

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acting.experience import ExperienceWriter
+from acting.writer import ExperienceWriter
 from benchmarks.contestant import Contestant, Works
 from benchmarks.figures import Figure
 from benchmarks.play import chance, record, setting_for

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from acting.episode_tracker import FinishedEpisode, tracker_of
-from acting.frame_stack import FrameStack
+from acting.episodes import FinishedEpisode, tracker_of
+from acting.player import FrameStack
 from envs import EnvConfig, describe_env, make_env
 from evaluation.policies import Policy
 from evaluation.result import Evaluation

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from acting.frame_stack import FrameStack
+from acting.player import FrameStack
 from envs import EnvConfig, EnvDescription, EnvError, make_env, make_playback
 from event_log.reader import check_header, read_episodes, read_header
 from event_log.recorder import log_header

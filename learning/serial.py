@@ -33,7 +33,7 @@ def run_serially(
         learn_what_is_due(learner, stopped)
     while not (stopped() or actor.finished):
         actor.step()
-        actor.settle()
+        actor.wait_until_stored()
         learn_what_is_due(learner, stopped)
         keep_up()
     if actor.finished or actor.state_dict() is None:

@@ -140,7 +140,7 @@ def test_any_order_refusals_and_kills(stage: Stage) -> None:
         process.ends(0)
     assert "Resuming from" in back.words
     assert "empty replay" not in back.words
-    assert "The learner is back; going on under its new epoch." in survivor.words
+    assert "The learner is back; continuing under its new epoch." in survivor.words
     assert actor.words.count("Waiting for the learner of run") == 1
     assert stage.counters.finished and stage.counters.steps >= 3000
     episodes = stage.episodes()

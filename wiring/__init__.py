@@ -14,13 +14,11 @@ from wiring.setting import (
     set_up_torch,
     setting_of,
 )
-from wiring.store import Seat
 from wiring.stores import check_store
 
 __all__ = [
     "Learning",
     "Restored",
-    "Seat",
     "Setting",
     "build_actor",
     "build_agent",

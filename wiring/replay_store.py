@@ -1,17 +1,14 @@
-"""Both ends of the prioritised replay."""
+"""The learner's end of the prioritised replay."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from acting.experience import ExperienceWriter
-from agents.base import Agent, ReplayAgent
 from agents.parts.staging import Staging
 from args import Args, UserError
 from event_log.recorder import log_header
@@ -21,7 +18,6 @@ from learning.resume import missing_transitions, unlearned_steps, wanted_slots
 from learning.sampler import Sampler, SamplerConfig
 from learning.snapshot import Snapshot, restoring
 from memory.chunks.chunk import ChunkShape
-from memory.chunks.codec import Meta
 from memory.chunks.limits import ChunkLimits
 from memory.chunks.lookahead import Lookahead
 from memory.replay.limiter import Limiter, limiter_slack
@@ -29,11 +25,10 @@ from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay, ReplayShape
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.push import ChunkPusher
 from memory.runs.run import LAYOUT, OpenedRun, allow_learning
 from memory.server.connection import Client, Patience
-from wiring.setting import SAMPLER, Setting, coordinates, derived_seed, device_of
-from wiring.store import Outlet, Seat, Store
+from wiring.setting import SAMPLER, Setting, derived_seed, device_of
+from wiring.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -124,25 +119,6 @@ class ReplayStore(Store):
             dump if args.save_replay else None,
             Staging(device).stage if device.type == "cuda" else None,
         )
-
-    def outlet(self, setting: Setting, agent: Agent, seat: Seat, stopped: Callable[[], bool]) -> Outlet:
-        """Chunks with first priorities; an actor waits when the learner is too far behind."""
-        args, sizes = setting.args, sizes_of(setting.args)
-        assert isinstance(agent, ReplayAgent)
-        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, **coordinates(args)}
-        pusher = ChunkPusher(
-            seat.client,
-            seat.keys,
-            args.id_actor,
-            seat.lease.token,
-            seat.run.epoch,
-            sizes.replay.slots,
-            args.redis_patience,
-        )
-        writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, meta)
-        may_come_late = not (args.serial or args.eval)  # a serial run is repeatable, an evaluation of now
-        every = args.weight_synchro_frequency
-        return Outlet(pusher, writer, sizes.limiter.actor_may_step, every, may_come_late)
 
 
 def _dump(setting: Setting, client: Client, keys: Keys, shape: ReplayShape) -> ReplayDump:

@@ -1,26 +1,21 @@
-"""Both ends of the list of rollouts."""
+"""The learner's end of the list of rollouts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from acting.rollout_writer import RolloutShape, RolloutWriter
-from agents.base import Agent, RolloutAgent
-from agents.on_policy import OnPolicyAgent
+from agents.base import RolloutAgent
 from agents.registry import agent_type
 from args import Args
 from learning.rollout_source import RolloutSource, RolloutSourceConfig
 from learning.snapshot import Snapshot
-from memory.chunks.codec import Meta
 from memory.chunks.limits import ChunkLimits
-from memory.rollouts.blocks import RolloutPusher, RolloutStore
+from memory.rollouts.blocks import RolloutStore
 from memory.rollouts.limits import RolloutLimits
-from memory.runs.counters import Counters, read_counters
+from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.run import OpenedRun
 from memory.server.connection import Client, Patience
-from wiring.setting import Setting, coordinates
-from wiring.store import Outlet, Seat, Store
+from wiring.setting import Setting
+from wiring.store import Store
 
 
 class Rollouts(Store):
@@ -54,30 +49,6 @@ class Rollouts(Store):
             steps,
             read_counters(client, keys),
         )
-
-    def outlet(self, setting: Setting, agent: Agent, seat: Seat, stopped: Callable[[], bool]) -> Outlet:
-        """An actor waits between two rollouts while too many are outstanding."""
-        args = setting.args
-        pusher = RolloutPusher(
-            seat.client,
-            seat.keys,
-            args.id_actor,
-            seat.lease.token,
-            seat.run.epoch,
-            args.max_policy_lag,
-            args.redis_patience,
-        )
-        meta: Meta = {"run": seat.keys.run, "epoch": seat.run.epoch, **coordinates(args)}
-        assert isinstance(agent, OnPolicyAgent)
-        heads = len(agent.value_heads)
-        writer = RolloutWriter(args.select(RolloutShape), args.envs_per_actor, heads, pusher.sequence, meta)
-
-        patiently = Patience(args.redis_patience, stopped)
-
-        def may_step(_: Counters) -> bool:
-            return not writer.weights_may_change or patiently(pusher.may_begin)
-
-        return Outlet(pusher, writer, may_step, weights_every=0)  # at the beginning of every rollout
 
 
 def _limits(setting: Setting) -> RolloutLimits:

@@ -49,7 +49,7 @@ class Episode(NamedTuple):
     score_saber: float
     length: int  # agent steps
     evaluation: bool = False  # played without noise by an evaluation actor
-    action_counts: Sequence[Sequence[int]] = ()  # as acting.action_counter has them; empty: not counted
+    action_counts: Sequence[Sequence[int]] = ()  # of acting.episodes.ActionCounter; empty: not counted
     rooms: Sequence[int] = ()  # that it came to; empty where the game tells of none
     game: str = (
         ""  # that was played; with agent and (actor, environment) the coordinates of the body that played

@@ -1,6 +1,6 @@
 import numpy as np
 
-from acting.action_counter import BINS, ActionCounter
+from acting.episodes import BINS, ActionCounter
 
 
 def test_components_are_counted_apart_between_their_bounds() -> None:

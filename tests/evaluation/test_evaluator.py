@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from acting.episode_tracker import FinishedEpisode
+from acting.episodes import FinishedEpisode
 from agents import Problem, agent_type
 from envs import EnvConfig, describe_env, make_env, make_playback
 from evaluation.evaluator import episode_seeds, evaluate, progress_bar

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from acting.experience import ExperienceWriter
+from acting.writer import ExperienceWriter
 from agents.base import Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from event_log.records import EventLogError, LoggedEpisode, LogHeader

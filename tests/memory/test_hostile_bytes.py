@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
-from acting.weights_source import checked_tensors
+from acting.weights import checked_tensors
 from kernels.read_transitions import GAP_BYTES
 from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
 from memory.chunks.assembly import Assembly

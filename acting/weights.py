@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from safetensors.torch import load as load_tensors
 from torch import Tensor
@@ -18,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class ActingWeights(NamedTuple):
-    """What an agent acts with, and when they were made."""
+    """What an agent acts with, and when it was learned."""
 
     tensors: Mapping[str, Tensor]
     t_learner: int  # the learner's step
@@ -37,26 +39,30 @@ def checked_tensors(payload: bytes) -> dict[str, Tensor]:
     return tensors
 
 
-class WeightsSource(Protocol):
-    """Looked at before every vector step."""
+class WeightsSource(ABC):
+    """Asked before every vector step."""
 
+    @abstractmethod
     def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
-        """Weights to act with from here on, or None to go on with those at hand.
+        """New weights to act with, or None to keep the present ones.
 
-        `steps`: those of this actor so far; `episode_begins`: whether one does in any environment.
+        Args:
+          steps: of this actor so far.
+          episode_begins: whether one does in any environment.
         """
 
     def state_dict(self) -> dict[str, Any] | None:
-        """When it looks next and what it has seen; None where that cannot be saved."""
+        """When it looks next and what it has seen; None where that depends on time or on other files."""
+        return None
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict()`."""
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - where there is none
+        """Continue from `state_dict()`."""
 
-    def close(self) -> None:
-        """Nobody will look any more."""
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Release what it holds."""
 
 
-class PublishedWeights:
+class PublishedWeights(WeightsSource):
     """Those in Redis, looked for every `every_steps` steps of the actor."""
 
     def __init__(
@@ -68,7 +74,7 @@ class PublishedWeights:
         self._next_poll = 0
 
     def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
-        """The published weights if they changed."""
+        """The published weights if they changed since the last call."""
         return self.fetch(steps) if self.is_due(steps, episode_begins) else None
 
     def is_due(self, steps: int, episode_begins: bool) -> bool:
@@ -76,7 +82,7 @@ class PublishedWeights:
         return steps >= self._next_poll or (self._each_episode and episode_begins)
 
     def fetch(self, steps: int) -> ActingWeights | None:
-        """Look for them, and take them if they changed; the next look is due `every_steps` after `steps`."""
+        """Fetch them if they changed; the next look is due `every_steps` after `steps`."""
         self._next_poll = steps + self._every_steps
         weights = self._patiently(self._reader.poll)
         if weights is None:
@@ -89,14 +95,51 @@ class PublishedWeights:
         return {"seen": self._reader.seen, "next_poll": self._next_poll}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict()`."""
+        """Continue from `state_dict()`."""
         self._reader.seen, self._next_poll = state["seen"], state["next_poll"]
 
+
+class BackgroundWeights(WeightsSource):
+    """`PublishedWeights` that are fetched, checked and decoded by a thread, while acting continues.
+
+    The actor takes them before its next vector step. Which step that is depends on time, so a run that must
+    be repeatable uses `PublishedWeights` itself.
+    """
+
+    def __init__(self, published: PublishedWeights) -> None:
+        """`published` is used by this object alone from here on."""
+        self._published = published
+        self._thread = ThreadPoolExecutor(1, "weights")
+        self._fetch: Future[ActingWeights | None] | None = None
+        self._has_begun = False
+
+    def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
+        """New weights that have arrived. Raises what ended a fetch.
+
+        The first call waits for them: else the actor would begin with weights that nobody published.
+        """
+        if self._fetch is not None:
+            return self._arrived(self._fetch)
+        if not self._published.is_due(steps, episode_begins):
+            return None
+        if not self._has_begun:
+            self._has_begun = True
+            return self._published.fetch(steps)
+        self._fetch = self._thread.submit(self._published.fetch, steps)
+        return None
+
+    def _arrived(self, fetch: Future[ActingWeights | None]) -> ActingWeights | None:
+        if not fetch.done():
+            return None
+        self._fetch = None
+        return fetch.result()
+
     def close(self) -> None:
-        """Nothing is held."""
+        """Let the thread end, without waiting for its fetch."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-class SnapshotWeights:
+class SnapshotWeights(WeightsSource):
     """The newest last_model snapshot of a folder, looked for at the beginning of each episode."""
 
     def __init__(self, folder: Path, file_name: str) -> None:
@@ -110,17 +153,8 @@ class SnapshotWeights:
         try:
             return self._newest()
         except (SnapshotError, OSError) as error:  # it may be replaced while it is read
-            log.warning("%s Going on with the weights at hand.", error)
+            log.warning("%s Continuing with the present weights.", error)
             return None
-
-    def state_dict(self) -> None:
-        """The folder may hold anything when the actor goes on."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """There is none."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _newest(self) -> ActingWeights | None:
         paths = last_models(self._folder, self._file_name)
@@ -132,6 +166,5 @@ class SnapshotWeights:
         snapshot = load_snapshot(paths[0])
         self._seen = found
         log.debug("Read %s.", paths[0])
-        return ActingWeights(
-            snapshot["acting_weights"], int(snapshot["t_learner"]), int(snapshot["updates"]), 0
-        )
+        weights = snapshot["acting_weights"]
+        return ActingWeights(weights, int(snapshot["t_learner"]), int(snapshot["updates"]), epoch=0)

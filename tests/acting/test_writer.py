@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from acting.experience import ExperienceWriter
 from acting.player import VectorStep
+from acting.writer import ExperienceWriter
 from agents.base import Acting, Problem, ReplayAgent
 from agents.registry import agent_type
 from args import read_args

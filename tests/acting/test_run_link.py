@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +11,14 @@ import numpy as np
 import pytest
 import redis
 
-from acting.actor import Actor, ActorConfig
-from acting.link import RunChanged, RunLink
+from acting.actor import Actor, ActorConfig, Exchange
+from acting.run_link import ActorSlot, RunChanged, RunLink
 from learning.serial import run_serially
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.push import LostLease, Packet
 from memory.runs.run import RunInfo, read_settings
-from memory.server.connection import Client
+from memory.server.connection import Client, Patience
 from tests.memory.road import SHAPE, begin, make_pusher
 from tests.memory.test_push import CAPACITY, check_stored_once, some_packets
 
@@ -40,7 +39,8 @@ def make_link(client: Client, keys: Keys) -> Iterator[Callable[[], RunLink]]:
         assert run is not None
         pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
         leases.append(lease)
-        return RunLink(client, keys, 0, lease, run, pusher, find_run, True, 5.0, lambda: False, deque())
+        slot = ActorSlot(client, keys, lease, run, find_run)
+        return RunLink(slot, 0, pusher, True, Patience(5.0, lambda: False))
 
     yield make
     for lease in leases:
@@ -62,14 +62,14 @@ def test_packets_count_before_they_are_stored(client: Client, keys: Keys, link: 
     """So that an actor that is alone stops at T_max exactly, and does not wait."""
     sent = some_packets(3)
     link.push(sent[:1], SHAPE.chunk_length)
-    link.settle()
+    link.wait_until_stored()
     began = _hold_up(client)
     link.push(sent[1:], SHAPE.chunk_length)
     assert link.counters.steps == 3 * SHAPE.chunk_length
     assert link.counters.last_chunk == 1 == read_counters(client, keys).last_chunk
     link.push([], 0)
     assert time.monotonic() - began < PAUSE_MS / 2000
-    link.settle()
+    link.wait_until_stored()
     assert time.monotonic() - began > PAUSE_MS / 2000
     check_stored_once(client, keys, sent, link.counters)
 
@@ -79,7 +79,7 @@ def test_the_next_packets_wait_for_those_before(client: Client, keys: Keys, link
     _hold_up(client)
     for start in range(0, 20, 5):
         link.push(sent[start : start + 5], 5 * SHAPE.chunk_length)
-    link.settle()
+    link.wait_until_stored()
     check_stored_once(client, keys, sent, link.counters)
 
 
@@ -98,7 +98,7 @@ def test_to_follow_is_to_see_what_was_pushed(client: Client, keys: Keys, link: R
     sent = some_packets(4)
     _hold_up(client)
     link.push(sent, 4 * SHAPE.chunk_length)
-    link.follow()
+    link.refresh_counters()
     check_stored_once(client, keys, sent, link.counters)
 
 
@@ -106,33 +106,32 @@ def test_packets_of_the_epoch_before_go_into_the_next(client: Client, keys: Keys
     """A learner that begins anew with the same replay takes them; with another one, the actor begins anew."""
     sent = some_packets(6)
     link.push(sent[:2], 2 * SHAPE.chunk_length)
-    link.settle()
+    link.wait_until_stored()
     begin(client, keys, CAPACITY, keep=True)
     link.push(sent[2:], 4 * SHAPE.chunk_length)
-    link.settle()
+    link.wait_until_stored()
     check_stored_once(client, keys, sent, link.counters)
     begin(client, keys, CAPACITY)
     link.push(some_packets(1), SHAPE.chunk_length)
     with pytest.raises(RunChanged):
-        link.settle()
+        link.wait_until_stored()
 
 
 def test_a_lease_of_another_is_told(client: Client, keys: Keys, link: RunLink) -> None:
     client.set(keys.actor_lease(0), "another's")
     link.push(some_packets(1), SHAPE.chunk_length)
     with pytest.raises(LostLease):
-        link.settle()
+        link.wait_until_stored()
 
 
 def _actor(link: RunLink, left: list[Packet]) -> Actor:
     """One that has only `left` to push."""
-    config = ActorConfig(0, "none", 10**6, 0, 1, eval=False, no_push=False, post_episode_sleep=0.0)
+    config = ActorConfig(0, "none", 10**6, 0, 1, eval=False, post_episode_sleep=0.0)
     player: Any = SimpleNamespace(frames=np.zeros((1, 1)))
     writer: Any = SimpleNamespace(flush=lambda frames: left)
     nothing: Any = None
-    return Actor(
-        config, link, nothing, nothing, player, nothing, writer, lambda counters: True, [], lambda: True
-    )
+    link.stopped = lambda: True
+    return Actor(config, link, player, nothing, Exchange(writer=writer))
 
 
 def test_an_actor_ends_when_its_last_packets_are_stored(client: Client, keys: Keys, link: RunLink) -> None:
@@ -157,7 +156,7 @@ def test_taking_turns_the_learner_sees_what_was_played(client: Client, keys: Key
         """Plays `sent`, one packet a step."""
 
         finished = False
-        settle = link.settle
+        wait_until_stored = link.wait_until_stored
 
         def step(self) -> None:
             """Play."""

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from acting.action_counter import ActionCounter
-from acting.episode_tracker import EpisodeTracker, FinishedEpisode, steps_of_minutes
+from acting.episodes import ActionCounter, EpisodeTracker, FinishedEpisode, steps_of_minutes
 
 
 def test_minutes_in_agent_steps() -> None:

@@ -9,8 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from acting.background_weights import BackgroundWeights
-from acting.weights_source import ActingWeights, PublishedWeights
+from acting.weights import ActingWeights, BackgroundWeights, PublishedWeights
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
 from memory.server.connection import Client, Patience

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from acting.frame_stack import FrameStack
+from acting.player import FrameStack
 
 
 def slow_stack(history: list[NDArray[np.uint8]], length: int) -> NDArray[np.uint8]:

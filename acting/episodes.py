@@ -1,0 +1,163 @@
+"""What an actor keeps of running episodes: scores at SABER's three times of play (Toromanoff et al. 2019),
+counts of actions, rooms visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs import EnvDescription
+
+BINS = 20
+"""Equal parts of the range of each component of a continuous action."""
+
+
+class FinishedEpisode(NamedTuple):
+    """What is reported of an episode."""
+
+    environment: int  # row of the vector of environments
+    score_5min: float  # raw score within the first 5 minutes of play
+    score_30min: float
+    score_saber: float  # raw score of the whole episode
+    length: int  # agent steps
+    action_counts: list[list[int]]  # see ActionCounter
+    rooms: list[int]  # visited, in ascending order; empty where the game has none
+
+
+class ActionCounter:
+    """Histograms of the actions of the running episodes of N environments.
+
+    Discrete actions have one histogram, with a count per action. A continuous action has one for each of its
+    components: the counts of `BINS` equal parts of the range from low to high.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        num_actions: int | None,
+        action_low: Sequence[float] | None,
+        action_high: Sequence[float] | None,
+    ) -> None:
+        """Either the number of discrete actions or the bounds [A] of continuous ones."""
+        self._bins = BINS if num_actions is None else num_actions
+        self._low = np.array([0] if action_low is None else action_low, np.float64)
+        high = np.array([self._bins] if action_high is None else action_high, np.float64)
+        self._width = (high - self._low) / self._bins
+        self._components = np.arange(len(self._low))
+        self._counts = np.zeros((num_envs, len(self._low), self._bins), np.int64)
+
+    def add(self, a_t: NDArray[Any], active: NDArray[np.bool_]) -> None:
+        """Count a_t, [N] int64 or [N, A] float32, of the rows where `active` [N]."""
+        rows = np.flatnonzero(active)[:, None]
+        actions = a_t.reshape(len(a_t), -1)[rows[:, 0]]
+        bins = ((actions - self._low) / self._width).astype(np.int64)  # [M, A]
+        self._counts[rows, self._components, np.minimum(bins, self._bins - 1)] += 1
+
+    def take(self, row: int) -> list[list[int]]:
+        """The histograms of the finished episode in `row`; the next one's begin at 0."""
+        counts: list[list[int]] = self._counts[row].tolist()
+        self._counts[row] = 0
+        return counts
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts of running episodes."""
+        return {"counts": self._counts.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        self._counts[...] = state["counts"]
+
+
+class EpisodeTracker:
+    """Sums the raw rewards of N environments, counts their actions, and finds which episodes ended.
+
+    A cap of None counts the whole episode.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        cap_5min_steps: int | None,
+        cap_30min_steps: int | None,
+        action_counter: ActionCounter,
+    ) -> None:
+        caps = [np.inf if cap is None else cap for cap in (cap_5min_steps, cap_30min_steps, None)]
+        self._caps = np.array(caps)[:, None]  # [3, 1]
+        self._scores = np.zeros((3, num_envs))
+        self._lengths = np.zeros(num_envs, np.int64)
+        self._actions = action_counter
+        self._rooms: list[set[int]] = [set() for _ in range(num_envs)]
+
+    def step(
+        self,
+        a_t: NDArray[Any],
+        rewards: NDArray[Any],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        active: NDArray[np.bool_],
+        rooms: NDArray[Any] | None = None,
+    ) -> list[FinishedEpisode]:
+        """Add one vector step.
+
+        Args:
+          a_t: [N] int64 or [N, A] float32; all other arguments are [N].
+          active: False where the row took no step of an episode (an autoreset, or nothing is played there).
+          rooms: the room that the step led to, in games that name it (envs/contract.py).
+
+        Returns:
+          The episodes that ended with this step.
+        """
+        self._lengths += active
+        self._actions.add(a_t, active)
+        if rooms is not None:
+            for row in np.flatnonzero(active).tolist():
+                self._rooms[row].add(int(rooms[row]))
+        self._scores += np.where(active & (self._lengths <= self._caps), rewards, 0.0)
+        ended = np.flatnonzero(active & (terminated | truncated))
+        finished = [self._finished(int(row)) for row in ended]
+        self._scores[:, ended] = 0.0
+        self._lengths[ended] = 0
+        return finished
+
+    def _finished(self, row: int) -> FinishedEpisode:
+        score_5min, score_30min, score_saber = self._scores[:, row].tolist()
+        length, counts = int(self._lengths[row]), self._actions.take(row)
+        rooms, self._rooms[row] = sorted(self._rooms[row]), set()
+        return FinishedEpisode(row, score_5min, score_30min, score_saber, length, counts, rooms)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Scores, lengths, actions and rooms of the running episodes."""
+        return {
+            "scores": self._scores.copy(),
+            "lengths": self._lengths.copy(),
+            "actions": self._actions.state_dict(),
+            "rooms": {"rooms": [sorted(rooms) for rooms in self._rooms]},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        self._scores[...], self._lengths[...] = state["scores"], state["lengths"]
+        self._actions.load_state_dict(state["actions"])
+        self._rooms = [set(rooms) for rooms in state["rooms"]["rooms"]]
+
+
+def steps_of_minutes(minutes: int, frames_per_second: float | None, frames_per_step: int) -> int | None:
+    """Agent steps in `minutes` of play; None where the environment has no clock.
+
+    >>> steps_of_minutes(5, frames_per_second=60.0, frames_per_step=4)
+    4500
+    """
+    return None if frames_per_second is None else round(minutes * 60 * frames_per_second / frames_per_step)
+
+
+def tracker_of(description: EnvDescription, num_envs: int) -> EpisodeTracker:
+    """A tracker of `num_envs` environments of this kind."""
+    fps, frames_per_step = description.frames_per_second, description.frames_per_step
+    cap_5min, cap_30min = (steps_of_minutes(minutes, fps, frames_per_step) for minutes in (5, 30))
+    bounds = description.action_low, description.action_high
+    counter = ActionCounter(num_envs, description.num_actions, *bounds)
+    return EpisodeTracker(num_envs, cap_5min, cap_30min, counter)
