@@ -18,9 +18,9 @@ from reporting.fitness import (
     interquartile_mean,
     iqm_interval,
 )
+from reporting.graph import plotly_figure, write_png
 from reporting.page import Section, Tile, write_page
-from reporting.png import write_bars_png, write_spread_png
-from reporting.sessions import Bar, bar_figure, fitness_figure, spread, spread_figure
+from reporting.trials import Bar, fitness_graph, score_graph, spread, spread_graph
 
 
 def report_session(folder: Path) -> None:
@@ -30,7 +30,7 @@ def report_session(folder: Path) -> None:
     header = ("agent_steps", "mean_score_points")
     write_atomically(folder / "session.csv", csv_bytes([header, *rows]))
     title = f"{result.game}, seed {result.seed}"
-    write_spread_png(folder / "session.png", title, [], spread([result.curve]))
+    write_png(folder / "session.png", title, [spread_graph([], spread([result.curve]))])
 
 
 def report_trial(folder: Path) -> None:
@@ -42,8 +42,9 @@ def report_trial(folder: Path) -> None:
     write_atomically(folder / "trial.csv", csv_bytes([columns, *zip(*over_all, strict=True)]))
     title = f"{folder.parents[1].name}, {folder.name}"
     _write_spec(folder / "trial.yaml", title, results)
-    write_spread_png(folder / "trial.png", title, curves, over_all)
-    figure = spread_figure(curves, over_all)
+    graph = spread_graph(curves, over_all)
+    write_png(folder / "trial.png", title, [graph])
+    figure = plotly_figure(graph, 500, "No episode has ended yet.")
     tiles = [Tile(r.folder.name, f"{r.score:,.1f}", r.record.state) for r in results]
     note = "mean score of the last 100 training episodes, over sessions"
     write_page(folder / "trial.html", title, title, note, tiles, [Section(figure, wide=True)])
@@ -65,9 +66,13 @@ def report_experiment(folder: Path) -> None:
     _write_spec(
         folder / "experiment.yaml", title, [result for results in trials.values() for result in results]
     )
-    write_bars_png(folder / "experiment.png", title, bars)
+    scores, fitness = score_graph(bars), fitness_graph(bars)
+    write_png(folder / "experiment.png", title, [scores, fitness] if fitness.parts else [scores])
     note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"
-    sections = [Section(bar_figure(bars), "Scores"), Section(fitness_figure(bars), "Fitness")]
+    sections = [
+        Section(plotly_figure(scores, 450, "No trial has a score yet."), "Scores"),
+        Section(plotly_figure(fitness, 450, "No trial has a fitness: its game has no standard."), "Fitness"),
+    ]
     tiles = [Tile(bar.name, f"{bar.mean:,.1f}", f"± {bar.std:,.1f}") for bar in bars]
     if over_all := _over_all(folder, list(trials.values())):
         mean, low, high = over_all

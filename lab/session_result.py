@@ -14,7 +14,7 @@ from lab.session import Record, known_record
 from reporting.episodes import EpisodeRecord, by_purpose, read_episodes
 from reporting.fitness import Fitness, session_fitness, standard_of, trial_fitness
 from reporting.scores import WINDOW, joined_means, reward_points
-from reporting.sessions import Curve
+from reporting.trials import Curve
 
 EMPTY = Curve(np.zeros(0), np.zeros(0))
 

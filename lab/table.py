@@ -13,12 +13,21 @@ from lab.session import steps_played
 from lab.session_result import SessionResult, fitness_of, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.benchmark import OverAll, Row, file_of, markdown
-from reporting.benchmark_graphs import agent_colours, benchmark_figures, table_figure, write_benchmark_png
+from reporting.benchmark import (
+    OverAll,
+    Row,
+    agent_colours,
+    file_of,
+    game_graphs,
+    markdown,
+    published,
+    table_figure,
+)
 from reporting.fitness import interquartile_mean, iqm_interval, standard_of
+from reporting.graph import plotly_figure, write_png
 from reporting.page import Section, Tile, write_page
-from reporting.published import published
 
+PNG_INCHES = (12.0, 4.6)
 LEAST_FOR_INTERVAL = 3
 """Sessions of a game: resamples of two runs say nothing but the two."""
 
@@ -35,12 +44,14 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     told = {agent: known._asdict() for agent, known in over_all.items()}
     write_atomically(folder / "benchmark.json", json.dumps(told, indent=2).encode() + b"\n")
     write_atomically(folder / "README.md", markdown(rows, over_all).encode())
-    for game in dict.fromkeys(row.game for row in rows if row.done):
-        mine = [row for row in rows if row.game == game and row.done]
-        write_benchmark_png(folder / f"{file_of(game)}.png", game, mine, agent_colours(rows))
     shown = [row for row in rows if row.done or not row.extra]
     sections = [Section(table_figure(shown), "Every row", wide=True)]
-    sections += [Section(figure, heading) for heading, figure in benchmark_figures(rows)]
+    for game in dict.fromkeys(row.game for row in rows if row.done):
+        mine = [row for row in rows if row.game == game and row.done]
+        scores, training = game_graphs(game, mine, agent_colours(rows))
+        write_png(folder / f"{file_of(game)}.png", game, [scores, training], 2, PNG_INCHES, (1, 1.3))
+        sections.append(Section(plotly_figure(scores, 420), game))
+        sections.append(Section(plotly_figure(training, 420), f"{game}, in training"))
     tiles = [Tile(agent, f"{known.iqm:.2f}", known.told_interval) for agent, known in over_all.items()]
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
     write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(rows), *tiles], sections)

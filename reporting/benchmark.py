@@ -1,14 +1,48 @@
-"""A benchmark as rows of a table, and as markdown."""
+"""A benchmark as rows of a table, as markdown and as graphs, beside what others published."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import plotly.graph_objects as go
 
-from reporting.fitness import Fitness, standard_of
-from reporting.published import Published
-from reporting.sessions import Curve
+from reporting.fitness import Fitness, Standard, standard_of
+from reporting.graph import Axis, Bars, Graph, Line, Marks
+from reporting.page import COLOURS, GRID, INK, base_layout
+from reporting.trials import Curve, spread
+
+_TABLE = Path(__file__).parent / "data" / "published.csv"
+ROW_HEIGHT = 26
+"""Pixels of a line of the table."""
+
+
+class Published(NamedTuple):
+    """What others published for the same game; data/published.csv names the source of each."""
+
+    algorithm: str  # "" where it is the agent's own; else the nearest relative that was published
+    score: float
+    agent_steps: int
+    source: str
+
+
+def published(game: str, agent: str) -> tuple[Published, ...]:
+    """Those of an agent on a game, () where none is known."""
+    return _published().get((game, agent), ())
+
+
+@cache
+def _published() -> dict[tuple[str, str], tuple[Published, ...]]:
+    with _TABLE.open(encoding="utf-8", newline="") as file:
+        found: dict[tuple[str, str], tuple[Published, ...]] = {}
+        for row in csv.DictReader(file):
+            key = row["game"], row["agent"]
+            figure = Published(row["algorithm"], float(row["score"]), int(row["agent_steps"]), row["source"])
+            found[key] = (*found.get(key, ()), figure)
+    return found
 
 
 @dataclass(frozen=True)
@@ -176,3 +210,60 @@ def _short(steps: int) -> str:
 def file_of(game: str) -> str:
     """A game as part of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "_.-" else "_" for letter in game)
+
+
+def agent_colours(rows: Sequence[Row]) -> dict[str, str]:
+    """An agent has the same colour in all games."""
+    agents = dict.fromkeys(row.agent for row in rows)
+    return {agent: COLOURS[number % len(COLOURS)] for number, agent in enumerate(agents)}
+
+
+def table_figure(rows: Sequence[Row]) -> go.Figure:
+    """All rows, played or not."""
+    cells = [(row.game, *told_cells(row)) for row in rows]
+    table = go.Table(
+        header={"values": ["Game", *HEADINGS], "align": "left", "fill": {"color": GRID}},
+        cells={"values": [*zip(*cells, strict=True)], "align": "left", "height": ROW_HEIGHT},
+        columnwidth=[3, 2, 2.4, 1.6, 1.6, 2.6, 1.8, 1.4, 6, 2],
+    )
+    height = ROW_HEIGHT * (len(rows) + 2 + sum(len(row.published) > 1 for row in rows))
+    margin = {"l": 0, "r": 90, "t": 0, "b": 0}  # on the right plotly's buttons
+    return go.Figure([table], {**base_layout(), "height": height, "margin": margin})
+
+
+def game_graphs(game: str, rows: Sequence[Row], colours: Mapping[str, str]) -> tuple[Graph, Graph]:
+    """Scores without noise, beside what others published; and the scores in training that led there.
+
+    Args:
+      rows: of this game, those that have sessions done.
+    """
+    standard = standard_of(game)
+    levels = {"standard": standard.score, "random play": standard.random} if standard else {}
+    agents = Axis(categories=[row.agent for row in rows])
+    scores: list[Bars | Marks] = [_score_bars(rows, standard, colours), *_published_marks(rows)]
+    curves = [_training_line(row, colours[row.agent]) for row in rows]
+    return (
+        Graph(agents, "score without noise (diamonds: published)", scores, levels),
+        Graph(Axis("agent steps", steps=True), "score in training", curves, levels, legend=True),
+    )
+
+
+def _score_bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping[str, str]) -> Bars:
+    """From random play upwards."""
+    each = [colours[row.agent] for row in rows]
+    floor = standard.random if standard else 0.0
+    return Bars("", [row.mean for row in rows], each, [row.std for row in rows], floor)
+
+
+def _published_marks(rows: Sequence[Row]) -> list[Marks]:
+    known = [(place, figure) for place, row in enumerate(rows) for figure in row.published]
+    if not known:
+        return []
+    places, figures = zip(*known, strict=True)
+    scores, sources = [figure.score for figure in figures], [figure.source for figure in figures]
+    return [Marks("published", places, scores, INK, "diamond", sources)]
+
+
+def _training_line(row: Row, colour: str) -> Line:
+    steps, mean, std = spread(row.curves)
+    return Line(row.agent, steps, mean, colour, width=2.2, std=std, shade=0.12)

@@ -11,6 +11,7 @@ from args import Plain
 from lab.search.block import dash
 from lab.search.trial import TrialRecord, read_trials, trial_folder, write_trial
 from lab.session import known_record
+from reporting.trials import shown
 
 TELL_EVERY_S = 10.0
 
@@ -95,8 +96,3 @@ class Ledger:
         values = {n: r.measures[self._metric] for n, r in self.done.items() if self._metric in r.measures}
         best = max(values, key=values.__getitem__, default=None)
         return "." if best is None else f", best: trial_{best} with {values[best]:.4g}."
-
-
-def shown(value: Plain) -> str:
-    """A parameter in a sentence."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lab.session_result import SessionResult, fitness_of
-from reporting.sessions import Curve
+from reporting.trials import Curve
 
 
 def as_of(results: Sequence[SessionResult], steps: int, length: int) -> list[SessionResult]:

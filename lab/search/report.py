@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.search.block import Search, dash
-from lab.search.ledger import shown
 from lab.search.trial import TrialRecord
 from reporting.atomic import csv_bytes, write_atomically
 from reporting.fitness import Fitness
+from reporting.graph import plotly_panels
 from reporting.page import Section, Tile, write_page
-from reporting.parameters import TrialPoint, best_of, parameters_figure
-from reporting.png import write_parameters_png
+from reporting.trials import PANELS, TrialPoint, best_of, parameter_graphs, shown, write_parameters_png
 
 MEASURES = ("score", *Fitness._fields, "fitness")
 COLUMNS = ("mean_score_points", *MEASURES[1:])
@@ -28,9 +27,10 @@ def report_search(folder: Path, search: Search, records: Mapping[int, TrialRecor
     write_atomically(folder / "experiment.csv", csv_bytes([header, *rows]))
     points = [_point(number, record, search) for number, record in records.items()]
     title = f"{folder.parent.name}, {folder.name}"
-    write_parameters_png(folder / "experiment.png", title, points, search.metric)
+    graphs = parameter_graphs(points, search.metric)
+    write_parameters_png(folder / "experiment.png", title, graphs)
     note = f"{search.metric} of each trial at its end, or where it was stopped, against each parameter"
-    figure = Section(parameters_figure(points, search.metric), wide=True)
+    figure = Section(plotly_panels(graphs, PANELS, 350, "No trial has a result yet."), wide=True)
     write_page(folder / "experiment.html", title, title, note, _tiles(points, search), [figure])
 
 

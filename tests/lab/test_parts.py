@@ -18,7 +18,7 @@ from lab.removal import remove
 from lab.results import report_experiment, report_trial
 from lab.session import Record, Session, read_record, steps_played, write_record
 from lab.spec import find_experiment
-from reporting.sessions import Curve, spread
+from reporting.trials import Curve, spread
 
 SPEC = """# Mnih et al. 2015
 agent: dqn

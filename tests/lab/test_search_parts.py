@@ -23,7 +23,7 @@ from lab.search.trial import TrialRecord, read_trials
 from lab.session import Record, write_record
 from lab.session_result import SessionResult
 from lab.spec import find_experiment
-from reporting.sessions import Curve
+from reporting.trials import Curve
 
 
 def space(method: str = "optuna", trials: int = 4, **others: object) -> Search:

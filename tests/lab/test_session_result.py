@@ -16,7 +16,7 @@ from lab.session import Record, write_record
 from lab.session_result import SessionResult, fitness_of, read_session
 from reporting.episodes import EpisodeRecord, EpisodeTable
 from reporting.fitness import standard_of
-from reporting.sessions import Curve
+from reporting.trials import Curve
 
 
 def episodes_of(game: str, strength: float, count: int = 150) -> Curve:

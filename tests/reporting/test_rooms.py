@@ -1,5 +1,5 @@
 from reporting.episodes import EpisodeRecord
-from reporting.run_figures import first_visits, rooms_figure
+from reporting.run_page import first_visits, rooms_figure
 
 
 def _episode(steps: int, rooms: list[int]) -> EpisodeRecord:

@@ -1,0 +1,326 @@
+"""A graph described once and drawn twice: by plotly for a page, by matplotlib as a PNG."""
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from plotly.basedatatypes import BaseTraceType
+from plotly.subplots import make_subplots
+
+from reporting.atomic import write_atomically
+from reporting.page import (
+    AXIS,
+    GRID,
+    INK,
+    LEGEND_ABOVE,
+    MUTED,
+    RULER,
+    STEPS,
+    TITLE,
+    base_layout,
+    empty_figure,
+    reward_layout,
+)
+
+Floats = NDArray[np.float64]
+
+
+class Line(NamedTuple):
+    """A curve, and around it a band of one standard deviation where `std` is given."""
+
+    name: str
+    x: Floats
+    y: Floats
+    colour: str
+    width: float = 2.0
+    std: Floats | None = None
+    band: str = ""  # what the legend calls the band; "" leaves it out
+    shade: float = 0.16  # opacity of the band
+    kind: str = ""  # a PNG's legend has one entry for all lines of a kind
+
+
+class Bars(NamedTuple):
+    """A bar for each category of the horizontal axis; Bars with other names stand beside it."""
+
+    name: str
+    heights: Sequence[float]
+    colours: Sequence[str]
+    std: Sequence[float] | None = None
+    floor: float = 0.0  # where bars begin
+
+
+class Marks(NamedTuple):
+    """Single points."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    symbol: Literal["disc", "ring", "diamond"] = "disc"
+    texts: Sequence[str] = ()  # shown at the mouse, in html
+
+
+class Axis(NamedTuple):
+    """A horizontal axis: agent steps, categories or numbers."""
+
+    title: str = ""
+    categories: Sequence[str] = ()  # at 0, 1, 2 ...
+    logarithmic: bool = False
+    whole: bool = False  # all numbers are whole
+    steps: bool = False  # agent steps
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Everything that is drawn over one pair of axes."""
+
+    x: Axis
+    y_title: str
+    parts: Sequence[Line | Bars | Marks]
+    levels: Mapping[str, float] = field(default_factory=dict)  # name -> height of a dotted line
+    legend: bool = False
+    grid: bool = False
+
+
+def plotly_figure(graph: Graph, height: int, empty: str = "") -> go.Figure:
+    """A figure for a page; the sentence `empty` stands where the graph has nothing to show."""
+    if not graph.parts:
+        return empty_figure(empty)
+    layout = reward_layout() if graph.x.steps else base_layout()
+    figure = go.Figure(layout={**layout, "height": height, "showlegend": graph.legend})
+    for part in graph.parts:
+        figure.add_traces(_traces(part, graph))
+    figure.update_xaxes(_plotly_axis(graph.x))
+    figure.update_yaxes({**AXIS, "title": {"text": graph.y_title, "font": TITLE, "standoff": 16}})
+    for name, level in graph.levels.items():
+        figure.add_hline(level, line={"color": MUTED, "dash": "dot"}, annotation_text=name)
+    return figure
+
+
+def plotly_panels(graphs: Sequence[Graph], columns: int, row_height: int, empty: str) -> go.Figure:
+    """Graphs of the same quantity in rows of `columns`, with one legend."""
+    if not graphs:
+        return empty_figure(empty)
+    columns = min(len(graphs), columns)
+    rows = math.ceil(len(graphs) / columns)
+    figure = make_subplots(
+        rows, columns, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.3 / rows
+    )
+    for number, graph in enumerate(graphs):
+        place = {"row": number // columns + 1, "col": number % columns + 1}
+        for part in graph.parts:
+            for trace in _traces(part, graph):
+                trace.update(legendgroup=trace.name, showlegend=number == 0)
+                figure.add_trace(trace, **place)
+        figure.update_xaxes(_plotly_axis(graph.x), **place)
+        title = graph.y_title if place["col"] == 1 else ""
+        figure.update_yaxes({**AXIS, "title": {"text": title, "font": TITLE}}, **place)
+    margin = {"l": 70, "r": 28, "t": 60, "b": 72}
+    return figure.update_layout(
+        base_layout(), height=90 + row_height * rows, legend=LEGEND_ABOVE, margin=margin
+    )
+
+
+def _traces(part: Line | Bars | Marks, graph: Graph) -> list[BaseTraceType]:
+    if isinstance(part, Line):
+        return _line_traces(part)
+    if isinstance(part, Bars):
+        return [_bar_trace(part, graph.x.categories)]
+    return [_mark_trace(part, graph)]
+
+
+def _line_traces(line: Line) -> list[BaseTraceType]:
+    """The band is an unseen lower edge, and an upper edge that is filled down to it."""
+    drawn = go.Scatter(
+        x=line.x, y=line.y, name=line.name, mode="lines", line={"color": line.colour, "width": line.width}
+    )
+    if line.std is None:
+        return [drawn]
+    edge = {"x": line.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    colour = f"{line.colour}{round(255 * line.shade):02x}"
+    named = {"name": line.band, "showlegend": bool(line.band)}
+    lower = go.Scatter(y=line.y - line.std, showlegend=False, **edge)
+    return [lower, go.Scatter(y=line.y + line.std, fill="tonexty", fillcolor=colour, **named, **edge), drawn]
+
+
+def _bar_trace(bars: Bars, categories: Sequence[str]) -> BaseTraceType:
+    return go.Bar(
+        name=bars.name,
+        x=list(range(len(categories))),
+        y=[height - bars.floor for height in bars.heights],
+        base=bars.floor or None,
+        text=categories,
+        textposition="none",
+        customdata=bars.heights,
+        hovertemplate=f"%{{text}}: %{{customdata:,.6~g}}<extra>{bars.name}</extra>",
+        error_y={"array": bars.std} if bars.std else None,
+        marker={"color": bars.colours},
+    )
+
+
+_PLOTLY_MARKERS = {
+    "disc": {"symbol": "circle", "size": 9, "opacity": 0.8},
+    "ring": {"symbol": "circle-open", "size": 17, "line": {"width": 2.4}},
+    "diamond": {"symbol": "diamond-open", "size": 11},
+}
+
+
+def _mark_trace(marks: Marks, graph: Graph) -> BaseTraceType:
+    hover = {"text": marks.texts, "hovertemplate": f"%{{text}}<br>{graph.y_title} %{{y:.4~g}}<extra></extra>"}
+    return go.Scatter(
+        x=marks.x,
+        y=marks.y,
+        mode="markers",
+        name=marks.name,
+        marker={"color": marks.colour, **_PLOTLY_MARKERS[marks.symbol]},
+        **(hover if marks.texts else {"hoverinfo": "skip"}),
+    )
+
+
+def _plotly_axis(axis: Axis) -> dict[str, object]:
+    kind: dict[str, object] = {"tickformat": "~g", "nticks": 6}
+    if axis.steps:
+        kind = {**STEPS, **RULER}
+    elif axis.categories:
+        places = list(range(len(axis.categories)))
+        kind = {"tickvals": places, "ticktext": axis.categories, "range": [-0.5, len(places) - 0.5]}
+    elif axis.logarithmic:
+        kind = {"type": "log", "dtick": 1, "exponentformat": "power"}
+    return {**AXIS, **kind, "title": {"text": axis.title, "font": TITLE}}
+
+
+INCHES, DPI = (9.0, 5.0), 110
+BAR_WIDTH = 0.7
+MOST_LEVEL_LABELS = 4
+"""Categories of a PNG; the names of more are written aslant."""
+LEAST_BARS = 3
+"""Fewer bars leave room at the right, so that one does not fill the picture."""
+
+
+def write_png(
+    path: Path,
+    title: str,
+    graphs: Sequence[Graph],
+    columns: int = 1,
+    size: tuple[float, float] = INCHES,
+    widths: Sequence[float] | None = None,
+    shared: bool = False,
+) -> None:
+    """Graphs in rows of `columns` as a picture, drawn without a browser.
+
+    Args:
+      size: of the picture, in inches.
+      widths: of the columns, relative to each other.
+      shared: they have the vertical axis and one legend in common.
+    """
+    rows = max(math.ceil(len(graphs) / columns), 1)
+    figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+    grid = figure.subplots(rows, columns, sharey=shared, squeeze=False, width_ratios=widths)
+    for axes in grid.flat[len(graphs) :]:
+        axes.set_axis_off()
+    for number, (axes, graph) in enumerate(zip(grid.flat, graphs, strict=False)):
+        _draw(axes, graph)
+        axes.set_ylabel("" if shared and number % columns else graph.y_title)
+        if graph.legend and not shared:
+            axes.legend(*_legend(axes), **_legend_place(graph))
+    if shared and graphs:
+        figure.legend(*_legend(grid.flat[0]), loc="outside lower center", ncols=4, frameon=False)
+    figure.suptitle(title, color=INK)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_atomically(path, picture.getvalue())
+
+
+def _draw(axes: Axes, graph: Graph) -> None:
+    bars = [part for part in graph.parts if isinstance(part, Bars)]
+    for part in graph.parts:
+        if isinstance(part, Line):
+            _draw_line(axes, part)
+        elif isinstance(part, Bars):
+            _draw_bars(axes, part, bars.index(part), len(bars))
+        else:
+            _draw_marks(axes, part)
+    _draw_axis(axes, graph.x, is_bars=bool(bars))
+    for name, level in graph.levels.items():
+        axes.axhline(level, color=MUTED, linestyle=":", linewidth=1)
+        place = ("axes fraction", "data")
+        axes.annotate(name, (1, level), (-3, 2), place, "offset points", ha="right", fontsize=8)
+    if graph.grid:
+        axes.grid(color=GRID)
+        axes.set_axisbelow(True)
+
+
+def _draw_line(axes: Axes, line: Line) -> None:
+    if line.std is not None:
+        edges, name = (line.y - line.std, line.y + line.std), line.band or None
+        axes.fill_between(line.x, *edges, color=line.colour, alpha=line.shade, linewidth=0, label=name)
+    axes.plot(line.x, line.y, color=line.colour, linewidth=0.8 * line.width, label=line.kind or line.name)
+
+
+def _draw_bars(axes: Axes, bars: Bars, number: int, count: int) -> None:
+    """Number `number` of `count` bars that stand side by side in each category."""
+    width = BAR_WIDTH / count
+    places = np.arange(len(bars.heights)) + (number - (count - 1) / 2) * width
+    heights = [height - bars.floor for height in bars.heights]
+    gap = 0.9 if count > 1 else 1.0
+    axes.bar(
+        places,
+        heights,
+        gap * width,
+        bottom=bars.floor,
+        yerr=bars.std,
+        color=bars.colours,
+        label=bars.name,
+        capsize=3,
+    )
+
+
+_PNG_MARKERS: dict[str, dict[str, Any]] = {
+    "disc": {"s": 36, "alpha": 0.8},
+    "ring": {"s": 150, "linewidth": 2, "facecolor": "none"},
+    "diamond": {"s": 36, "marker": "D", "facecolor": "none"},
+}
+
+
+def _draw_marks(axes: Axes, marks: Marks) -> None:
+    form = _PNG_MARKERS[marks.symbol]
+    colour: dict[str, Any] = {"edgecolor" if "facecolor" in form else "color": marks.colour}
+    axes.scatter(marks.x, marks.y, label=marks.name, **form, **colour)
+
+
+def _draw_axis(axes: Axes, axis: Axis, is_bars: bool) -> None:
+    count = len(axis.categories)
+    axes.set(xlabel=axis.title, xscale="log" if axis.logarithmic else "linear")
+    if axis.categories:
+        slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if count > MOST_LEVEL_LABELS else {}
+        axes.set_xticks(range(count), axis.categories, **slant)
+    if is_bars:
+        axes.set_xlim(-0.7, max(count, LEAST_BARS) - 0.3)
+    elif axis.categories:
+        axes.set_xlim(-0.5, count - 0.5)
+    elif axis.whole and not axis.logarithmic:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _legend(axes: Axes) -> tuple[list[Artist], list[str]]:
+    """Handles and labels, each label once."""
+    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    return list(found.values()), list(found)
+
+
+def _legend_place(graph: Graph) -> dict[str, Any]:
+    """Above bars, which fill their axes; else where there is room."""
+    if any(isinstance(part, Bars) for part in graph.parts):
+        above = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False}
+        return {"fontsize": 8, "ncols": len(graph.parts), **above}
+    return {"fontsize": 8}

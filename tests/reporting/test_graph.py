@@ -1,0 +1,64 @@
+"""One description, drawn the same twice."""
+
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from reporting.graph import Axis, Bars, Graph, Line, Marks, _draw, plotly_figure, write_png
+
+
+def rectangles(graph: Graph) -> list[tuple[float, float, float, float]]:
+    """Left, bottom, width and height of each bar that matplotlib draws."""
+    axes = Figure().subplots()
+    _draw(axes, graph)
+    bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    return [(bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()) for bar in bars]
+
+
+STEPS = np.array([0.0, 100.0])
+CURVE = Line("mean", STEPS, np.array([1.0, 3.0]), "#1f5fbf", std=np.array([0.5, 1.0]), band="± 1 std")
+SCORES = Bars("score", [5.0, -1.0], ["#1f5fbf", "#d1603d"], [0.5, 1.0], floor=-2.0)
+BESIDE = Marks("published", [1], [4.0], "#1c2733", "diamond", ["a paper"])
+
+
+def test_a_band_lies_one_standard_deviation_around_its_line() -> None:
+    graph = Graph(Axis("agent steps", steps=True), "score", [CURVE], legend=True)
+    lower, upper, line = plotly_figure(graph, 400).data
+    assert [*lower.y] == [0.5, 2.0] and [*upper.y] == [1.5, 4.0] and [*line.y] == [1.0, 3.0]
+    assert (upper.fill, upper.name, line.name) == ("tonexty", "± 1 std", "mean")
+    axes = Figure().subplots()
+    _draw(axes, graph)
+    edges = np.asarray(axes.collections[0].get_paths()[0].vertices)
+    assert {(x, y) for x, y in edges} == {(0, 0.5), (100, 2), (0, 1.5), (100, 4)}
+    assert [*np.asarray(axes.lines[0].get_ydata())] == [1, 3]
+
+
+def test_bars_begin_at_their_floor_and_stand_over_their_categories() -> None:
+    graph = Graph(Axis(categories=["dqn", "a2c"]), "score", [SCORES, BESIDE], {"standard": 4.5})
+    bars, marks = plotly_figure(graph, 400).data
+    assert [*bars.y] == [7.0, 1.0] and bars.base == -2.0 and [*bars.customdata] == [5.0, -1.0]
+    assert [*marks.x] == [1] and marks.text == ("a paper",)
+    axes = Figure().subplots()
+    _draw(axes, graph)
+    tops = [bottom + height for _, bottom, _, height in rectangles(graph)]
+    middles = [left + width / 2 for left, _, width, _ in rectangles(graph)]
+    assert tops == [5, -1] and middles == pytest.approx([0, 1])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["dqn", "a2c"]
+    assert axes.texts[0].get_text() == plotly_figure(graph, 400).layout.annotations[0].text == "standard"
+
+
+def test_bars_of_several_names_stand_side_by_side() -> None:
+    graph = Graph(Axis(categories=["dqn", "a2c"]), "score", [SCORES, SCORES._replace(name="other")])
+    (left, _, width, _), _, (next_left, *_), _ = rectangles(graph)
+    assert left + width < next_left
+
+
+def test_a_picture_has_its_size_and_a_sentence_stands_for_nothing(tmp_path: Path) -> None:
+    graph = Graph(Axis(), "score", [])
+    write_png(tmp_path / "some.png", "nothing", [graph, graph], columns=2, size=(4, 2), widths=(1, 1.3))
+    assert matplotlib.image.imread(tmp_path / "some.png").shape[:2] == (220, 440)
+    assert plotly_figure(graph, 400, "Nothing yet.").layout.annotations[0].text == "Nothing yet."
