@@ -17,7 +17,7 @@ from agents.base import Acting, ActingNoise, AgentError, Problem
 from agents.learning import TensorBatch
 from agents.losses import huber_error, huber_loss
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parts.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
+from agents.parts.exploration import EpsilonGreedy, EpsilonGreedyConfig
 from agents.parts.target import PeriodicTarget
 from models.dqn import QNetwork
 from models.torso import Torso

@@ -16,7 +16,7 @@ from torch import Tensor
 from agents.base import Acting, ActingNoise, AgentError, Problem
 from agents.learning import GradientStep, TensorBatch
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parts.action_box import ActionBox
+from agents.parts.distributions import ActionBox
 from agents.parts.exploration import ExplorationConfig, exploration
 from agents.parts.target import PolyakTarget
 from models.naf import NafNetwork, Quadratic, advantage
@@ -74,14 +74,14 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         return 1
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """The noise of episodes' first steps."""
+        """The noise of an episode's first step."""
         return self._exploration.begin(rows, generator)
 
     def next_acting_noise(
         self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
     ) -> ActingNoise:
-        """The noise that follows, begun anew in rows of `first`."""
-        return self._exploration.follow(noise, torch.from_numpy(first), generator)
+        """The next step's noise; rows of `first` begin an episode."""
+        return self._exploration.next(noise, torch.from_numpy(first), generator)
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """The noise under which actions are exactly mu."""
@@ -89,10 +89,10 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
 
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """mu, moved by the noise."""
+        """mu with exploration noise."""
         quadratic = self._quadratic(s_t)
         unit = self._exploration.actions(quadratic, noise)
-        chosen, greedy = quadratic.q(unit).unsqueeze(1), quadratic.value.unsqueeze(1)
+        chosen, greedy = quadratic.q(unit).unsqueeze(1), quadratic.value.unsqueeze(1)  # [N, 1]
         return Acting(self._box.from_unit(unit).cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 
     @torch.inference_mode()
@@ -107,8 +107,8 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         quadratic = self._quadratic(s_t)
         unit = self._box.to_unit(torch.from_numpy(actions).to(self.device, torch.float32))  # [M, A]
         surface = advantage(quadratic.mu.unsqueeze(1), quadratic.factor.unsqueeze(1), unit)
-        found: NDArray[Any] = surface.cpu().numpy()
-        return found
+        advantages: NDArray[Any] = surface.cpu().numpy()
+        return advantages
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
@@ -121,12 +121,13 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         return self._forward(self.online, torch.from_numpy(s_t).to(self.device))
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        """Squared TD errors; the batch also tells how large parameter noise should be."""
+        """Squared TD errors; the size of parameter noise adapts to each batch."""
         if self._mirrored_action is not None:
             batch = self._half_mirrored(batch, self._mirrored_action)
         target, quadratic = self._targets(batch), self._forward(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
+        assert q.shape == target.shape == batch.r_t.shape
         return (target - q).square(), q
 
     @torch.no_grad()
@@ -139,7 +140,7 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         return losses.sqrt()
 
     def _half_mirrored(self, batch: TensorBatch, sign: Tensor) -> TensorBatch:
-        """A random half of the rows seen in a mirror: images flipped, actions times `sign` [A]."""
+        """A random half of the rows mirrored: images flipped, actions times `sign` [A]."""
         shuffled = torch.randperm(len(batch.r_t), generator=self._generator).to(self.device)
         rows = shuffled[: len(shuffled) // 2]
         s_tm1, s_t = (s.index_copy(0, rows, s[rows].flip(WIDTH_AXIS)) for s in (batch.s_tm1, batch.s_t))

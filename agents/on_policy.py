@@ -1,11 +1,11 @@
-"""What agents with a policy network, value heads and rollouts have in common."""
+"""The base of agents with a policy network, value heads and rollouts."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from agents.base import ActingNoise, AgentError, Problem, RolloutActing, RolloutAgent, Update
 from agents.learning import copied_to_cpu, load_weights, seeded, uses_bfloat16
 from agents.parts.distributions import ActionDistribution, distribution_of
-from agents.parts.rollouts import RolloutStates, transitions_of
-from agents.parts.slices import SlicedStep, slices
+from agents.parts.rollouts import RolloutStates, SlicedStep, slices, transition_mask
 from memory.rollouts.rollout import Rollout
 from models.policy import PolicyValues
 from models.torso import Torso, resolve_torso
@@ -32,13 +31,13 @@ class OnPolicyConfig:
     lr: float  # Adam's learning rate
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
-    precision: str  # of network passes, one of agents.learning.PRECISIONS
-    reward_clip: float  # rewards are learned from within +- this; 0: not clipped
+    precision: str  # of forward passes, one of agents.learning.PRECISIONS
+    reward_clip: float  # rewards are clipped to +- this; 0: not clipped
     entropy_coeff: float  # weight of the entropy bonus, per nat
 
 
 class Networks(nn.Module):
-    """All that learns, and all that travels with the weights."""
+    """All networks of an agent, and all that travels with its weights."""
 
     def __init__(self, policy: nn.Module) -> None:
         """`policy`: observation [B, H, *frame] -> PolicyValues."""
@@ -46,14 +45,36 @@ class Networks(nn.Module):
         self.policy = policy
 
 
-class Part(Protocol):
-    """Something with a state to be kept."""
+class FlatBatch(NamedTuple):
+    """What is learned from a rollout, by flat index t * B + b, on the device."""
+
+    a_t: Tensor  # [T * B] int64, or [T * B, A]
+    log_prob: Tensor  # [T * B] of a_t under the old policy
+    advantages: Tensor  # [T * B]
+    targets: Tensor  # [T * B], or [T * B, V], of the values
+
+    @classmethod
+    def of(
+        cls, a_t: Tensor, log_prob: Tensor, advantages: Tensor, targets: Tensor, device: torch.device
+    ) -> FlatBatch:
+        """From columns [T, B, ...] on the CPU."""
+        assert a_t.shape[:2] == log_prob.shape == advantages.shape == targets.shape[:2]
+        return cls(*(column.flatten(0, 1).to(device) for column in (a_t, log_prob, advantages, targets)))
+
+
+class Stateful(Protocol):
+    """A part of an agent that a snapshot holds."""
 
     def state_dict(self) -> Mapping[str, Any]:
-        """All that is needed to go on."""
+        """All that is needed to continue."""
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> object:
-        """Go on from there."""
+        """Continue from `state_dict()`."""
+
+
+def empty_update() -> Update:
+    """The update of a rollout from which nothing is learned."""
+    return Update(torch.zeros(0), {"loss": torch.zeros(()), "grad_norm": torch.zeros(())})
 
 
 ConfigT = TypeVar("ConfigT", bound=OnPolicyConfig)
@@ -82,18 +103,17 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
         """The agent's networks; the global generator, seeded for them, gives their initial weights."""
 
     @abstractmethod
-    def _warm_up(self, states: RolloutStates) -> None:
-        """Take in a rollout that was played at random throughout."""
-
-    @abstractmethod
     def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
         """Learn from the rows of the mask `transitions` [T, B]; one of `losses` per optimiser step."""
 
+    def _warm_up(self, states: RolloutStates) -> None:
+        """Called instead of `_learn` with rollouts that were played at random throughout."""
+
     def _build_distribution(self, problem: Problem) -> ActionDistribution:
-        """The one for the environment's kind of actions; an agent for one kind alone says so here."""
+        """The distribution of actions; AgentError where the agent has none for this kind of them."""
         return distribution_of(problem, self.device)
 
-    def _policy_parts(self, problem: Problem) -> tuple[Torso, list[int], int, int]:
+    def _network_arguments(self, problem: Problem) -> tuple[Torso, list[int], int, int]:
         """Torso, widths of the hidden layers, parameters of the distribution, number of values."""
         config, shape = self.config, problem.observation_shape
         kind = resolve_torso(config.torso, shape, for_vectors="flat")  # the head is the network for vectors
@@ -103,11 +123,11 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
 
     @property
     def acting_noise_period(self) -> int:
-        """1: every action is drawn by itself."""
+        """1: every action is drawn independently."""
         return 1
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """What makes a policy's parameters a draw from it."""
+        """The randomness of a draw from the policy."""
         return self._distribution.draw_noise(rows, generator)
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
@@ -117,20 +137,20 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> RolloutActing:
         """Actions drawn from the policy by the noise; values are those of `value_heads`."""
-        policy, values = self._run(torch.from_numpy(s_t).to(self.device))
+        policy, values = self._forward(torch.from_numpy(s_t).to(self.device))
         a_t = self._distribution.actions(policy, noise)
-        log_prob = self._distribution.chances(policy, a_t).log_prob
+        log_prob = self._distribution.evaluate(policy, a_t).log_prob
         return RolloutActing(a_t.cpu().numpy(), log_prob.cpu().numpy(), values.cpu().numpy())
 
     def update(self, experience: Rollout, t_learner: int) -> Update:
         """Learn from a whole rollout; one that was played at random throughout has no losses."""
         self._require_learning()
         states = RolloutStates(experience, self.device)
-        transitions = torch.from_numpy(transitions_of(experience))
+        transitions = transition_mask(experience)
         self._updates += 1
         if not transitions.any():
             self._warm_up(states)
-            return Update(torch.zeros(0), {"loss": torch.zeros(()), "grad_norm": torch.zeros(())})
+            return empty_update()
         lag = self._updates - 1 - float(experience.updates[experience.looked].mean())
         losses, metrics = self._learn(experience, states, transitions)
         return Update(losses, {**metrics, "policy_lag": torch.tensor(lag)})
@@ -140,24 +160,32 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
         return torch.from_numpy(rewards.clip(-clip, clip) if clip else rewards)
 
     @torch.no_grad()
-    def _look_back(self, rollout: Rollout, states: RolloutStates) -> tuple[Tensor, Tensor]:
-        """By the present network, on the CPU: log pi [T, B] of the actions, and values [T + 1, B, V]."""
+    def _evaluate(
+        self, rollout: Rollout, states: RolloutStates, transitions: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The rollout under the present network, on the CPU.
+
+        Returns:
+          log pi [T, B] of the actions; pi / mu [T, B], where mu is the behaviour policy, and 1 outside the
+          mask `transitions`; values [T + 1, B, V].
+        """
         a_t = torch.from_numpy(rollout.a_t)
-        actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten(0, 1).to(self.device)
+        actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten(0, 1).to(self.device)  # [(T + 1) * B]
         log_prob, values = [], []
         for rows in slices(states.indices):
-            said = self._run(states.stacks(rows))
-            log_prob.append(self._distribution.chances(said.policy, actions[rows]).log_prob)
-            values.append(said.values)
-        streams, heads = states.streams, len(self.value_heads)
-        log_pi = torch.cat(log_prob).cpu().view(-1, streams)
-        return log_pi[:-1], torch.cat(values).cpu().view(-1, streams, heads)
+            output = self._forward(states.stacks(rows))
+            log_prob.append(self._distribution.evaluate(output.policy, actions[rows]).log_prob)
+            values.append(output.values)
+        log_pi = torch.cat(log_prob).cpu().view(-1, states.streams)[:-1]
+        assert log_pi.shape == transitions.shape
+        ratios = torch.where(transitions, (log_pi - torch.from_numpy(rollout.log_prob)).exp(), 1.0)
+        return log_pi, ratios, torch.cat(values).cpu().view(-1, states.streams, len(self.value_heads))
 
-    def _run(self, observation: Tensor) -> PolicyValues:
-        """One pass of the policy in the agent's precision; every pass has its own autocast."""
+    def _forward(self, observation: Tensor) -> PolicyValues:
+        """A forward pass in the agent's precision; each has an autocast of its own."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
-            said: PolicyValues = self.networks.policy(observation)
-        return said
+            output: PolicyValues = self.networks.policy(observation)
+        return output
 
     def acting_weights(self) -> dict[str, Tensor]:
         """All networks, and the statistics that go with them."""
@@ -165,19 +193,19 @@ class OnPolicyAgent(RolloutAgent, Generic[ConfigT, NetworksT]):
         return weights
 
     def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take them over, statistics included."""
+        """Load them, statistics included."""
         load_weights(self.networks, weights)
 
-    def _parts(self) -> dict[str, Part]:
-        """What is kept besides networks, generator and the number of updates."""
+    def _parts(self) -> dict[str, Stateful]:
+        """What a snapshot holds besides networks, generator and the number of updates."""
         return {"optimiser": self._step}
 
     def state_dict(self) -> dict[str, object]:
         """Networks with their statistics, Adam's moments, the learner's generator, updates so far."""
         self._require_learning()
-        kept = {name: part.state_dict() for name, part in self._parts().items()}
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
         own = {"networks": self.networks.state_dict(), "generator": self._generator.get_state()}
-        state: dict[str, object] = copied_to_cpu({**own, **kept, "updates": self._updates})
+        state: dict[str, object] = copied_to_cpu({**own, **parts, "updates": self._updates})
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

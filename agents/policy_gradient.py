@@ -1,24 +1,26 @@
-"""What REINFORCE and A2C have in common: one optimiser step per rollout, on its own actions."""
+"""REINFORCE and A2C: policy gradients on the agent's own actions, one optimiser step per rollout.
+
+REINFORCE: Williams 1992, *Simple statistical gradient-following algorithms*, here with a learned baseline.
+A2C: Mnih et al. 2016, arXiv 1602.01783, synchronous, with GAE (arXiv 1506.02438).
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from agents.base import Problem, Update
-from agents.on_policy import Networks, OnPolicyAgent, OnPolicyConfig
+from agents.on_policy import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig, empty_update
 from agents.parts.means import Means
-from agents.parts.open_episodes import OpenEpisodes
-from agents.parts.policy_losses import explained_variance, standardised
-from agents.parts.rollouts import RolloutStates
-from agents.parts.slices import slices
-from agents.parts.vtrace import Steps, gae, vtrace
+from agents.parts.policy_losses import explained_variance, gae, standardised, vtrace
+from agents.parts.rollouts import RolloutStates, episodic_steps, slices
+from agents.parts.streams import OpenEpisodes
 from memory.rollouts.rollout import Rollout
 from models.actor_critic import ActorCriticNetwork
 
@@ -28,28 +30,20 @@ class PolicyGradientConfig(OnPolicyConfig):
     """Hyper-parameters of both."""
 
     discount: float  # gamma, per agent step
-    reward_scale: float  # rewards are learned from times this, then clipped
+    reward_scale: float  # rewards are multiplied by this, then clipped
     v_trace: bool  # off: rollouts count as played by the present policy
     standardise_advantages: bool  # to mean 0 and standard deviation 1 over what an update learns from
-
-
-class _Lessons(NamedTuple):
-    """What is learned from, by flat index [T * B], on the device."""
-
-    a_t: Tensor
-    advantages: Tensor
-    targets: Tensor  # of the values
 
 
 ConfigT = TypeVar("ConfigT", bound=PolicyGradientConfig)
 
 
 class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
-    """Steps down the mean over transitions of -A log pi(a|s) + (V - target)^2 / 2 - entropy_coeff * entropy.
+    """Minimises the mean over transitions of -A log pi(a|s) + (V - target)^2 / 2 - entropy_coeff * entropy.
 
-    A and targets are those of `_steps`, by GAE or, where the policy that acted may be older, by V-trace; A
-    may be standardised. The factor 1/2 is the critic's coefficient of OpenAI's A2C. Random play is not
-    learned from.
+    Advantages A and targets come from GAE or, where the policy that acted may be older, from V-trace; A may
+    be standardised. The factor 1/2 is the critic's coefficient of OpenAI's A2C. Random play is not learned
+    from.
     """
 
     value_heads = ("extrinsic",)
@@ -58,18 +52,10 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
     ) -> None:
         super().__init__(problem, config, device, seed, learning)
-        self._episodes = OpenEpisodes()
+        self._open_episodes = OpenEpisodes()
 
     def _build(self, problem: Problem) -> Networks:
-        return Networks(ActorCriticNetwork(*self._policy_parts(problem)))
-
-    @abstractmethod
-    def _steps(self, rollout: Rollout, values: Tensor) -> Steps:
-        """The rollout with values [T + 1, B] of the present critic, as advantages are made of it."""
-
-    def _rewards(self, rollout: Rollout) -> Tensor:
-        """[T, B] as they are learned from: their size is that of the critic's share in the gradient."""
-        return self._clipped(rollout.rewards * np.float32(self.config.reward_scale))
+        return Networks(ActorCriticNetwork(*self._network_arguments(problem)))
 
     @property
     @abstractmethod
@@ -77,59 +63,106 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         """Whether steps wait until their episode has ended."""
 
     @property
-    def _learns_values(self) -> bool:
-        """Whether anything depends on the critic."""
+    @abstractmethod
+    def _gae_lambda(self) -> float:
+        """Of advantages and targets."""
+
+    @property
+    def _has_critic(self) -> bool:
+        """False: values count as 0, and are not learned."""
         return True
 
-    def _warm_up(self, states: RolloutStates) -> None:
-        """There are no statistics to feed."""
-
     def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
-        rollout, due = self._due(rollout, transitions) if self._episodic else (rollout, transitions)
-        if not due.any():
-            return Update(torch.zeros(0), {"loss": torch.zeros(()), "grad_norm": torch.zeros(())})
-        if len(due) != states.length:
+        if self._episodic:
+            rollout, ended = self._open_episodes.ended(rollout, transitions.numpy())
+            transitions = torch.from_numpy(ended)
+        if not transitions.any():
+            return empty_update()
+        if len(transitions) != states.length:
             states = RolloutStates(rollout, self.device)
-        lessons, told = self._lessons(rollout, states, due)
-        means, rows = Means(), due.flatten().nonzero().squeeze(1).to(self.device)
-        loss, grad_norm = self._step.take_sum(self._losses(states, lessons, rows, means))
-        return Update(loss.view(1), {**means.take(), **told, "loss": loss, "grad_norm": grad_norm})
+        batch, metrics = self._batch(rollout, states, transitions)
+        means, rows = Means(), transitions.flatten().nonzero().squeeze(1).to(self.device)
+        loss, grad_norm = self._step.take_sum(self._losses(states, batch, rows, means))
+        return Update(loss.view(1), {**means.take(), **metrics, "loss": loss, "grad_norm": grad_norm})
 
-    def _due(self, rollout: Rollout, transitions: Tensor) -> tuple[Rollout, Tensor]:
-        """The rollout after what waited, and the mask [T, B] of those whose episode has ended."""
-        joined, ended = self._episodes.ended(rollout, transitions.numpy())
-        return joined, torch.from_numpy(ended)
-
-    def _lessons(
-        self, rollout: Rollout, states: RolloutStates, due: Tensor
-    ) -> tuple[_Lessons, dict[str, Tensor]]:
-        """Advantages and targets by the present network, and what is to be told of them."""
-        log_pi, values = self._look_back(rollout, states)
-        ratios = torch.where(due, (log_pi - torch.from_numpy(rollout.log_prob)).exp(), 1.0)
-        steps = self._steps(rollout, values[..., 0])
+    def _batch(
+        self, rollout: Rollout, states: RolloutStates, transitions: Tensor
+    ) -> tuple[FlatBatch, dict[str, Tensor]]:
+        """Advantages and targets by the present network, and their metrics."""
+        log_pi, ratios, all_values = self._evaluate(rollout, states, transitions)
+        values = all_values[..., 0]  # [T + 1, B]
+        critic = values if self._has_critic else torch.zeros_like(values)
+        rewards = self._clipped(rollout.rewards * np.float32(self.config.reward_scale))
+        steps = episodic_steps(rollout, rewards, critic, self.config.discount, self._gae_lambda)
         advantages = vtrace(steps, ratios) if self.config.v_trace else gae(steps)
         targets = steps.values + advantages
-        if self.config.standardise_advantages:
-            advantages = standardised(advantages, due)
-        parts = torch.from_numpy(rollout.a_t), advantages, targets
-        lessons = _Lessons(*(part.flatten(0, 1).to(self.device) for part in parts))
-        told = {
-            "extrinsic_reward": steps.rewards[due].mean(),
-            "value_extrinsic": values[:-1, :, 0][due].mean(),
-            "explained_variance_extrinsic": explained_variance(steps.values[due], targets[due]),
-            "rho_mean": ratios[due].clamp(max=1.0).mean(),
+        metrics = {
+            "extrinsic_reward": rewards[transitions].mean(),
+            "value_extrinsic": values[:-1][transitions].mean(),
+            "explained_variance_extrinsic": explained_variance(
+                steps.values[transitions], targets[transitions]
+            ),
+            "rho_mean": ratios[transitions].clamp(max=1.0).mean(),
         }
-        return lessons, told
+        if self.config.standardise_advantages:
+            advantages = standardised(advantages, transitions)
+        a_t = torch.from_numpy(rollout.a_t)
+        return FlatBatch.of(a_t, log_pi, advantages, targets, self.device), metrics
 
     def _losses(
-        self, states: RolloutStates, lessons: _Lessons, due: Tensor, means: Means
+        self, states: RolloutStates, batch: FlatBatch, rows: Tensor, means: Means
     ) -> Iterator[Tensor]:
-        """Slices of the mean loss of the rows `due`."""
-        for rows in slices(due):
-            said = self._run(states.stacks(rows))
-            chances = self._distribution.chances(said.policy, lessons.a_t[rows])
-            policy = -lessons.advantages[rows] * chances.log_prob
-            value = (said.values[:, 0] - lessons.targets[rows]).square() / 2
-            means.add({"policy_loss": policy, "value_loss_extrinsic": value, "entropy": chances.entropy})
-            learned = policy + value if self._learns_values else policy
-            yield (learned - self.config.entropy_coeff * chances.entropy).sum() / len(due)
+        """Slices of the mean loss over `rows`."""
+        for part in slices(rows):
+            output = self._forward(states.stacks(part))
+            log_prob, entropy = self._distribution.evaluate(output.policy, batch.a_t[part])
+            policy_loss = -batch.advantages[part] * log_prob
+            value_loss = (output.values[:, 0] - batch.targets[part]).square() / 2
+            assert policy_loss.shape == value_loss.shape == entropy.shape == part.shape
+            means.add({"policy_loss": policy_loss, "value_loss_extrinsic": value_loss, "entropy": entropy})
+            loss = policy_loss + value_loss if self._has_critic else policy_loss
+            yield (loss - self.config.entropy_coeff * entropy).sum() / len(rows)
+
+
+@dataclass(frozen=True)
+class A2cConfig(PolicyGradientConfig):
+    """Hyper-parameters of A2C."""
+
+    gae_lambda: float  # lambda of advantages and value targets; 1: n-step returns up to the rollout's end
+    episodic: bool  # learn from steps once their episode has ended; off: from every rollout as it comes
+
+
+class A2cAgent(PolicyGradientAgent[A2cConfig]):
+    """Returns bootstrap from the critic at a rollout's end, and at a truncation."""
+
+    config_type = A2cConfig
+
+    @property
+    def _episodic(self) -> bool:
+        return self.config.episodic
+
+    @property
+    def _gae_lambda(self) -> float:
+        return self.config.gae_lambda
+
+
+@dataclass(frozen=True)
+class ReinforceConfig(PolicyGradientConfig):
+    """Hyper-parameters of REINFORCE."""
+
+    baseline: bool  # subtract a learned V(s) from the return
+
+
+class ReinforceAgent(PolicyGradientAgent[ReinforceConfig]):
+    """A = G_t - V(s_t), or G_t without the baseline, where G_t is the discounted rest of the episode.
+
+    A truncated episode's G_t bootstraps from the baseline, and from 0 where there is none.
+    """
+
+    config_type = ReinforceConfig
+    _episodic = True
+    _gae_lambda = 1.0
+
+    @property
+    def _has_critic(self) -> bool:
+        return self.config.baseline

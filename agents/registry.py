@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from agents.a2c import A2cAgent
 from agents.base import Agent, AgentError
 from agents.double_dqn import DoubleDqnAgent
 from agents.dqn import DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
+from agents.policy_gradient import A2cAgent, ReinforceAgent
 from agents.ppo_rnd import PpoRndAgent
 from agents.rainbow import RainbowAgent
 from agents.random_agent import RandomAgent
-from agents.reinforce import ReinforceAgent
 
 AGENTS: dict[str, type[Agent]] = {
     "iqn": IqnAgent,

@@ -1,4 +1,4 @@
-"""How training actors deviate from a deterministic policy; everything is in half ranges of the actions."""
+"""How training actors deviate from a deterministic policy; continuous actions are in half ranges."""
 
 from __future__ import annotations
 
@@ -18,6 +18,55 @@ ADAPTATION = 1.01
 
 
 @dataclass(frozen=True)
+class EpsilonGreedyConfig:
+    """Named as the flags."""
+
+    epsilon: float  # of the first environment of all
+    epsilon_alpha: float  # how much less the others explore
+    id_actor: int  # this process's place among the actors
+    nb_actor: int
+    envs_per_actor: int
+
+
+class EpsilonGreedy:
+    """epsilon_i = epsilon^(1 + alpha i / (N - 1)) for environment i of the N of all actors.
+
+    Horgan et al. 2018 (arXiv 1803.00933), section 4; there an actor has one environment, so that i is the
+    actor. A lone environment has epsilon itself.
+    """
+
+    def __init__(self, config: EpsilonGreedyConfig, num_actions: int, device: torch.device) -> None:
+        self._config, self._num_actions, self._device = config, num_actions, device
+
+    def epsilons(self, rows: int) -> Tensor:
+        """[rows] of this actor's environments; rows beyond them begin with the first one again."""
+        config = self._config
+        first = max(config.id_actor, 0) * config.envs_per_actor
+        place = first + torch.arange(rows) % config.envs_per_actor
+        others = max(config.nb_actor * config.envs_per_actor - 1, 1)
+        epsilons: Tensor = config.epsilon ** (1 + config.epsilon_alpha * place / others)
+        return epsilons
+
+    def mean(self, rows: int) -> ActingNoise:
+        """The noise under which actions are greedy."""
+        explores = torch.zeros(rows, 1, dtype=torch.bool, device=self._device)
+        return {"explores": explores, "random_action": explores.long()}
+
+    def draw(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Whether each row explores, and the action that it then takes, uniform over all."""
+        uniform = torch.rand(rows, 1, generator=generator, device=generator.device)
+        actions = torch.randint(
+            self._num_actions, (rows, 1), generator=generator, device=generator.device
+        )  # drawn for every row, so that no row depends on whether another one explores
+        explores = uniform < self.epsilons(rows).unsqueeze(1).to(uniform)
+        return {"explores": explores.to(self._device), "random_action": actions.to(self._device)}
+
+    def actions(self, greedy: Tensor, noise: ActingNoise) -> Tensor:
+        """[N] from greedy actions [N]; the noise has N rows, or one that all share."""
+        return torch.where(noise["explores"].squeeze(1), noise["random_action"].squeeze(1), greedy)
+
+
+@dataclass(frozen=True)
 class ExplorationConfig:
     """Named as the flags."""
 
@@ -28,7 +77,7 @@ class ExplorationConfig:
 
 
 class Exploration:
-    """No noise; what the kinds of noise override. A row of noise depends on its own past and draws alone."""
+    """No noise; the base of the kinds of noise. Rows are independent of each other."""
 
     def __init__(self, config: ExplorationConfig, network: NafNetwork, device: torch.device) -> None:
         self._config, self._network, self._device = config, network, device
@@ -37,7 +86,7 @@ class Exploration:
         """The noise under which actions are mu."""
         return {}
 
-    def follow(self, noise: ActingNoise, first: Tensor, generator: torch.Generator) -> ActingNoise:
+    def next(self, noise: ActingNoise, first: Tensor, generator: torch.Generator) -> ActingNoise:
         """The next step's noise; rows of `first` [N] bool, on the CPU, begin an episode."""
         return {}
 
@@ -46,8 +95,8 @@ class Exploration:
         return quadratic.mu
 
     def begin(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """The noise of a first step."""
-        return self.follow(self.mean(rows), torch.ones(rows, dtype=torch.bool), generator)
+        """The noise of an episode's first step."""
+        return self.next(self.mean(rows), torch.ones(rows, dtype=torch.bool), generator)
 
     def adapt(self, quadratic: Quadratic, generator: torch.Generator) -> None:
         """Called with every batch that is learned from; nothing to adapt unless overridden."""
@@ -56,14 +105,14 @@ class Exploration:
 class OrnsteinUhlenbeck(Exploration):
     """x <- x - theta x + sigma N(0, 1) for every component, added to mu (Lillicrap et al. 2016, section 7).
 
-    An episode begins with x = 0 before its first step.
+    x is 0 before an episode's first step.
     """
 
     def mean(self, rows: int) -> ActingNoise:
         """Zeros [rows, A]."""
         return {"ou": torch.zeros(rows, self._network.num_components, device=self._device)}
 
-    def follow(self, noise: ActingNoise, first: Tensor, generator: torch.Generator) -> ActingNoise:
+    def next(self, noise: ActingNoise, first: Tensor, generator: torch.Generator) -> ActingNoise:
         """One step of the process."""
         x = noise["ou"].masked_fill(first.to(self._device).unsqueeze(1), 0)
         normal = torch.randn(x.shape, generator=generator, device=generator.device).to(self._device)
@@ -77,8 +126,8 @@ class OrnsteinUhlenbeck(Exploration):
 class ParameterNoise(Exploration):
     """Adaptive parameter noise (Plappert et al. 2018, arXiv 1706.01905) on all layers above the torso.
 
-    Each row acts for an episode, or LONGEST_PERTURBATION steps, with parameters of its own. Their standard
-    deviation is the network's `perturbation_std`, which the learner keeps where mu moves as far as it should.
+    Each row acts for an episode, or LONGEST_PERTURBATION steps, with its own perturbed parameters. The
+    perturbations' standard deviation is the network's `perturbation_std`, which the learner adapts.
     """
 
     def mean(self, rows: int) -> ActingNoise:
@@ -86,17 +135,15 @@ class ParameterNoise(Exploration):
         shapes = {**self._network.policy_shapes(), "steps": (1,)}
         return {name: torch.zeros(rows, *shape, device=self._device) for name, shape in shapes.items()}
 
-    def follow(self, noise: ActingNoise, first: Tensor, generator: torch.Generator) -> ActingNoise:
-        """A new perturbation where an episode begins or the last one has served long enough."""
-        steps = noise["steps"] + 1
-        stale = (first.to(self._device) | (steps[:, 0] >= LONGEST_PERTURBATION)).nonzero()[:, 0]
-        if len(stale) == 0:
-            return {**noise, "steps": steps}
-        fresh = self._draw(len(stale), generator)
-        return {
-            name: values.index_copy(0, stale, fresh[name])
-            for name, values in {**noise, "steps": steps}.items()
-        }
+    def next(self, noise: ActingNoise, first: Tensor, generator: torch.Generator) -> ActingNoise:
+        """A new perturbation where an episode begins, or after LONGEST_PERTURBATION steps."""
+        noise = {**noise, "steps": noise["steps"] + 1}
+        too_old = noise["steps"][:, 0] >= LONGEST_PERTURBATION
+        rows = (first.to(self._device) | too_old).nonzero()[:, 0]
+        if len(rows) == 0:
+            return noise
+        drawn = self._draw(len(rows), generator)
+        return {name: values.index_copy(0, rows, drawn[name]) for name, values in noise.items()}
 
     def actions(self, quadratic: Quadratic, noise: ActingNoise) -> Tensor:
         """mu of the perturbed parameters."""
@@ -104,19 +151,19 @@ class ParameterNoise(Exploration):
 
     @torch.no_grad()
     def adapt(self, quadratic: Quadratic, generator: torch.Generator) -> None:
-        """Equation 5: larger where a perturbation moves mu by less than it should, smaller otherwise."""
-        moved = self._network.perturbed_mu(quadratic.features, self._draw(1, generator))
-        distance = (moved - quadratic.mu).square().mean().sqrt()
-        too_near = distance <= self._config.parameter_noise_distance
-        self._network.perturbation_std.mul_(torch.where(too_near, ADAPTATION, 1 / ADAPTATION))
+        """Equation 5: larger where a perturbation changes mu by less than it should, smaller otherwise."""
+        perturbed = self._network.perturbed_mu(quadratic.features, self._draw(1, generator))
+        distance = (perturbed - quadratic.mu).square().mean().sqrt()
+        too_small = distance <= self._config.parameter_noise_distance
+        self._network.perturbation_std.mul_(torch.where(too_small, ADAPTATION, 1 / ADAPTATION))
 
     def _draw(self, rows: int, generator: torch.Generator) -> ActingNoise:
         shapes = self._network.policy_shapes()
         sizes = [math.prod(shape) for shape in shapes.values()]
         normal = torch.randn(rows, sum(sizes), generator=generator, device=generator.device)
         parts = torch.split(normal.to(self._device), sizes, dim=1)
-        fresh = {name: part.view(rows, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
-        return {**fresh, "steps": torch.zeros(rows, 1, device=self._device)}
+        drawn = {name: part.view(rows, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
+        return {**drawn, "steps": torch.zeros(rows, 1, device=self._device)}
 
 
 EXPLORATIONS: dict[str, type[Exploration]] = {
@@ -127,7 +174,7 @@ EXPLORATIONS: dict[str, type[Exploration]] = {
 
 
 def exploration(config: ExplorationConfig, network: NafNetwork, device: torch.device) -> Exploration:
-    """What `config.action_noise` names; AgentError listing the known names."""
+    """The exploration named by `config.action_noise`; AgentError listing the known names."""
     if config.action_noise not in EXPLORATIONS:
         known = ", ".join(EXPLORATIONS)
         raise AgentError(f"There is no action noise '{config.action_noise}': choose one of {known}.")

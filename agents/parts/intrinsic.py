@@ -19,30 +19,30 @@ from memory.replay.batch import Batch
 ADAM_EPS = 1e-8
 """TensorFlow's default, which Burda et al. use."""
 RECENT_ERRORS = 20_000
-"""Errors that the statistics of the bonus look back on: about 200 updates of 32 transitions of 3 steps."""
+"""Errors in the statistics of the bonus: about 200 updates of 32 transitions of 3 steps."""
 INTRINSIC = ("none", "rnd")
 
 
 @dataclass(frozen=True)
 class RndBonusConfig:
-    """Hyper-parameters of RND beside a replay agent."""
+    """Hyper-parameters of RND for a replay agent."""
 
     torso: str  # one of models.torso.TORSOS, of both random networks
     hidden_size: int  # units of their dense layers, and of their output
-    precision: str  # of network passes, one of agents.learning.PRECISIONS
+    precision: str  # of forward passes, one of agents.learning.PRECISIONS
     int_coeff: float  # weight of the bonus in the learned reward
     rnd_lr: float  # Adam's learning rate of the predictor
-    rnd_update_proportion: float  # share of the steps drawn that the predictor learns from
+    rnd_update_proportion: float  # share of the sampled steps that the predictor learns from
 
 
 class RndBonusAgent(ReplayAgent):
-    """Another agent, whose learned rewards have a bonus for the frames that its steps led to.
+    """Another agent, whose rewards get a bonus for the frames that its steps led to.
 
     The n-step return becomes r_t + int_coeff * sum_{j<k} gamma^j b_j over the k <= n steps really taken, so
-    the bonus ends with the episode, other than in PPO. b_j is by how much the predictor's present error at
-    the frame after step j stands out from those drawn lately (`Rnd.standing_out`): what is drawn from a
-    replay has no order in time, in which a sum could be discounted, and over the spread of *all* errors so
-    far the bonus would fade everywhere as the predictor learns. First priorities know nothing of the bonus.
+    the bonus ends with the episode, other than in PPO. b_j is the novelty of the frame after step j: its
+    error, compared with the RECENT_ERRORS last ones (`Rnd.novelty`). Two usual scales do not fit a replay:
+    its samples have no order in time, in which a sum could be discounted; and over the spread of *all* errors
+    so far the bonus would fade everywhere as the predictor learns. First priorities are without the bonus.
     """
 
     config_type = RndBonusConfig
@@ -58,7 +58,7 @@ class RndBonusAgent(ReplayAgent):
     ) -> None:
         self.agent, self.config, self.device = agent, config, device
         self._learning = learning
-        words = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(2)  # the agent's own are others
+        words = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(2)  # independent of the agent's
         weights_seed, noise_seed = (int(word) for word in words)
         self._generator = torch.Generator().manual_seed(noise_seed)
         bfloat16, frame_shape = uses_bfloat16(config.precision, device), problem.observation_shape[1:]
@@ -99,7 +99,7 @@ class RndBonusAgent(ReplayAgent):
 
     def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N] float32: how new frames [N, *frame] are, before `int_coeff`."""
-        rewards: NDArray[Any] = self.rnd.standing_out(self.rnd.raw_rewards(frames)).cpu().numpy()
+        rewards: NDArray[Any] = self.rnd.novelty(self.rnd.raw_rewards(frames)).cpu().numpy()
         return rewards
 
     def update(self, experience: Batch, t_learner: int) -> Update:
@@ -111,21 +111,19 @@ class RndBonusAgent(ReplayAgent):
         frames = torch.from_numpy(experience.next_frames).to(self.device)[taken]  # [M, *frame]
         self.rnd.observations.observe(frames)
         errors = self.rnd.errors(frames)
-        bonus = self._bonus(errors.detach())
+        self.rnd.rewards.observe(errors)
+        bonus = self.rnd.novelty(errors.detach())
+        assert bonus.shape == errors.shape == (int(taken.sum()),)
         returns = torch.zeros_like(discounts).masked_scatter_(taken, bonus).mul_(discounts).sum(1)
         r_t = experience.r_t + self.config.int_coeff * returns.cpu().numpy()
         update = self.agent.update(experience._replace(r_t=r_t), t_learner)
         loss = self._predictor_loss(errors)
         self._gradient_step.take(loss)
-        told = {"intrinsic_reward": bonus.mean(), "intrinsic_raw": errors.detach().mean()}
-        return update._replace(metrics={**update.metrics, **told, "predictor_loss": loss.detach()})
-
-    def _bonus(self, errors: Tensor) -> Tensor:
-        self.rnd.rewards.observe(errors)
-        return self.rnd.standing_out(errors)
+        own = {"intrinsic_reward": bonus.mean(), "intrinsic_raw": errors.detach().mean()}
+        return update._replace(metrics={**update.metrics, **own, "predictor_loss": loss.detach()})
 
     def _predictor_loss(self, errors: Tensor) -> Tensor:
-        """The mean error of a random share."""
+        """The mean error of a random share of the steps."""
         draws = torch.rand(len(errors), generator=self._generator).to(self.device)
         kept = (draws < self.config.rnd_update_proportion).float()
         return (errors * kept).sum() / kept.sum().clamp(min=1)
@@ -137,9 +135,9 @@ class RndBonusAgent(ReplayAgent):
         return {**agents, **{f"rnd.{name}": weight for name, weight in own.items()}}
 
     def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take them over, statistics included."""
-        self.agent.load_acting_weights(_below("agent.", weights))
-        load_weights(self.rnd, _below("rnd.", weights))
+        """Load both, statistics included."""
+        self.agent.load_acting_weights(_with_prefix("agent.", weights))
+        load_weights(self.rnd, _with_prefix("rnd.", weights))
 
     def state_dict(self) -> dict[str, object]:
         """The agent's, RND with its statistics, the predictor's Adam, the generator of its shares."""
@@ -176,7 +174,7 @@ def with_intrinsic(
     seed: int,
     learning: bool,
 ) -> Agent:
-    """The agent, with the intrinsic rewards of that name; AgentError where there are none such."""
+    """The agent with the intrinsic rewards of that name; AgentError listing the known names."""
     if intrinsic not in INTRINSIC:
         raise AgentError(f"There is no intrinsic reward '{intrinsic}': choose one of {', '.join(INTRINSIC)}.")
     if intrinsic == "none":
@@ -186,6 +184,6 @@ def with_intrinsic(
     return RndBonusAgent(agent, problem, config, device, seed, learning)
 
 
-def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those whose names begin with `prefix`, without it."""
+def _with_prefix(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights whose names begin with `prefix`, under the rest of their names."""
     return {name.removeprefix(prefix): weight for name, weight in weights.items() if name.startswith(prefix)}

@@ -1,4 +1,8 @@
-"""Losses and measures of policy-gradient agents: pure, float32 in and out, one value per transition."""
+"""Advantages and losses of policy-gradient agents: pure functions, float32 in and out.
+
+GAE: Schulman et al. 2016, arXiv 1506.02438. V-trace: Espeholt et al. 2018 (IMPALA), arXiv 1802.01561.
+PPO: Schulman et al. 2017, arXiv 1707.06347.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,51 @@ import torch
 from torch import Tensor
 
 
-class ActionChances(NamedTuple):
-    """What a policy says of the actions taken."""
+class Steps(NamedTuple):
+    """T steps of B streams with the rewards and values of one value head."""
 
-    log_prob: Tensor  # [M] of the action taken
-    entropy: Tensor  # [M] of the whole distribution, in nats
+    rewards: Tensor  # [T, B]
+    discounts: Tensor  # [T, B] gamma; 0 after a termination
+    traces: Tensor  # [T, B] lambda; 0 where the next row belongs to another episode
+    values: Tensor  # [T, B] V of the state before each step
+    next_values: Tensor  # [T, B] V of the state after it, whichever row that is in
+
+    @property
+    def deltas(self) -> Tensor:
+        """[T, B]: the TD errors r_t + gamma_t V_{t+1} - V_t."""
+        return self.rewards + self.discounts * self.next_values - self.values
 
 
-def action_chances(logits: Tensor, a_t: Tensor) -> ActionChances:
-    """logits [M, A], a_t [M] int64."""
-    log_probabilities = logits.log_softmax(1)
-    chosen = log_probabilities.gather(1, a_t.unsqueeze(1)).squeeze(1)
-    return ActionChances(chosen, -(log_probabilities.exp() * log_probabilities).sum(1))
+def gae(steps: Steps) -> Tensor:
+    """[T, B]: A_t = delta_t + gamma_t lambda_t A_{t+1} (equation 16)."""
+    return _backward_sums(steps.deltas, steps.discounts * steps.traces)
+
+
+def vtrace(steps: Steps, ratios: Tensor) -> Tensor:
+    """[T, B]: v_t - V_t, where v_t is the V-trace target (equation 1, c_i with lambda as in remark 2).
+
+    ratios [T, B] = pi(a|s) / mu(a|s) of learner and behaviour. With rho_t = min(1, ratio) and
+    c_t = lambda_t rho_t, v_t - V_t = rho_t delta_t + gamma_t c_t (v_{t+1} - V_{t+1}).
+    That is rho_t times the advantage of a_t, which is what a policy gradient from samples of mu needs.
+    Where all ratios are 1 it is GAE.
+    """
+    assert ratios.shape == steps.rewards.shape
+    rho = ratios.clamp(max=1.0)
+    return _backward_sums(rho * steps.deltas, steps.discounts * steps.traces * rho)
+
+
+def _backward_sums(terms: Tensor, weights: Tensor) -> Tensor:
+    """x_t = terms_t + weights_t x_{t+1}, with 0 after the last row."""
+    sums = torch.empty_like(terms)
+    later = torch.zeros_like(terms[0])
+    for t in reversed(range(len(terms))):
+        later = terms[t] + weights[t] * later
+        sums[t] = later
+    return sums
 
 
 def clipped_surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
-    """[M]: PPO's loss -min(r A, clip(r, 1 - clip, 1 + clip) A) (arXiv 1707.06347, equation 7).
+    """[M]: PPO's loss -min(r A, clip(r, 1 - clip, 1 + clip) A) (equation 7).
 
     log_ratio [M] = log pi(a|s) - log pi_old(a|s), advantages [M].
     """
@@ -39,7 +72,7 @@ def approximate_kl(log_ratio: Tensor) -> Tensor:
 def explained_variance(values: Tensor, targets: Tensor) -> Tensor:
     """1 - Var(targets - values) / Var(targets): 1 is perfect, 0 no better than a constant.
 
-    0 as well where all targets are the same, since there is nothing to explain.
+    0 too where all targets are equal.
     """
     spread = targets.var(correction=0)
     unexplained = (targets - values).var(correction=0)
@@ -47,6 +80,6 @@ def explained_variance(values: Tensor, targets: Tensor) -> Tensor:
 
 
 def standardised(values: Tensor, mask: Tensor) -> Tensor:
-    """`values` less the mean of those of `mask`, over their standard deviation; 0 where all are alike."""
+    """`values` less the mean over `mask`, divided by the standard deviation there; 0 where all are equal."""
     mean, std = values[mask].mean(), values[mask].std(correction=0)
     return (values - mean) / torch.where(std > 0, std, 1.0)

@@ -1,6 +1,6 @@
 """Random network distillation (Burda et al. 2018, arXiv 1810.12894): how new a frame is.
 
-A predictor learns what a fixed random network says of frames; where it errs, it has not been.
+A predictor learns the outputs of a fixed random network; it errs where frames are unlike those it learned.
 """
 
 from __future__ import annotations
@@ -12,20 +12,67 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.parts.running_stats import RunningMoments
-from agents.parts.slices import slices
+from agents.parts.rollouts import slices
 from models.rnd import rnd_predictor, rnd_target
 
-MOST_STANDING_OUT = 4.0
+MAX_NOVELTY = 4.0
 """NGU's L = 5, less 1."""
 WHITENED_CLIP = 5.0
 """Whitened pixels lie within +- this (Burda et al. 2018, section 2.4)."""
+SLICE = 256
+"""Rows that are converted to float64 at once: bounds memory, fits caches."""
+SMALLEST_STD = 1e-8
+"""Keeps a division by the standard deviation of a constant finite."""
+
+
+class RunningMoments(nn.Module):
+    """Count, mean and variance per element, all buffers: they travel with the weights.
+
+    Before the first row the mean is 0 and the variance 1. With a `horizon`, the count never exceeds it, so
+    that older rows fade exponentially.
+    """
+
+    count: Tensor  # float64
+    mean: Tensor  # [*shape] float64
+    variance: Tensor  # [*shape] float64, of the population
+
+    def __init__(self, shape: tuple[int, ...], horizon: float = math.inf) -> None:
+        super().__init__()
+        self._horizon = horizon
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("variance", torch.ones(shape, dtype=torch.float64))
+
+    @property
+    def std(self) -> Tensor:
+        """[*shape] float64, above 0."""
+        return self.variance.sqrt().clamp(min=SMALLEST_STD)
+
+    @torch.no_grad()
+    def observe(self, rows: Tensor) -> None:
+        """Include rows [N, *shape] of any type."""
+        assert rows.shape[1:] == self.mean.shape
+        for part in torch.split(rows, SLICE):
+            values = part.double()
+            mean = values.mean(0)
+            self._merge(len(part), mean, (values - mean).square_().mean(0))
+
+    def _merge(self, count: int, mean: Tensor, variance: Tensor) -> None:
+        """Combined moments (Chan, Golub, LeVeque 1983, *Algorithms for computing the sample variance*)."""
+        if not count:
+            return
+        total = self.count + count
+        difference = mean - self.mean
+        self.mean += difference * (count / total)
+        between = difference.square() * (self.count * count / total)
+        self.variance.copy_((self.variance * self.count + variance * count + between) / total)
+        self.count.copy_(total.clamp(max=self._horizon))
 
 
 class Rnd(nn.Module):
-    """Both networks, the statistics by which frames are whitened, and those by which errors become rewards.
+    """Target and predictor, and the statistics that whiten frames and scale rewards.
 
-    All of it is in `state_dict()`: what actors and snapshots get tells rewards by itself.
+    All of it is in `state_dict()`, so that actors and snapshots can compute rewards.
     Frames are [N, *frame] of any type, one frame each.
     """
 
@@ -45,15 +92,15 @@ class Rnd(nn.Module):
         self.target = rnd_target(kind, frame_shape, hidden_size)
         self.predictor = rnd_predictor(kind, frame_shape, hidden_size)
         self.observations = RunningMoments(frame_shape)
-        self.rewards = RunningMoments((), reward_horizon)  # of that by whose spread rewards are scaled
+        self.rewards = RunningMoments((), reward_horizon)
         self._bfloat16 = bfloat16
 
     def errors(self, frames: Tensor) -> Tensor:
         """[N] float32: mean squared error of the prediction, with the predictor's gradient."""
         whitened = self._whitened(frames)
         with torch.autocast(frames.device.type, torch.bfloat16, enabled=self._bfloat16):
-            apart: Tensor = self.predictor(whitened) - self.target(whitened)
-        return apart.square().mean(1)
+            error: Tensor = self.predictor(whitened) - self.target(whitened)
+        return error.square().mean(1)
 
     @torch.inference_mode()
     def raw_rewards(self, frames: NDArray[Any]) -> Tensor:
@@ -65,12 +112,13 @@ class Rnd(nn.Module):
         """Raw rewards of any shape, divided by the standard deviation of what `rewards` has observed."""
         return raw / self.rewards.std.to(raw)
 
-    def standing_out(self, raw: Tensor) -> Tensor:
-        """Standard deviations by which raw rewards lie above the mean of those `rewards` knows, from 0 to
-        MOST_STANDING_OUT: NGU's lifelong modulator less 1 (Badia et al. 2020, arXiv 2002.06038, section 2).
+    def novelty(self, raw: Tensor) -> Tensor:
+        """Raw rewards in standard deviations above the mean of `rewards`, within [0, MAX_NOVELTY].
+
+        NGU's lifelong modulator less 1 (Badia et al. 2020, arXiv 2002.06038, section 2).
         """
         above = (raw - self.rewards.mean.to(raw)) / self.rewards.std.to(raw)
-        return above.clamp(0.0, MOST_STANDING_OUT)
+        return above.clamp(0.0, MAX_NOVELTY)
 
     def _whitened(self, frames: Tensor) -> Tensor:
         mean, std = self.observations.mean.float(), self.observations.std.float()

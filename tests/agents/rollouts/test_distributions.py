@@ -41,15 +41,15 @@ def test_draws_have_the_moments_of_a_normal_clipped_to_both_bounds() -> None:
 
 
 @pytest.mark.parametrize("component", [0, 1])
-def test_chances_add_up_to_one_and_to_the_entropy(component: int) -> None:
+def test_probabilities_add_up_to_one_and_to_the_entropy(component: int) -> None:
     """The integral over the inside, in half ranges, and the sum over both bounds."""
     problem = Problem((1, 3), "float32", None, BOX.action_low[component : component + 1], BOX.action_high[component : component + 1])  # type: ignore[index]  # noqa: E501  # fmt: skip
     gaussian = distribution_of(problem, CPU)
     parameters = PARAMETERS[:, component::2]
     low, high = problem.action_low[0], problem.action_high[0]  # type: ignore[index]
     inside = torch.linspace(low, high, 20_003)[1:-1].unsqueeze(1)
-    within = gaussian.chances(parameters.expand(len(inside), -1), inside)
-    bounds = gaussian.chances(parameters.expand(2, -1), torch.tensor([[low], [high]])).log_prob
+    within = gaussian.evaluate(parameters.expand(len(inside), -1), inside)
+    bounds = gaussian.evaluate(parameters.expand(2, -1), torch.tensor([[low], [high]])).log_prob
     density = within.log_prob.exp()
     assert float(density.sum() * 2 / 20_002 + bounds.exp().sum()) == pytest.approx(1.0, abs=1e-3)
     entropy = -(density * within.log_prob).sum() * 2 / 20_002 - (bounds * bounds.exp()).sum()
@@ -58,25 +58,25 @@ def test_chances_add_up_to_one_and_to_the_entropy(component: int) -> None:
 
 def test_the_log_probability_of_the_inside_is_the_normals() -> None:
     gaussian = distribution_of(BOX, CPU)
-    chances = gaussian.chances(PARAMETERS, torch.tensor([[1.0, 0.25]]))  # 0.5 and -0.5 in half ranges
+    statistics = gaussian.evaluate(PARAMETERS, torch.tensor([[1.0, 0.25]]))  # 0.5 and -0.5 in half ranges
     z = [(0.5 - 0.3) / STD[0], (-0.5 + 0.9) / STD[1]]
     density = sum(-(x**2) / 2 - math.log(std * math.sqrt(2 * math.pi)) for x, std in zip(z, STD, strict=True))
-    assert float(chances.log_prob) == pytest.approx(density, rel=1e-5)
+    assert float(statistics.log_prob) == pytest.approx(density, rel=1e-5)
 
 
 def test_entropy_has_an_end_where_nothing_but_the_bounds_is_left() -> None:
     gaussian = distribution_of(BOX, CPU)
     wide = torch.tensor([[0.0, 0.0, 1e8, 1e8]])
-    coins = gaussian.chances(wide, torch.tensor([[0.0, 0.5]])).entropy
-    assert float(coins) == pytest.approx(2 * math.log(2), abs=1e-2)
+    entropy = gaussian.evaluate(wide, torch.tensor([[0.0, 0.5]])).entropy
+    assert float(entropy) == pytest.approx(2 * math.log(2), abs=1e-2)
 
 
 def test_gradients_are_finite_far_beyond_the_bounds() -> None:
     parameters = torch.tensor([[40.0, -40.0, -30.0, -30.0]], requires_grad=True)
     gaussian = distribution_of(BOX, CPU)
-    chances = gaussian.chances(parameters, torch.tensor([[-2.0, 1.0]]))
-    torch.autograd.backward(chances.log_prob.sum() + chances.entropy.sum())
-    assert chances.log_prob.isfinite().all()
+    statistics = gaussian.evaluate(parameters, torch.tensor([[-2.0, 1.0]]))
+    torch.autograd.backward(statistics.log_prob.sum() + statistics.entropy.sum())
+    assert statistics.log_prob.isfinite().all()
     assert parameters.grad is not None and parameters.grad.isfinite().all()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.parts.episode_sums import EpisodeSums
+from agents.parts.streams import EpisodeSums
 from memory.rollouts.rollout import Rollout
 from tests.memory.random_rollouts import random_rollout
 
@@ -54,11 +54,11 @@ def test_sums_are_those_of_whole_episodes() -> None:
                 if rollout.terminated[t, stream]:
                     expected.append(total)
                     total = None
-    kept, told = EpisodeSums(), []
+    kept, found = EpisodeSums(), []
     for rollout in rollouts:
         resumed = EpisodeSums()
         resumed.load_state_dict(kept.state_dict())
-        told += resumed.run(rollout, rollout.rewards)
+        found += resumed.update(rollout, rollout.rewards)
         kept = resumed
     assert len(expected) > 10
-    np.testing.assert_allclose(np.sort(told), np.sort(expected), rtol=1e-6)
+    np.testing.assert_allclose(np.sort(found), np.sort(expected), rtol=1e-6)

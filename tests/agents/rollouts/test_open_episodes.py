@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agents.parts.open_episodes import OpenEpisodes
+from agents.parts.streams import OpenEpisodes
 from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from agents import Problem, agent_type
-from agents.parts.rollouts import RolloutStates
+from agents.parts.rollouts import RolloutStates, transition_mask
 from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
 from tests.agents.rollouts.corridor import Corridor
@@ -48,7 +48,8 @@ def make(name: str, problem: Problem = PIXELS, seed: int = 0, learning: bool = T
 
 def played_by(agent: Any, rollout: Rollout) -> Rollout:
     """The same rollout as if `agent` had chosen its actions: ratios are 1."""
-    log_pi, _ = agent._look_back(rollout, RolloutStates(rollout, torch.device("cpu")))
+    states = RolloutStates(rollout, torch.device("cpu"))
+    log_pi, *_ = agent._evaluate(rollout, states, transition_mask(rollout))
     return rollout._replace(log_prob=log_pi.numpy())
 
 

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from agents import AgentError
 from agents.learning import has_bfloat16_units
-from agents.parts.policy_losses import approximate_kl, clipped_surrogate, explained_variance
-from agents.parts.rollouts import RolloutStates, episodic_steps, unbroken_steps
-from agents.parts.slices import ROWS
-from agents.parts.vtrace import vtrace
+from agents.parts.policy_losses import approximate_kl, clipped_surrogate, explained_variance, vtrace
+from agents.parts.rollouts import ROWS, RolloutStates, episodic_steps, unbroken_steps
 from agents.ppo_rnd import PpoRndAgent
 from memory.rollouts.rollout import Rollout
 
@@ -40,7 +38,7 @@ def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRoll
     states = RolloutStates(rollout, torch.device("cpu"))
     logits, values = twin.networks.policy(states.stacks(states.indices))
     raw = twin.rnd.errors(states.newest(states.indices[4:])).view(12, 4) * rows
-    sums = twin._filter.run(raw.detach().numpy(), rollout.active, rollout.stream, rollout.continues)
+    sums = twin._filter.update(rollout, raw.detach().numpy(), rollout.active)
     intrinsic = raw.detach() / sums[rollout.active].std()
     values = values.detach().view(13, 4, 2)
     log_pi = logits.log_softmax(1).view(13, 4, 3)[:-1]

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.parts.forward_filter import ForwardFilter
-from agents.parts.rollouts import RolloutStates, minibatches, transitions_of
-from agents.parts.running_stats import RunningMoments
+from agents.parts.rnd import RunningMoments
+from agents.parts.rollouts import RolloutStates, minibatches, transition_mask
+from agents.parts.streams import ForwardFilter
 from memory.rollouts.rollout import Rollout
+from tests.memory.random_rollouts import random_rollout
 
 MakeRollout = Callable[..., Rollout]
 CPU = torch.device("cpu")
@@ -42,7 +43,7 @@ def test_vectors_keep_their_type(make_rollout: MakeRollout) -> None:
 
 def test_restarts_and_random_play_are_no_transitions(make_rollout: MakeRollout) -> None:
     rollout = make_rollout(looked=np.array([True, False, True, True]))
-    transitions = transitions_of(rollout)
+    transitions = transition_mask(rollout)
     assert not transitions[:, 1].any()
     assert np.array_equal(transitions[:, 2], rollout.active[:, 2]) and not rollout.active[:, 2].all()
 
@@ -89,14 +90,18 @@ def test_what_never_changed_is_whitened_to_nothing() -> None:
     assert ((torch.tensor([7.0, 0.0]) - moments.mean) / moments.std).tolist() == [0, -1]
 
 
+def _of_streams(stream: list[int], continues: list[bool]) -> Rollout:
+    return random_rollout(0)._replace(stream=np.array(stream), continues=np.array(continues))
+
+
 def test_sums_run_on_over_rollouts_and_restart_where_a_stream_breaks() -> None:
     """Against a loop per stream; stream 5 changes its column, 6 breaks, 7 is new."""
     rng = np.random.default_rng(0)
     sums, discount = ForwardFilter(0.9), 0.9
     rewards, active = rng.random((2, 6, 2)).astype(np.float32), rng.random((2, 6, 3)) < 0.7
-    first = sums.run(rewards[0], active[0, :, :2], np.array([5, 6]), np.array([False, False]))
+    first = sums.update(_of_streams([5, 6], [False, False]), rewards[0], active[0, :, :2])
     second_rewards = rng.random((6, 3)).astype(np.float32)
-    second = sums.run(second_rewards, active[1], np.array([6, 7, 5]), np.array([False, True, True]))
+    second = sums.update(_of_streams([6, 7, 5], [False, True, True]), second_rewards, active[1])
 
     def loop(begin: float, rewards: np.ndarray, active: np.ndarray) -> list[float]:
         found, total = [], begin
@@ -112,9 +117,9 @@ def test_sums_run_on_over_rollouts_and_restart_where_a_stream_breaks() -> None:
 
 
 def test_a_filter_goes_on_from_its_state() -> None:
-    rewards, active, stream = np.ones((3, 2), np.float32), np.ones((3, 2), np.bool_), np.array([4, 9])
+    rewards, active = np.ones((3, 2), np.float32), np.ones((3, 2), np.bool_)
     going, resumed = ForwardFilter(0.9), ForwardFilter(0.9)
-    going.run(rewards, active, stream, np.array([False, False]))
+    going.update(_of_streams([4, 9], [False, False]), rewards, active)
     resumed.load_state_dict(going.state_dict())
-    on = np.array([True, True])
-    assert np.array_equal(going.run(rewards, active, stream, on), resumed.run(rewards, active, stream, on))
+    on = _of_streams([4, 9], [True, True])
+    assert np.array_equal(going.update(on, rewards, active), resumed.update(on, rewards, active))
