@@ -15,8 +15,7 @@ from memory.runs.counters import Counters, read_counters
 from memory.runs.episodes import Episode, EpisodeReporter, recent_episodes
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import LostLease, Pusher, StaleEpoch
-from memory.runs.push_ahead import PushAhead
+from memory.runs.push import LostLease, PushAhead, Pusher, StaleEpoch
 from memory.runs.run import RunInfo
 from memory.server.connection import Client, Interrupted, Patience
 

@@ -14,8 +14,7 @@ from memory.chunks.codec import Meta
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import ChunkPusher
-from memory.runs.push_ahead import PushAhead
+from memory.runs.push import ChunkPusher, PushAhead
 from memory.runs.run import open_run
 from memory.server.connection import Client
 from wiring import Setting

@@ -19,7 +19,7 @@ from learning.sampler import Sampler, SamplerConfig
 from learning.snapshot import Snapshot, restoring
 from memory.chunks.chunk import ChunkShape
 from memory.chunks.limits import ChunkLimits
-from memory.chunks.lookahead import Lookahead
+from memory.replay.batch import Lookahead
 from memory.replay.limiter import Limiter, limiter_slack
 from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay, ReplayShape

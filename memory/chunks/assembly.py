@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from kernels.open_chunks import ITS_KIND
 from memory.chunks.layout import Kind
 from memory.chunks.limits import WRONG_ACTION
-from memory.chunks.lookahead import Lookahead
 from memory.chunks.reader import BYTES_AT_ONCE, ChunkReader, Opened
 from memory.chunks.transitions import Rows, UnsoundRow, read
-from memory.replay.batch import Batch
+from memory.replay.batch import Batch, Lookahead
 
 OF_ANOTHER = "It is of another environment than the others of the batch."
 ANY_STEPS = 1 << 16

@@ -24,3 +24,10 @@ class Batch(NamedTuple):
     chunk_id: NDArray[Any]  # [B] int64, what that place must still hold for the priority to count
     next_frames: NDArray[Any] | None = None  # [B, n, *frame] newest after each of k <= n steps, then 0
     step_discounts: NDArray[Any] | None = None  # [B, n] float32, gamma**j of the k steps really taken, then 0
+
+
+class Lookahead(NamedTuple):
+    """How far transitions reach: for agents that look at every frame between s_tm1 and s_t."""
+
+    multi_step: int  # n
+    discount: float  # gamma

@@ -22,18 +22,16 @@ from numpy.typing import ArrayLike, NDArray
 from memory.chunks.assembly import Assembly
 from memory.chunks.chunk_id import CHUNK_ID, NAMELESS, chunk_id_of
 from memory.chunks.limits import ChunkLimits
-from memory.chunks.lookahead import Lookahead
 from memory.chunks.reader import ChunkReader
 from memory.chunks.transitions import UnsoundRow
-from memory.replay.batch import Batch
+from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Draw, Fetch, Overwritten
 from memory.replay.priorities import PriorityRule
 from memory.replay.sum_tree import SumTree
 from memory.runs.counters import FIELDS, Counters, parse_counters
 from memory.runs.keys import Keys
 from memory.server.channel import Channel
-from memory.server.connection import Client
-from memory.server.watch import ServerWatch
+from memory.server.connection import Client, ServerWatch
 
 log = logging.getLogger(__name__)
 

@@ -17,11 +17,10 @@ from memory.chunks.codec import CodecError, Meta, pack, unpack
 from memory.replay.replay import ReplayLost
 from memory.rollouts.limits import RolloutLimits
 from memory.rollouts.rollout import Rollout
-from memory.runs.counters import FIELDS, Counters, counted, parse_counters
+from memory.runs.counters import FIELDS, Counters, parse_counters, parse_counts
 from memory.runs.keys import Keys
 from memory.runs.push import CHECKED, Pusher
-from memory.server.connection import Client
-from memory.server.watch import ServerWatch
+from memory.server.connection import Client, ServerWatch
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +77,7 @@ class RolloutPusher(Pusher[RolloutPacket]):
         it was started anew without the last ones.
         """
         names = [f"pushed:{self._actor}", f"learned:{self._actor}"]
-        self.sequence, learned = map(counted, self._client.hmget(self._keys.counters, names))
+        self.sequence, learned = parse_counts(self._client.hmget(self._keys.counters, names))
         return self.sequence - learned <= self._lag
 
     def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
@@ -200,12 +199,10 @@ class RolloutStore:
 
     def _fields(self, prefix: str) -> dict[int, int]:
         found = self._client.hgetall(self._keys.counters)
-        names = {name.decode(errors="replace"): value for name, value in found.items()}
-        return {
-            counted(n.removeprefix(prefix).encode()): counted(value)
-            for n, value in names.items()
-            if n.startswith(prefix)
-        }
+        prefixed = prefix.encode()
+        own = {name: value for name, value in found.items() if name.startswith(prefixed)}
+        actors = parse_counts([name.removeprefix(prefixed) for name in own])
+        return dict(zip(actors, parse_counts(list(own.values())), strict=True))
 
     def _whole(self, data: bytes, actor: int) -> PushedRollout | None:
         try:

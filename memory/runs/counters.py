@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from memory.runs.keys import Keys
 from memory.server.connection import Client
 
 FIELDS = ("epoch", "steps", "batches", "learning_starts_at", "last_chunk", "finished")
+LARGEST = 2**63 - 1
 
 
 class Counters(NamedTuple):
@@ -25,22 +27,24 @@ class CountersError(ValueError):
     """What should be a counter is none; the message is one sentence."""
 
 
-def counted(value: bytes | None) -> int:
-    """A counter as Redis holds it; 0 where there is none. Raises CountersError."""
-    try:
-        count = int(value or 0)
-    except ValueError as error:
-        raise CountersError(f"A counter in Redis holds {value!r} instead of a number.") from error
-    if not 0 <= count < 2**63:
-        raise CountersError(f"A counter in Redis holds {count}, which nothing here counts to.")
-    return count
-
-
 def read_counters(client: Client, keys: Keys) -> Counters:
-    """The counters as they stand."""
+    """The counters as they stand. Raises CountersError."""
     return parse_counters(client.hmget(keys.counters, list(FIELDS)))
 
 
-def parse_counters(values: list[bytes | None]) -> Counters:
+def parse_counters(values: Sequence[bytes | None]) -> Counters:
     """Counters from an HMGET of FIELDS. Raises CountersError."""
-    return Counters(*map(counted, values))
+    return Counters(*parse_counts(values))
+
+
+def parse_counts(values: Sequence[bytes | None]) -> list[int]:
+    """Counts as Redis holds them; 0 where there is none. Raises CountersError."""
+    counts = list[int]()
+    for value in values:
+        try:
+            counts.append(int(value or 0))
+        except ValueError as error:
+            raise CountersError(f"A counter in Redis holds {value!r} instead of a number.") from error
+        if not 0 <= counts[-1] <= LARGEST:
+            raise CountersError(f"A counter in Redis holds {counts[-1]}, which nothing here counts to.")
+    return counts

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memory.runs.counters import counted
+from memory.runs.counters import parse_counts
 from memory.runs.keys import Keys
 from memory.runs.push import LostLease, StaleEpoch
 from memory.server.connection import Client
@@ -123,7 +123,7 @@ class EpisodeReporter:
         return None
 
     def _held(self) -> int:
-        return counted(self._client.hget(self._counters, self._field))
+        return parse_counts(self._client.hmget(self._counters, [self._field]))[0]
 
 
 class Read(NamedTuple):

@@ -1,8 +1,9 @@
-"""What each process of a run last said of itself, for the live view and for whoever looks at a server."""
+"""The status that each process of a run published last: for the live view, and whoever looks at a server."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 
 from memory.runs.keys import Keys
@@ -10,32 +11,35 @@ from memory.server.connection import Client
 
 Status = dict[str, float | int | str | None]
 
-MAX_DIGITS = 20
-"""Of an actor's id."""
 EVERY_S = 1.0
-"""How often a process speaks."""
+"""How often a process publishes its status."""
+ACTOR = re.compile(rb"actor:[0-9]{1,19}")
 
 
 def publish(client: Client, keys: Keys, role: str, values: Status) -> None:
-    """Say `values` for `role` ("learner" or "actor:<id>"); the time of day (s) is added."""
+    """Publish `values` for `role` ("learner" or "actor:<id>"); the time of day (s) is added."""
     client.hset(keys.status, role, json.dumps({**values, "time": time.time()}))
 
 
 def read_all(client: Client, keys: Keys) -> dict[str, Status]:
-    """Role -> what it last said; what is nothing that `publish` wrote is left out."""
-    told = {_role(role): _said(values) for role, values in client.hgetall(keys.status).items()}
-    return {role: said for role, said in told.items() if said is not None and role is not None}
+    """Role -> its last status; what `publish` did not write is left out."""
+    found = {
+        role.decode(): _parsed(values)
+        for role, values in client.hgetall(keys.status).items()
+        if role == b"learner" or ACTOR.fullmatch(role)
+    }
+    return {role: status for role, status in found.items() if status is not None}
 
 
-def _role(name: bytes) -> str | None:
-    kind, colon, number = name.decode(errors="replace").partition(":")
-    if (kind, colon) == ("learner", ""):
-        return kind
-    whole = number.isascii() and number.isdigit() and len(number) < MAX_DIGITS
-    return f"actor:{number}" if kind == "actor" and whole else None
+def read_actors(client: Client, keys: Keys) -> list[Status]:
+    """The last status of each living actor; one is living while its lease is held."""
+    found = {role: status for role, status in read_all(client, keys).items() if role != "learner"}
+    leases = [keys.actor_lease(int(role.removeprefix("actor:"))) for role in found]
+    held = client.mget(leases) if leases else []
+    return [status for status, token in zip(found.values(), held, strict=True) if token is not None]
 
 
-def _said(values: bytes) -> Status | None:
+def _parsed(values: bytes) -> Status | None:
     try:
         found = json.loads(values)
     except (ValueError, RecursionError):
@@ -43,11 +47,3 @@ def _said(values: bytes) -> Status | None:
     plain = isinstance(found, dict) and type(found.get("time")) in (int, float)
     plain = plain and all(isinstance(item, float | int | str | None) for item in found.values())
     return found if plain else None
-
-
-def read_actors(client: Client, keys: Keys) -> list[Status]:
-    """What each living actor last said; one is living while its lease is held."""
-    told = {role: said for role, said in read_all(client, keys).items() if role.startswith("actor:")}
-    leases = [keys.actor_lease(int(role.removeprefix("actor:"))) for role in told]
-    held = client.mget(leases) if leases else []
-    return [said for said, token in zip(told.values(), held, strict=True) if token is not None]

@@ -27,7 +27,6 @@ CONNECT_TIMEOUT_S = 5.0
 READ_BYTES = 1 << 18
 """Taken from the socket at a time: more than the 160 KB of 32 chunks of Atari."""
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
-
 PASSWORD_VARIABLE = "REDIS_PASSWORD"
 """Environment variable with the password, where no file has it."""
 FULL_PATIENCE_S = 3600.0
@@ -39,6 +38,8 @@ UNREACHABLE = (
     redis.exceptions.BusyLoadingError,
 )
 """What a server that is away, restarting or stalled raises."""
+
+LOOK_AGAIN_AFTER_S = 1.0
 
 Client: TypeAlias = Any
 """A `redis.Redis` that answers bytes; redis-py's own annotations name `bytes | str` for every answer."""
@@ -237,3 +238,26 @@ class Patience:
     def __call__(self, action: Callable[[], Result]) -> Result:
         """Run an action that may safely be repeated."""
         return patiently(action, self.seconds, "Redis", self.stopped)
+
+
+class ServerWatch:
+    """One process's view of its server, from the first look on."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._connection = 0  # its number at the server, another after each reconnection
+        self._looked_at = 0.0
+        self._server = ""  # what a server calls itself from its start to its end
+
+    def restarted(self, connection: int) -> bool:
+        """Whether another server answers than at the last look; `connection`: CLIENT ID of what was read.
+
+        Only a new connection can lead to another server, so that a look mostly costs nothing; it may by
+        chance have the number of the last one.
+        """
+        now = time.monotonic()
+        if connection == self._connection and now < self._looked_at + LOOK_AGAIN_AFTER_S:
+            return False
+        known, self._server = self._server, self._client.info("server")["run_id"]
+        self._connection, self._looked_at = connection, now
+        return known not in ("", self._server)

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from memory.chunks.assembly import Assembly
-from memory.chunks.lookahead import Lookahead
 from memory.chunks.reader import ChunkReader
-from memory.replay.batch import Batch
+from memory.replay.batch import Batch, Lookahead
 
 ANY = ChunkReader()
 

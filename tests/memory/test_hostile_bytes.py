@@ -35,9 +35,9 @@ from memory.chunks.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError
 from memory.chunks.folding import word_of
 from memory.chunks.layout import CHANGES, COLUMNS
 from memory.chunks.limits import ChunkLimits
-from memory.chunks.lookahead import Lookahead
 from memory.chunks.reader import ChunkReader
 from memory.chunks.transitions import UnsoundRow
+from memory.replay.batch import Lookahead
 from memory.rollouts.blocks import rollout_from_bytes, rollout_to_bytes
 from memory.rollouts.limits import RolloutLimits
 from memory.runs.episodes import parsed_episode

@@ -13,8 +13,7 @@ from memory.runs import push
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import ChunkPusher, LostLease, StaleEpoch
-from memory.runs.push_ahead import PushAhead
+from memory.runs.push import ChunkPusher, LostLease, PushAhead, StaleEpoch
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.road import begin, make_pusher
 from tests.memory.test_push import CAPACITY, check_stored_once, some_packets

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import Draft
 from memory.chunks.chunk_id import CHUNK_ID
-from memory.chunks.lookahead import Lookahead
 from memory.chunks.reader import BYTES_AT_ONCE
+from memory.replay.batch import Lookahead
 from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay, ReplayLost, ReplayShape
 from memory.replay.sum_tree import SumTree

@@ -18,8 +18,7 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.push import StaleEpoch
 from memory.runs.run import open_run
-from memory.server.connection import Client, Patience, RedisConfig, make_client
-from memory.server.watch import LOOK_AGAIN_AFTER_S
+from memory.server.connection import LOOK_AGAIN_AFTER_S, Client, Patience, RedisConfig, make_client
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets, settings_of
