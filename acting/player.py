@@ -11,6 +11,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from agents.base import Acting, Agent, RolloutActing
+from agents.random_agent import RandomPolicy
 from envs import SeededVectorEnv
 
 
@@ -68,6 +69,7 @@ class Player:
         self.agent, self._env = agent, env
         self._numpy = np.random.default_rng(seed)
         self._torch = torch.Generator().manual_seed(seed)
+        self._random_policy = _random_policy(env.single_action_space)
         space = env.single_observation_space
         assert space.dtype is not None
         self._stack = FrameStack(env.num_envs, history_length, space.shape, space.dtype)
@@ -89,7 +91,7 @@ class Player:
         frames, active = self.frames, ~self._ended
         s_t = self._stack.push(frames, self._first)
         acting = None if at_random else self._act(s_t)
-        a_t = self._random_actions() if acting is None else acting.a_t
+        a_t = self._random_policy.draw(self.num_envs, self._numpy) if acting is None else acting.a_t
         self.frames, rewards, terminated, truncated, infos = self._env.step(a_t)
         self._first, self._ended = self._ended, terminated | truncated
         return VectorStep(frames, acting, a_t, rewards, terminated, truncated, active, self.frames, infos)
@@ -131,9 +133,9 @@ class Player:
         self._steps += 1
         return self.agent.act(s_t, self._noise)
 
-    def _random_actions(self) -> NDArray[Any]:
-        space = self._env.single_action_space
-        if isinstance(space, gymnasium.spaces.Discrete):
-            return self._numpy.integers(space.n, size=self.num_envs)
-        assert isinstance(space, gymnasium.spaces.Box)
-        return self._numpy.uniform(space.low, space.high, (self.num_envs, *space.shape)).astype(np.float32)
+
+def _random_policy(space: gymnasium.Space[Any]) -> RandomPolicy:
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return RandomPolicy(int(space.n), None, None)
+    assert isinstance(space, gymnasium.spaces.Box)
+    return RandomPolicy(None, space.low, space.high)

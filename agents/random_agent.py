@@ -1,4 +1,4 @@
-"""Chance as an agent, for actors that gather experience before anything is learned."""
+"""Uniformly random actions: for warm-up, for baselines, and as an agent that never learns."""
 
 from __future__ import annotations
 
@@ -8,22 +8,47 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Update
 from memory.replay.batch import Batch
 
 
+class RandomPolicy:
+    """Uniform over `num_actions` discrete actions or, where that is None, between two bounds [A]."""
+
+    def __init__(self, num_actions: int | None, low: ArrayLike | None, high: ArrayLike | None) -> None:
+        self._num_actions, self._low, self._high = num_actions, np.array(low), np.array(high)
+
+    @property
+    def num_components(self) -> int:
+        """A; 1 for discrete actions."""
+        return 1 if self._num_actions is not None else len(self._low)
+
+    def draw(self, rows: int, generator: np.random.Generator) -> NDArray[Any]:
+        """[rows] int64, or [rows, A] float32."""
+        if self._num_actions is not None:
+            return generator.integers(self._num_actions, size=rows)
+        return generator.uniform(self._low, self._high, (rows, *self._low.shape)).astype(np.float32)
+
+    def of_noise(self, uniform: NDArray[np.float32]) -> NDArray[Any]:
+        """The actions that numbers [N, A] in [0, 1) stand for."""
+        if self._num_actions is not None:
+            return (uniform[:, 0] * self._num_actions).astype(np.int64)
+        low, high = self._low.astype(np.float32), self._high.astype(np.float32)
+        return np.clip(low + uniform * (high - low), low, high)
+
+
 @dataclass(frozen=True)
 class RandomConfig:
-    """Chance has no hyper-parameters."""
+    """A random agent has no hyper-parameters."""
 
 
 class RandomAgent(ReplayAgent):
     """Acts uniformly at random.
 
-    It knows nothing of returns: its estimates are NaN, so that its transitions get the highest priority.
+    Its estimates of returns are NaN, so that its transitions get the highest priority.
     """
 
     config_type = RandomConfig
@@ -34,41 +59,31 @@ class RandomAgent(ReplayAgent):
     ) -> None:
         if learning:
             raise AgentError("The agent random does not learn: it is for actors and evaluation.")
-        self._problem = problem
+        self._policy = RandomPolicy(problem.num_actions, problem.action_low, problem.action_high)
 
     @property
     def acting_noise_period(self) -> int:
-        """Every step is drawn anew."""
+        """1: every step is drawn independently."""
         return 1
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Uniform numbers in [0, 1), one per component of an action."""
-        width = 1 if self._problem.action_low is None else len(self._problem.action_low)
-        return {"uniform": torch.rand(rows, width, generator=generator)}
+        return {"uniform": torch.rand(rows, self._policy.num_components, generator=generator)}
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """The middle of every component."""
-        width = 1 if self._problem.action_low is None else len(self._problem.action_low)
-        return {"uniform": torch.full((rows, width), 0.5)}
+        return {"uniform": torch.full((rows, self._policy.num_components), 0.5)}
 
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """Actions that the noise alone decides."""
+        """The actions of the noise alone."""
         uniform = noise["uniform"].expand(len(s_t), -1).numpy()
         unknown = np.full((len(s_t), 1), np.nan, np.float32)
-        return Acting(self._actions(uniform), unknown, unknown)
-
-    def _actions(self, uniform: NDArray[np.float32]) -> NDArray[Any]:
-        low, high = self._problem.action_low, self._problem.action_high
-        if low is None or high is None:
-            assert self._problem.num_actions is not None
-            return (uniform[:, 0] * self._problem.num_actions).astype(np.int64)
-        bottom, top = np.array(low, np.float32), np.array(high, np.float32)
-        return np.clip(bottom + uniform * (top - bottom), bottom, top)
+        return Acting(self._policy.of_noise(uniform), unknown, unknown)
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:
-        """Never known."""
+        """[M] NaN."""
         return np.full(len(r_t), np.nan, np.float32)
 
     def update(self, experience: Batch, t_learner: int) -> Update:
@@ -80,7 +95,7 @@ class RandomAgent(ReplayAgent):
         return {}
 
     def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """It needs none, whoever's they are."""
+        """It needs none."""
 
     def state_dict(self) -> dict[str, object]:
         """Nothing is learned."""

@@ -1,4 +1,4 @@
-"""What an evaluation can play: an agent, chance, or one action for ever."""
+"""Policies that can be evaluated: an agent, uniformly random actions, or one action always."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from agents import Agent
+from agents.random_agent import RandomPolicy
 from envs import EnvDescription
 
 PASS_ROWS = 16
-"""Rows of every pass through a network, filled up with zeros: another width may round a row differently."""
+"""Rows of every forward pass, filled up with zeros: another width may round a row differently."""
 
 
 class PolicyError(ValueError):
@@ -65,7 +66,7 @@ class AgentPolicy:
         self._steps[row] = 0
 
     def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
-        """Greedy actions, found in passes of `PASS_ROWS` rows."""
+        """Greedy actions, from forward passes of `PASS_ROWS` rows."""
         if self._noisy:
             self._redraw()
         self._steps += 1
@@ -87,13 +88,13 @@ class AgentPolicy:
                     self._noise[name][row] = noise[0]
 
 
-class RandomPolicy:
+class RandomBaseline:
     """Uniformly random actions."""
 
     history_length = 1
 
     def __init__(self, description: EnvDescription) -> None:
-        self._description = description
+        self._policy = RandomPolicy(description.num_actions, description.action_low, description.action_high)
 
     def begin(self, rows: int) -> None:
         """Rows without an episode draw from a generator of their own too."""
@@ -105,18 +106,11 @@ class RandomPolicy:
 
     def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
         """One draw per row, whatever the state."""
-        return np.stack([self._draw(generator) for generator in self._generators])
-
-    def _draw(self, generator: np.random.Generator) -> NDArray[Any]:
-        description = self._description
-        if description.num_actions is not None:
-            return np.asarray(generator.integers(description.num_actions))
-        assert description.action_low is not None and description.action_high is not None
-        return generator.uniform(description.action_low, description.action_high).astype(np.float32)
+        return np.concatenate([self._policy.draw(1, generator) for generator in self._generators])
 
 
-class ConstantPolicy:
-    """One action, always.
+class ConstantBaseline:
+    """The same action at every step.
 
     Raises:
       PolicyError: the environment has no such action.
@@ -136,7 +130,7 @@ class ConstantPolicy:
         """Nothing is random."""
 
     def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
-        """The same action in every row."""
+        """[N] or [N, A]."""
         return np.stack([self._action] * len(s_t))
 
 
@@ -169,10 +163,10 @@ def is_baseline(name: str) -> bool:
 def baseline_policy(name: str, description: EnvDescription) -> Policy:
     """The policy called "random" or "constant:<action>". Raises PolicyError."""
     if name == "random":
-        return RandomPolicy(description)
+        return RandomBaseline(description)
     kind, _, action = name.partition(":")
     if kind != "constant" or not action:
         raise PolicyError(
             f"'{name}' is no policy without a snapshot: those are random and constant:<action>."
         )
-    return ConstantPolicy(action, description)
+    return ConstantBaseline(action, description)
