@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from acting.player import FrameStack
 from envs import EnvConfig, EnvDescription, EnvError, make_env, make_playback
 from event_log.reader import check_header, read_episodes, read_header
-from event_log.recorder import log_header
+from event_log.records import log_header
 
 Chooser = Callable[[NDArray[Any]], NDArray[Any]]
 """States [N, H, *frame] -> actions [N, A]."""

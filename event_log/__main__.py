@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from event_log.minari import export
-from event_log.pictures import write_film, write_pictures
+from event_log.export import write_film, write_minari, write_pictures
 from event_log.records import EventLogError
 from event_log.summary import Outline, read_outlines, summary_text
 from reporting.film import FilmError
@@ -104,7 +103,7 @@ def run(options: Options) -> None:
         written = write_film(options.file, options.film, options.episodes, options.nth, options.fps)
         print(f"\nFilmed {written} frames in {options.film}.")
     if options.minari:
-        written = export(options.file, options.minari, options.episodes)
+        written = write_minari(options.file, options.minari, options.episodes)
         print(f"\nMade the Minari dataset {options.minari} of {written} episodes.")
 
 

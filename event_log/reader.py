@@ -26,17 +26,17 @@ from memory.chunks.codec import CodecError, Packed, unpack
 log = logging.getLogger(__name__)
 
 Progress = Callable[[float], None]
-"""Told the share of a file that was read, 0 to 1."""
+"""Called with the share of a file that was read, 0 to 1."""
 
 
 def read_header(path: Path) -> LogHeader:
-    """What `path` is a log of. Raises EventLogError when it is none."""
+    """The header of the log `path`. Raises EventLogError when it is none."""
     with _opened(path) as file:
         return read_opened_header(file, path)
 
 
 def read_opened_header(file: BinaryIO, path: Path) -> LogHeader:
-    """The header of an open log, whose place is then behind it. Raises EventLogError."""
+    """The header of an open log, whose position is then behind it. Raises EventLogError."""
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC:
         raise EventLogError(f"{path} is not an event log.")
@@ -105,7 +105,7 @@ def _records(file: BinaryIO, path: Path, size: int) -> Iterator[Packed]:
 
 
 def read_episodes(path: Path, chosen: Container[int] | None = None) -> Iterator[LoggedEpisode]:
-    """Episodes in the order in which they were closed, those that were not closed as soon as that shows.
+    """Episodes as they were closed; an unclosed one follows when the next of its environment begins.
 
     `chosen`: numbers of the episodes wanted, None for all; only these are held in memory, frames and all.
     Raises EventLogError when `path` is no event log.

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from envs import EnvDescription
 from memory.chunks.codec import CodecError, Columns, Meta, Packed, pack
 
 MAGIC = b"RCEVENTS"
@@ -28,7 +29,7 @@ class EventLogError(ValueError):
 
 
 class LogHeader(NamedTuple):
-    """What was played. Two logs, or a log and a run, fit together if these are equal."""
+    """The environment that was played. Two logs, or a log and a run, fit together if these are equal."""
 
     game: str
     frame_shape: tuple[int, ...]
@@ -45,6 +46,19 @@ class LogHeader(NamedTuple):
         return f"{self.game} with {frames}, {actions} and {self.frames_per_step} frames per step"
 
 
+def log_header(game: str, description: EnvDescription) -> LogHeader:
+    """The header of a log of `game` (its canonical name)."""
+    return LogHeader(
+        game=game,
+        frame_shape=description.frame_shape,
+        frame_dtype=description.frame_dtype,
+        num_actions=description.num_actions,
+        action_low=description.action_low,
+        action_high=description.action_high,
+        frames_per_step=description.frames_per_step,
+    )
+
+
 class Piece(NamedTuple):
     """Up to a few hundred consecutive steps of one environment's episode."""
 
@@ -54,13 +68,13 @@ class Piece(NamedTuple):
     frames: NDArray[Any]  # [T, *frame]; the piece that closes its episode also has the last one: T + 1
     a_t: NDArray[Any]  # [T] int64 | [T, A] float32
     r_t: NDArray[np.float64]  # [T] raw
-    terminated: bool  # told by the piece that closes the episode
+    terminated: bool  # only in the piece that closes the episode
     truncated: bool
     episodes_begun: int  # in the whole file, when this piece was written
 
     @property
     def closes(self) -> bool:
-        """Whether the episode's last frame is here: it ended, or its actor stopped in good order."""
+        """Whether the episode's last frame is here: it ended, or its actor was stopped, not killed."""
         return len(self.frames) > len(self.r_t)
 
 
@@ -117,7 +131,7 @@ def _checksum(size: int) -> int:
 
 
 def read_size(file: BinaryIO) -> int | None:
-    """Size of the record that begins here, or None where the file ends. Raises CodecError on damage."""
+    """Size of the record here, or None where the file ends. Raises CodecError on damage."""
     prefix = file.read(PREFIX.size)
     if len(prefix) < PREFIX.size:
         return None
@@ -128,7 +142,7 @@ def read_size(file: BinaryIO) -> int | None:
 
 
 def read_packed(file: BinaryIO) -> bytes | None:
-    """What the record that begins here holds, or None where it is not whole. Raises CodecError on damage."""
+    """The packed value of the record here, or None where it is not whole. Raises CodecError on damage."""
     size = read_size(file)
     packed = b"" if size is None else file.read(size)
     return packed if size is not None and len(packed) == size else None

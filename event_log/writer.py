@@ -1,4 +1,4 @@
-"""Writes an event log: pieces of episodes, each as soon as it is full or its episode is over."""
+"""Writes event logs: pieces of episodes, each as soon as it is full or its episode is over."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from acting.player import VectorStep
 from event_log.reader import check_header, read_opened_header
 from event_log.records import (
     MAGIC,
@@ -31,9 +32,9 @@ from memory.chunks.codec import CodecError, unpack
 log = logging.getLogger(__name__)
 
 PIECE_STEPS = 256
-"""What a kill may cost per environment; 17 s of an Atari game."""
+"""Steps per environment that a kill may lose; 17 s of an Atari game."""
 PIECE_BYTES = 1 << 22
-"""4 MiB: what a piece may hold back in memory where frames are large."""
+"""4 MiB: the largest piece in memory where frames are large."""
 
 
 @dataclass
@@ -134,6 +135,29 @@ class EventLogWriter:
         self._file.flush()
         episode.steps += len(episode.rewards)
         episode.frames, episode.actions, episode.rewards = [], [], []
+
+
+class EventRecorder:
+    """Writes the vector steps of one actor into an event log, each environment's episodes separately."""
+
+    def __init__(self, path: Path, header: LogHeader) -> None:
+        """Raises EventLogError when `path` cannot be appended to."""
+        self._writer = EventLogWriter(path, header)
+
+    def add(self, step: VectorStep) -> None:
+        """Record a vector step; rows that only restarted hold the last frame of the episode before."""
+        for row, frame in enumerate(step.frames):
+            if step.active[row]:
+                ended = bool(step.terminated[row]), bool(step.truncated[row])
+                self._writer.add(row, frame, step.a_t[row], float(step.rewards[row]), *ended)
+            else:
+                self._writer.end(row, frame)
+
+    def close(self, frames: NDArray[Any]) -> None:
+        """The actor stops before `frames` [N, *frame]: unfinished episodes end there."""
+        for row, frame in enumerate(frames):
+            self._writer.end(row, frame)
+        self._writer.close()
 
 
 def _locked(path: Path) -> BinaryIO:

@@ -13,8 +13,8 @@ from agents.base import Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from args import read_args
 from envs import EnvConfig, describe_env, environment_seeds, make_env
-from event_log.recorder import EventRecorder, log_header
-from event_log.records import LogHeader
+from event_log.records import LogHeader, log_header
+from event_log.writer import EventRecorder
 
 
 class Play(NamedTuple):

@@ -19,7 +19,8 @@ from agents.on_policy import OnPolicyAgent
 from args import Args
 from envs import EnvConfig, make_env
 from envs.seeding import environment_seeds
-from event_log.recorder import EventRecorder, log_header
+from event_log.records import log_header
+from event_log.writer import EventRecorder
 from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPusher
 from memory.runs.counters import Counters

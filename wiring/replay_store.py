@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.parts.staging import Staging
 from args import Args, UserError
-from event_log.recorder import log_header
+from event_log.records import log_header
 from learning.preseed import PreseedLines, preseed
 from learning.replay_dump import ReplayDump
 from learning.resume import missing_transitions, unlearned_steps, wanted_slots
