@@ -1,1 +1,1 @@
-"""How fast the road is, against baselines in the manner of the system of 2019."""
+"""How fast every part of a run is, beside slow twins that work as Toromanoff et al. 2019 did."""

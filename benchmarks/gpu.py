@@ -10,12 +10,10 @@ the spec says, on a throwaway server. Nothing else should run meanwhile.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import cycle, product
 from pathlib import Path
 from typing import NamedTuple
@@ -27,19 +25,17 @@ from rich.table import Table
 from agents.off_policy import OffPolicyAgent
 from agents.parts.passes import COMPILE
 from agents.parts.staging import Staging
-from benchmarks.contestant import Contestant, Works
-from benchmarks.gpu_loop import LoopRow, loop_rows
-from benchmarks.play import setting_for
-from benchmarks.precision import recorded
-from benchmarks.report import cpu_features
+from benchmarks.loops import POLL_S, Processes, python
+from benchmarks.play import recorded_batches, setting_for, throwaway_server
+from benchmarks.report import write_document
+from benchmarks.timing import Contestant, Works
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
-from reporting.atomic import write_atomically
-from reporting.provenance import commit, machine
+from reporting.provenance import machine
 from supervision.process import keep_freed_memory
-from supervision.redis_server import RedisServer
 from wiring import build_agent
 
-ROOT = Path(__file__).resolve().parents[1]
 SPEC = "specs/atari/rainbow_iqn.yaml"
 BATCHES = 8
 WARM_UP = 4
@@ -47,6 +43,12 @@ WARM_UP = 4
 ENVIRONMENTS = 16
 SHORTEST_PLAY, TIMES_OVER = 64, 4
 """Vector steps of random play behind the batches: at least so many, and a batch so many times over."""
+FRAMES = 200_000_000
+"""Of a run on the full Atari protocol (Mnih et al. 2015)."""
+LEARN_START = 2_000
+"""Agent steps of random play before the window: enough for the largest batch."""
+SETTLED = 3
+"""Updates before the window: the first ones compile."""
 
 
 class LearnerRow(NamedTuple):
@@ -60,15 +62,17 @@ class LearnerRow(NamedTuple):
 
 
 def learner(redis: RedisConfig, words: str) -> Works:
-    """An agent as a launcher builds it, with one batch on its way while another is learned from. RuntimeError
-    where its passes are not compiled although they should be.
+    """An agent as a launcher builds it, with one batch in flight while another is learned from.
+
+    Raises:
+        RuntimeError: its forward passes should be compiled and cannot be.
     """
     keep_freed_memory()  # as launchers do
     setting = setting_for(words)
     agent = build_agent(setting.args, setting.problem, learning=True)
     assert isinstance(agent, OffPolicyAgent)
     steps = max(SHORTEST_PLAY, TIMES_OVER * setting.args.batch_size // ENVIRONMENTS)
-    batches = cycle(recorded(setting, make_client(redis), BATCHES, ENVIRONMENTS, steps))
+    batches = cycle(recorded_batches(setting, make_client(redis), BATCHES, ENVIRONMENTS, steps))
     stage = Staging(agent.device).stage if agent.device.type == "cuda" else None
     ready = [next(batches)]
 
@@ -85,21 +89,75 @@ def learner(redis: RedisConfig, words: str) -> Works:
     return {"update": update}
 
 
-def learner_rows(redis: RedisConfig, said: argparse.Namespace, words: str) -> Iterator[LearnerRow]:
+def learner_rows(redis: RedisConfig, options: argparse.Namespace, words: str) -> Iterator[LearnerRow]:
     """Every combination, one after the other."""
-    for size, precision, how in product(said.batch_sizes, said.precisions, said.compile):
-        flags = f"{words} --batch-size {size} --precision {precision} --compile {how}"
-        with Contestant(learner, redis, flags) as contestant:
+    for size, precision, how in product(options.batch_sizes, options.precisions, options.compile):
+        own = f"{words} --batch-size {size} --precision {precision} --compile {how}"
+        with Contestant(learner, redis, own) as contestant:
             try:
                 contestant.ready()
-            except EOFError:  # the process has said why
+            except EOFError:  # the process has printed why
                 yield LearnerRow(size, precision, how, None)
             else:
-                yield LearnerRow(size, precision, how, contestant.rate("update", said.seconds))
+                yield LearnerRow(size, precision, how, contestant.rate("update", options.seconds))
+
+
+class LoopRow(NamedTuple):
+    """A loop with so many actors, measured for a while."""
+
+    actors: int
+    window_s: float
+    window_steps: int
+    frames_per_s: float  # played
+    updates_per_s: float
+    lasting_frames_per_s: float  # actors may lead for a while, and then play as fast as is learned
+
+    @property
+    def hours(self) -> float:
+        """What FRAMES would take at the pace that lasts."""
+        return FRAMES / self.lasting_frames_per_s / 3600
+
+
+def loop_rows(
+    redis: RedisConfig, folder: Path, actors: Sequence[int], window_s: float, words: str
+) -> Iterator[LoopRow]:
+    """One loop after the other, each a run of its own."""
+    for count in actors:
+        flags = f"--learn-start {LEARN_START} --nb-actor {count} --envs-per-actor 16 --T-max 2000000000"
+        yield _row(redis, folder / f"actors_{count}", count, window_s, f"{flags} {words} --run loop_{count}")
+
+
+def _row(redis: RedisConfig, folder: Path, actors: int, window_s: float, words: str) -> LoopRow:
+    args = setting_for(words).args
+    client, keys = make_client(redis), Keys(args.run_name)
+    shared = [*words.split(), "--host-redis", str(redis), "--path-to-results", str(folder)]
+    roles = {"learner": ["launch_learner.py"]}
+    roles |= {f"actor_{number}": ["launch_actor.py", "--id-actor", str(number)] for number in range(actors)}
+    threads = {"learner": os.cpu_count() or 1}  # an actor has one: its passes are small
+    processes = Processes(
+        [python([*own, *shared], folder, name, threads.get(name, 1)) for name, own in roles.items()]
+    )
+    try:
+        processes.begin(lambda: read_counters(client, keys).batches >= SETTLED)
+        processes.resume()
+        first, began = read_counters(client, keys), time.monotonic()
+        time.sleep(window_s)
+        while (last := read_counters(client, keys)).batches == first.batches or last.steps == first.steps:
+            time.sleep(POLL_S)
+        spent = time.monotonic() - began
+    finally:
+        processes.end()
+        client.close()
+    steps, updates = last.steps - first.steps, last.batches - first.batches
+    played, learned = (
+        count * args.action_repeat / spent for count in (steps, updates * args.replay_frequency)
+    )
+    lasting = min(played, learned) if args.synchronize_actors_with_learner else played
+    return LoopRow(actors, spent, steps, played, updates / spent, lasting)
 
 
 def show(learning: Sequence[LearnerRow], loops: Sequence[LoopRow]) -> None:
-    """Both tables."""
+    """Prints both tables."""
     console = Console(width=110)
     sheet = Table("batch", "precision", "compile", "batches/s", "transitions/s", title="The learner")
     for row in learning:
@@ -121,23 +179,20 @@ def show(learning: Sequence[LearnerRow], loops: Sequence[LoopRow]) -> None:
 def write_json(
     path: Path, argv: Sequence[str], learning: Sequence[LearnerRow], loops: Sequence[LoopRow]
 ) -> None:
-    """All numbers with commit, machine and versions."""
+    """Writes all numbers with commit, machine and versions."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    document = {
-        "time": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": ["benchmarks/gpu.py", *argv],
-        "commit": commit(),
-        "machine": {**machine(), "gpu": gpu},
-        "cpu_features": cpu_features(),
-        "versions": {"torch": torch.__version__, "cuda": torch.version.cuda},
-        "learner": [row._asdict() for row in learning],
-        "loop": [{**row._asdict(), "hours_for_200M_frames": row.hours} for row in loops],
-    }
-    write_atomically(path, json.dumps(document, indent=2).encode() + b"\n")
+    write_document(
+        path,
+        ["benchmarks/gpu.py", *argv],
+        machine={**machine(), "gpu": gpu},
+        versions={"torch": torch.__version__, "cuda": torch.version.cuda},
+        learner=[row._asdict() for row in learning],
+        loop=[{**row._asdict(), "hours_for_200M_frames": row.hours} for row in loops],
+    )
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """The command line; --quick only changes what is not said otherwise."""
+    """The command line; --quick only changes what is not given otherwise."""
 
     def numbers(word: str) -> list[int]:
         return [int(part) for part in word.split(",")]
@@ -150,7 +205,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer actors, shorter windows")
     parser.add_argument("--spec", default=SPEC, help="of an agent on a replay, on an ALE game")
-    parser.add_argument("--flags", default="", help="what else every process is told, in quotes")
+    parser.add_argument("--flags", default="", help="further flags of every process, in quotes")
     parser.add_argument("--batch-sizes", type=numbers, default=[32] if quick else [32, 256, 512])
     parser.add_argument("--precisions", type=names, default=["float32", "bfloat16"])
     parser.add_argument("--compile", type=names, help="default: all that the device has; --quick: none")
@@ -160,36 +215,28 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--window", type=float, default=5.0 if quick else 60.0, help="of each loop, seconds")
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
-    said = parser.parse_args(argv)
-    ways = ["none"] if quick else [*COMPILE] if said.device == "cuda" else ["none", "default"]
-    said.compile = said.compile or ways
-    return said
+    options = parser.parse_args(argv)
+    ways = ["none"] if quick else [*COMPILE] if options.device == "cuda" else ["none", "default"]
+    options.compile = options.compile or ways
+    return options
 
 
 def main(argv: Sequence[str]) -> int:
     """Entry point; the exit code."""
-    said = parsed(argv)
-    if said.device == "cuda" and not torch.cuda.is_available():
+    options = parsed(argv)
+    if options.device == "cuda" and not torch.cuda.is_available():
         print(
             "error: PyTorch finds no CUDA device here; --device cpu tries the script without.",
             file=sys.stderr,
         )
         return 2
-    os.chdir(ROOT)  # specs are named from there
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
-    words = f"--spec {said.spec} {said.flags}" + (" --disable-cuda" if said.device == "cpu" else "")
-    with tempfile.TemporaryDirectory(prefix="gpu-", dir="/tmp") as folder:
-        redis = RedisConfig(str(Path(folder) / "socket"), 0)
-        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
-        server.ensure()
-        try:
-            learning = list(learner_rows(redis, said, words))
-            loops = list(loop_rows(redis, Path(folder), said.actors, said.window, words))
-        finally:
-            server.stop()
+    words = f"--spec {options.spec} {options.flags}" + (" --disable-cuda" if options.device == "cpu" else "")
+    with throwaway_server() as redis:
+        learning = list(learner_rows(redis, options, words))
+        loops = list(loop_rows(redis, Path(redis.host_redis).parent, options.actors, options.window, words))
     show(learning, loops)
-    if said.json:
-        write_json(said.json, argv, learning, loops)
+    if options.json:
+        write_json(options.json, argv, learning, loops)
     return 0
 
 

@@ -10,13 +10,9 @@ Exit code 1 where a batch's loss or gradient differs by more than the bounds bel
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,19 +21,14 @@ from rich.console import Console
 from torch import Tensor
 
 from agents.off_policy import OffPolicyAgent
-from benchmarks.play import record, setting_for
-from benchmarks.report import cpu_features
-from benchmarks.road import Road
+from benchmarks.play import recorded_batches, setting_for, throwaway_server
+from benchmarks.report import write_document
 from benchmarks.timing import spread
 from learning.snapshot import load_snapshot
 from memory.replay.batch import Batch
-from memory.server.connection import Client, RedisConfig, make_client
-from reporting.atomic import write_atomically
-from reporting.provenance import commit, machine
-from supervision.redis_server import RedisServer
-from wiring import Setting, build_agent
+from memory.server.connection import make_client
+from wiring import build_agent
 
-ROOT = Path(__file__).resolve().parents[1]
 SPEC = "specs/atari/rainbow_iqn_cpu.yaml"
 LARGEST_LOSS_ERROR = 0.01
 """By which share of the float32 loss that in bfloat16 may differ."""
@@ -61,14 +52,6 @@ class Difference(NamedTuple):
     def is_small(self) -> bool:
         """Whether both are within their bounds."""
         return self.loss <= LARGEST_LOSS_ERROR and self.cosine >= LEAST_COSINE
-
-
-def recorded(setting: Setting, client: Client, batches: int, environments: int, steps: int) -> list[Batch]:
-    """Batches drawn from `steps` vector steps of random play."""
-    with closing(Road(setting, client, environments)) as road:
-        road.push(record(setting, environments, steps))
-        road.replay.ingest()
-        return [road.replay.sample(setting.args.batch_size, beta=0.4) for _ in range(batches)]
 
 
 def differences(words: str, batches: Sequence[Batch], model: Path | None = None) -> Iterator[Difference]:
@@ -132,7 +115,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How far bfloat16 is from float32 in what is learned.")
     parser.add_argument("--batches", type=int, default=100, help="updates to compare")
     parser.add_argument("--spec", default=SPEC, help="of a replay agent on an ALE game")
-    parser.add_argument("--flags", default="", help="what else a launcher would be told, in quotes")
+    parser.add_argument("--flags", default="", help="further flags of a launcher, in quotes")
     parser.add_argument("--model", type=Path, help="begin with this snapshot's weights")
     parser.add_argument("--json", type=Path, help="write all differences to this file")
     parser.add_argument("--seed", type=int, default=123, help="of play, draws and weights")
@@ -141,28 +124,15 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 def main(argv: Sequence[str]) -> int:
     """Entry point; the exit code."""
-    said = parsed(argv)
-    os.chdir(ROOT)  # specs are named from there
-    words = f"--spec {said.spec} --seed {said.seed} {said.flags}"
-    with tempfile.TemporaryDirectory(prefix="precision-", dir="/tmp") as folder:
-        redis = RedisConfig(str(Path(folder) / "socket"), 0)
-        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
-        server.ensure()
-        try:
-            batches = recorded(setting_for(words), make_client(redis), said.batches, 16, 256)
-        finally:
-            server.stop()
-    found = list(differences(words, batches, said.model))
+    options = parsed(argv)
+    words = f"--spec {options.spec} --seed {options.seed} {options.flags}"
+    with throwaway_server() as redis:
+        batches = recorded_batches(setting_for(words), make_client(redis), options.batches, 16, 256)
+    found = list(differences(words, batches, options.model))
     show(found)
-    if said.json:
-        document = {
-            "command": ["benchmarks/precision.py", *argv],
-            "commit": commit(),
-            "machine": machine(),
-            "cpu_features": cpu_features(),
-            "batches": [each._asdict() for each in found],
-        }
-        write_atomically(said.json, json.dumps(document, indent=2).encode() + b"\n")
+    if options.json:
+        command = ["benchmarks/precision.py", *argv]
+        write_document(options.json, command, batches=[each._asdict() for each in found])
     return 0 if all(each.is_small for each in found) else 1
 
 

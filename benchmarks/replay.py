@@ -9,13 +9,10 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from acting.player import VectorStep
-from benchmarks.contestant import Contestant, Works
-from benchmarks.figures import Figure
-from benchmarks.naive.replay import NaiveReplay, Step
-from benchmarks.play import record, setting_for
-from benchmarks.road import Road
-from benchmarks.timing import Effort, race, seconds_of, spread
+from benchmarks.original_replay import OriginalReplay, steps_of
+from benchmarks.play import BETA, BUFFER, CAPACITY, Road, record, setting_for
+from benchmarks.report import Figure
+from benchmarks.timing import Contestant, Effort, Works, race, seconds_of, spread
 from learning.sampler import DRAWN_AHEAD
 from learning.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
 from memory.chunks.chunk_id import CHUNK_ID
@@ -27,16 +24,12 @@ from supervision.process import keep_freed_memory
 from wiring import Setting
 from wiring.replay_store import sizes_of
 
-CAPACITY = 65_536
 ENVIRONMENTS = 16
 STEPS = 512
 """Vector steps of play: 8,192 transitions, with several episodes' ends."""
-BUFFER = 1_000
-"""Transitions that the seed's actor pushes at once."""
 STEPS_AT_ONCE = 64
 MEASURED_GAMES = ("space_invaders", "pong")
 REPORTED_GAMES = ("breakout", "ms_pacman", "qbert", "seaquest", "montezuma_revenge")
-BETA = 0.4
 
 
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
@@ -101,7 +94,7 @@ def _sampling(road: Road, batch_size: int, seed: int) -> Callable[[], int]:
 def naive(redis: RedisConfig, seed: int) -> Works:
     """The baseline of the same capacity, with the same play, n-step returns and exponent."""
     setting = _setting("space_invaders", seed)
-    replay = naive_replay(redis, setting)
+    replay = OriginalReplay(make_client(redis), setting)
     play = steps_of(record(setting, ENVIRONMENTS, STEPS))
     steps, priorities = cycle(play), np.ones(BUFFER, np.float32)
     generator = np.random.default_rng(seed)
@@ -121,37 +114,6 @@ def naive(redis: RedisConfig, seed: int) -> Works:
     while replay.fill < len(play):
         append()
     return {"append": append, "sample 32": sampling(32), "sample 256": sampling(256)}
-
-
-def naive_replay(redis: RedisConfig, setting: Setting, fresh: bool = True) -> NaiveReplay:
-    """The baseline for a setting; `fresh` False: the one that another process made."""
-    args, rule = setting.args, sizes_of(setting.args).rule
-    return NaiveReplay(
-        make_client(redis),
-        args.memory_capacity,
-        args.history_length,
-        args.multi_step,
-        args.discount,
-        rule.priority_exponent,
-        setting.description.frame_shape,
-        fresh,
-    )
-
-
-def steps_of(play: list[VectorStep]) -> list[Step]:
-    """The same play as the baseline's actor would see it: one environment after the other."""
-    steps: list[Step] = []
-    for row in range(len(play[0].active)):
-        timestep = 0
-        for at in play:
-            if not at.active[row]:
-                timestep = 0
-                continue
-            ended = bool(at.terminated[row] or at.truncated[row]) or at is play[-1]
-            reward = float(np.clip(at.rewards[row], -1, 1))
-            steps.append(Step(timestep, at.frames[row], int(at.a_t[row]), reward, ended))
-            timestep += 1
-    return steps
 
 
 def _setting(game: str, seed: int) -> Setting:

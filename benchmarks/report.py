@@ -1,21 +1,21 @@
-"""The table for people and the document for programs."""
+"""What is measured and what it must reach; the table for people and the document for programs."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
 from agents.learning import has_bfloat16_units
-from benchmarks.figures import Figure
 from benchmarks.timing import Spread
 from reporting.atomic import write_atomically
 from reporting.provenance import commit, machine
@@ -26,13 +26,96 @@ WIDE = 160
 VERDICTS = {True: "yes", False: "NO", None: ""}
 
 
+class Target(NamedTuple):
+    """A figure of the report."""
+
+    what: str
+    must: float | None = None
+    """With bfloat16 units, where that matters."""
+    must_without: float | None = None
+    """Without them; None where it is the same."""
+    attempt: float | None = None
+    at_most: bool = False
+    """Whether smaller is better."""
+    seen: float | None = None
+    """The figure reached where that is less than `must`: docs/performance.md says why."""
+
+    def bound(self, bfloat16: bool) -> float | None:
+        """What this machine must reach."""
+        return self.must if bfloat16 or self.must_without is None else self.must_without
+
+    def has_rotted(self, value: float, bfloat16: bool) -> bool:
+        """Whether less than half of the speed is left that it must have, or has."""
+        must = self.bound(bfloat16)
+        if must is None:
+            return False
+        if self.at_most:
+            return value > 2 * must
+        return value < min(must, self.seen or must) / 2
+
+    def is_met(self, value: float, bfloat16: bool) -> bool | None:
+        """Whether `value` reaches the bound."""
+        bound = self.bound(bfloat16)
+        if bound is None:
+            return None
+        return value <= bound if self.at_most else value >= bound
+
+
+TARGETS = {
+    "replay.append_ratio": Target("transitions/s pushed, first priorities included", 30, attempt=60),
+    "replay.sample_ratio": Target("batches of 32 from Redis, new priorities included", 30, attempt=80),
+    "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80),
+    "replay.bytes_per_transition": Target(
+        "growth of Redis, the larger of Space Invaders and Pong", 400, attempt=200, at_most=True
+    ),
+    "replay.start_seconds_1m": Target("an empty replay of 1,000,000 is ready, s", 1, at_most=True),
+    "replay.rebuild_seconds_1m": Target("its tree rebuilt from Redis, s", 3, at_most=True),
+    "learner.step_ratio": Target("updates/s of IQN, N = N' = 64, K = 32, batch 32, 18 actions", 3, 1.1, 5),
+    "learner.step_ratio_float32": Target("the same with --precision float32"),
+    "learner.step_ratio_bound": Target(
+        "the same if an update were its convolutions and the products of all features alone"
+    ),
+    "learner.step_ratio_cpu_spec": Target(
+        "the same with specs/atari/rainbow_iqn_cpu.yaml", 2.5, 1.1, 4, seen=2.0
+    ),
+    "learner.step_ratio_cpu_spec_float32": Target("that with --precision float32"),
+    "learner.step_ratio_cpu_spec_bound": Target(
+        "that if an update were its convolutions and the products of all features alone"
+    ),
+    "acting.ratio": Target("steps/s of one actor of 16 environments, first priorities included", 8, 4, 20),
+    "loop.ratio": Target("steps/s of actor and learner, 1 : 4, real processes", 3, 1.2, 5),
+    "loop.learner_wait": Target(
+        "share of time without a batch while the limiter allows one", 0.02, at_most=True
+    ),
+    "scale.efficiency": Target("transitions/s delivered / offered, actors of 200/s each", 0.95),
+    "scale.knee_actors": Target("most actors at which that holds, on all cores of this machine"),
+    "scale.p99_push_ms": Target("99th percentile of a push there, ms"),
+    "scale.actors_per_redis_core": Target("actors that would keep one core busy with Redis alone"),
+    "rnd.overlap_gain": Target("time of an iteration in turns / overlapped, a core each"),
+    "rnd.overlap_efficiency": Target("gain of acting beside training / the most there could be", 0.9),
+}
+
+
+class Figure(NamedTuple):
+    """One line of the report; `beside` are the absolute numbers behind its ratio."""
+
+    key: str
+    value: Spread
+    beside: Mapping[str, Spread | float]
+
+    @property
+    def target(self) -> Target:
+        """What it should be; other figures only inform."""
+        return TARGETS.get(self.key, Target(""))
+
+
 def bfloat16_units() -> bool:
     """Whether this processor has them: some targets depend on it."""
     return has_bfloat16_units(torch.device("cpu"))
 
 
 def table(figures: Sequence[Figure]) -> Table:
-    """Every figure with its target."""
+    """Returns every figure with its target."""
     sheet = Table(title="Medians of all rounds; a ratio is to the baseline of the same round")
     for name in ("figure", "median", "min", "max", "must reach", "reached", "try for", "what"):
         is_number = name not in ("figure", "what")
@@ -59,7 +142,7 @@ def _short(value: float) -> str:
 
 
 def details(figures: Sequence[Figure]) -> Table:
-    """The absolute numbers behind them: of this machine, at this time."""
+    """Returns the absolute numbers behind the figures, of this machine at this time."""
     sheet = Table(title="Behind them, on this machine")
     for name in ("figure", "of", "median", "min", "max"):
         sheet.add_column(name, justify="left" if name in ("figure", "of") else "right")
@@ -71,30 +154,39 @@ def details(figures: Sequence[Figure]) -> Table:
 
 
 def show(figures: Sequence[Figure]) -> None:
-    """Print both tables."""
+    """Prints both tables."""
     console = Console() if sys.stdout.isatty() else Console(width=WIDE)
     console.print(table(figures))
     console.print(details(figures))
 
 
 def write_json(path: Path, figures: Sequence[Figure], seed: int, command: Sequence[str]) -> None:
-    """Everything, with machine, commit, versions, seed and how busy the machine was."""
+    """Writes all figures with machine, commit, versions, seed and the machine's load."""
+    write_document(
+        path,
+        command,
+        seed=seed,
+        load_average_1min=os.getloadavg()[0],
+        versions={name: version(name) for name in PACKAGES},
+        figures={figure.key: _entry(figure) for figure in figures},
+    )
+
+
+def write_document(path: Path, command: Sequence[str], **content: object) -> None:
+    """Writes `content` as JSON, with time, command, commit and machine."""
     document = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": list(command),
-        "seed": seed,
         "commit": commit(),
         "machine": machine(),
-        "load_average_1min": os.getloadavg()[0],
         "cpu_features": cpu_features(),
-        "versions": {name: version(name) for name in PACKAGES},
-        "figures": {figure.key: _entry(figure) for figure in figures},
+        **content,
     }
     write_atomically(path, json.dumps(document, indent=2).encode() + b"\n")
 
 
 def cpu_features() -> dict[str, bool]:
-    """What decides how fast networks run; bf16_units: multiplies bfloat16 in hardware."""
+    """Returns what decides how fast networks run; bf16_units: multiplies bfloat16 in hardware."""
     capabilities = torch.cpu.get_capabilities()
     names = ("avx2", "avx512_f", "avx512_bf16", "amx_bf16", "bf16")
     return {"bf16_units": bfloat16_units(), **{name: bool(capabilities.get(name)) for name in names}}

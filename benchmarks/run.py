@@ -1,4 +1,4 @@
-"""How fast every part of the road is, as ratios to baselines in the seed's manner.
+"""How fast every part of a run is, as ratios to baselines that work as Toromanoff et al. 2019 did.
 
     python benchmarks/run.py [replay|learner|acting|loop|scale|rnd|all] [--quick] [--guard] [--json FILE]
 
@@ -8,37 +8,35 @@ Starts a redis-server of its own, on a Unix socket, and ends it. Nothing else sh
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import acting, learner, loop, replay, report, rnd, scale  # noqa: E402
-from benchmarks.figures import Figure  # noqa: E402
+from benchmarks import agent, loops, replay, report, scale  # noqa: E402
+from benchmarks.play import throwaway_server  # noqa: E402
+from benchmarks.report import Figure  # noqa: E402
 from benchmarks.timing import Effort  # noqa: E402
 from memory.server.connection import RedisConfig  # noqa: E402
-from supervision.redis_server import RedisServer  # noqa: E402
 
 FULL, QUICK = Effort(7, 3.0), Effort(3, 1.5)
 
 Section = Callable[[RedisConfig, Effort, int], Iterator[Figure]]
 SECTIONS: dict[str, Section] = {
     "replay": replay.measure,
-    "learner": learner.measure,
-    "acting": lambda _, effort, seed: acting.measure(effort, seed),
-    "loop": loop.measure,
+    "learner": agent.measure_learner,
+    "acting": agent.measure_acting,
+    "loop": loops.measure_loop,
     "scale": scale.measure,
-    "rnd": rnd.measure,
+    "rnd": loops.measure_rnd,
 }
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description="How fast every part of the road is.")
+    parser = argparse.ArgumentParser(description="How fast every part of a run is.")
     parser.add_argument("section", nargs="?", default="all", choices=[*SECTIONS, "all"])
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--guard", action="store_true", help="exit code 1 where half of the speed is lost")
@@ -49,18 +47,12 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 def measured(sections: Sequence[str], effort: Effort, seed: int) -> Iterator[Figure]:
     """The figures of these sections, as they come."""
-    with tempfile.TemporaryDirectory(prefix="benchmark-", dir="/tmp") as folder:
-        redis = RedisConfig(str(Path(folder) / "socket"), 0)
-        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
-        server.ensure()
-        try:
-            for section in sections:
-                print(f"{section} …", file=sys.stderr, flush=True)
-                for figure in SECTIONS[section](redis, effort, seed):
-                    print(f"  {figure.key} {figure.value.median:.3g}", file=sys.stderr, flush=True)
-                    yield figure
-        finally:
-            server.stop()
+    with throwaway_server() as redis:
+        for section in sections:
+            print(f"{section} …", file=sys.stderr, flush=True)
+            for figure in SECTIONS[section](redis, effort, seed):
+                print(f"  {figure.key} {figure.value.median:.3g}", file=sys.stderr, flush=True)
+                yield figure
 
 
 def too_slow(figures: Sequence[Figure]) -> list[str]:
@@ -72,8 +64,6 @@ def too_slow(figures: Sequence[Figure]) -> list[str]:
 def main(argv: Sequence[str]) -> int:
     """Entry point; the exit code."""
     words = parsed(argv)
-    os.chdir(ROOT)  # specs are named from there
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
     sections = tuple(SECTIONS) if words.section == "all" else (words.section,)
     figures: list[Figure] = []
     try:

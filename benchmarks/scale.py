@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from acting.writer import ExperienceWriter
-from benchmarks.contestant import Contestant, Works
-from benchmarks.figures import Figure
-from benchmarks.play import chance, record, setting_for
-from benchmarks.timing import Effort, Spread, spread
+from benchmarks.play import PATIENCE_S, random_agent, record, setting_for
+from benchmarks.report import Figure
+from benchmarks.timing import Contestant, Effort, Spread, Works, spread
 from memory.chunks.codec import Meta
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
@@ -33,7 +32,6 @@ BATCHES_PER_SECOND = 20.0
 """Of the learner beside them: Ape-X's did 19."""
 KEYS = Keys("benchmark of scale")
 TOKEN = "a simulated actor"
-PATIENCE_S = 10.0
 _META: Meta = {"run": KEYS.run, "epoch": 0, "actor": 0}
 
 
@@ -103,7 +101,7 @@ def learner(redis: RedisConfig, epoch: int, seed: int) -> Works:
 def _packets(setting: Setting) -> list[Packet]:
     """Real chunks, packed beforehand: it is Redis that is measured."""
     sizes, meta = sizes_of(setting.args), _META
-    writer = ExperienceWriter(chance(setting), 16, sizes.chunk, sizes.rule, meta)
+    writer = ExperienceWriter(random_agent(setting), 16, sizes.chunk, sizes.rule, meta)
     return [packet for step in record(setting, environments=16, steps=128) for packet in writer.add(step)]
 
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from benchmarks.figures import Figure
+from benchmarks.report import TARGETS, Figure
 from benchmarks.run import too_slow
-from benchmarks.targets import TARGETS
 from benchmarks.timing import Spread
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.play import setting_for
-from benchmarks.precision import differences, recorded
+from benchmarks.play import recorded_batches, setting_for
+from benchmarks.precision import differences
 from memory.server.connection import Client
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ def test_losses_and_gradients_of_recorded_batches_stay_near(
     the target network is copied twice on the way.
     """
     words = f"{WORDS} --agent {agent}"
-    batches = recorded(setting_for(words), client, 10, environments=4, steps=64)
+    batches = recorded_batches(setting_for(words), client, 10, environments=4, steps=64)
     found = list(differences(words, batches, model))
     assert all(each.is_small for each in found), [(each.loss, each.cosine) for each in found]
     assert any(each.loss > 0 for each in found)  # so that there were two precisions

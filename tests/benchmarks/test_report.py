@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import document
-from benchmarks.figures import Figure
-from benchmarks.report import write_json
-from benchmarks.targets import TARGETS, Target
+from benchmarks.report import TARGETS, Figure, Target, write_json
 from benchmarks.timing import Spread
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.contestant import Contestant, Works
-from benchmarks.timing import Effort, Race, Spread, race
+from benchmarks.timing import Contestant, Effort, Race, Spread, Works, race
 
 
 def sleeper(seconds: float) -> Works:

@@ -1,8 +1,7 @@
-"""The replay in the seed's manner: a Redis key per node of the sum tree, a hash per frame.
+"""The slow twins of appending and sampling: a replay as in Toromanoff et al. 2019, all of it in Redis.
 
-The tree is a heap of keys: 0 is the root, node i has children 2i + 1 and 2i + 2. It is walked by GETs, one
-pipeline per level, and changed by adding differences to every node from a leaf to the root. A batch of 32 at
-a capacity of 65,536 takes some 1,350 commands.
+A Redis key for each node of the sum tree, a hash for each frame. Written plainly by us and never tuned: the
+same commands and as many round trips as the original.
 """
 
 from __future__ import annotations
@@ -13,8 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acting.player import VectorStep
 from memory.replay.batch import Batch
 from memory.server.connection import Client
+from wiring import Setting
+from wiring.replay_store import sizes_of
+
+APPENDED = "naive:appended"
 
 
 class Step(NamedTuple):
@@ -27,38 +31,26 @@ class Step(NamedTuple):
     terminal: bool  # whether it ended the episode
 
 
-FIELDS = Step._fields
-APPENDED = "naive:appended"
+class OriginalReplay:
+    """One actor's ring of steps, and the sum tree over them, both in Redis.
 
+    The tree is a heap of keys: 0 is the root, node i has children 2i + 1 and 2i + 2. It is walked by GETs,
+    one pipeline per level, and changed by adding differences to every node from a leaf to the root. A batch
+    of 32 at a capacity of 65,536 takes some 1,350 commands.
+    """
 
-class NaiveReplay:
-    """One actor's ring of steps, and the tree over them, both in Redis."""
-
-    def __init__(
-        self,
-        client: Client,
-        capacity: int,
-        history_length: int,
-        multi_step: int,
-        discount: float,
-        alpha: float,
-        frame_shape: tuple[int, ...],
-        fresh: bool = True,
-    ) -> None:
-        """`capacity`: a power of two, leaves of the tree; `fresh` False: of a tree that another made."""
-        self._client, self._capacity = client, capacity
-        self._history, self._n, self._discount, self._alpha = history_length, multi_step, discount, alpha
-        self._depth = capacity.bit_length() - 1
-        self._frame_shape = frame_shape
+    def __init__(self, client: Client, setting: Setting, fresh: bool = True) -> None:
+        """`fresh` False: of a tree that another process made. The capacity is a power of two."""
+        args, self._client = setting.args, client
+        self._capacity, self._history, self._n = args.memory_capacity, args.history_length, args.multi_step
+        self._discount, self._alpha = args.discount, sizes_of(args).rule.priority_exponent
+        self._frame_shape = setting.description.frame_shape
         if fresh:
-            self._make_tree()
-
-    def _make_tree(self) -> None:
-        pipeline = self._client.pipeline()
-        for node in range(2 * self._capacity - 1):
-            pipeline.set(_node(node), 0.0)
-        pipeline.set(APPENDED, 0)
-        pipeline.execute()
+            pipeline = client.pipeline()
+            for node in range(2 * self._capacity - 1):
+                pipeline.set(_node(node), 0.0)
+            pipeline.set(APPENDED, 0)
+            pipeline.execute()
 
     @property
     def fill(self) -> int:
@@ -66,20 +58,20 @@ class NaiveReplay:
         return min(int(self._client.get(APPENDED)), self._capacity)
 
     def append(self, steps: Sequence[Step], priorities: NDArray[np.float32]) -> None:
-        """Store an actor's buffer and its priorities in one transaction."""
+        """Stores an actor's buffer and its priorities in one transaction."""
         first = int(self._client.get(APPENDED))
         slots = [(first + i) % self._capacity for i in range(len(steps))]
         old = self._read([slot + self._capacity - 1 for slot in slots])
         pipeline = self._client.pipeline(transaction=True)
         for slot, step in zip(slots, steps, strict=True):
             values = (step.timestep, step.frame.tobytes(), step.action, step.reward, int(step.terminal))
-            pipeline.hset(_step(slot), mapping=dict(zip(FIELDS, values, strict=True)))
+            pipeline.hset(_step(slot), mapping=dict(zip(Step._fields, values, strict=True)))
         self._add(pipeline, slots, priorities - old)
         pipeline.incrby(APPENDED, len(steps))
         pipeline.execute()
 
     def sample(self, batch_size: int, beta: float, generator: np.random.Generator) -> Batch:
-        """One leaf from each of `batch_size` equal parts of the total."""
+        """Draws one leaf from each of `batch_size` equal parts of the total."""
         total = float(self._client.get(_node(0)))
         parts = (np.arange(batch_size) + generator.random(batch_size)) / batch_size
         nodes = self._walk(parts * total)
@@ -89,7 +81,7 @@ class NaiveReplay:
         return self._assembled(slots, (weights / weights.max()).astype(np.float32))
 
     def update(self, slots: NDArray[np.int64], losses: NDArray[Any]) -> None:
-        """New priorities; a slot that is named several times takes the last."""
+        """Sets new priorities; a slot that is named several times takes the last."""
         named = dict(zip(slots.tolist(), losses.tolist(), strict=True))
         leaves = ((np.array(list(named.values())) + 1e-6) ** self._alpha).astype(np.float32)
         old = self._read([slot + self._capacity - 1 for slot in named])
@@ -100,7 +92,7 @@ class NaiveReplay:
     def _walk(self, prefix_sums: NDArray[np.float64]) -> list[int]:
         """The leaf's node for each prefix sum: down the tree, all of them level by level."""
         nodes, rest = [0] * len(prefix_sums), prefix_sums.copy()
-        for _ in range(self._depth):
+        for _ in range(self._capacity.bit_length() - 1):
             left = self._read([2 * node + 1 for node in nodes])
             for i, node in enumerate(nodes):
                 goes_right = rest[i] >= left[i]
@@ -127,7 +119,7 @@ class NaiveReplay:
         pipeline = self._client.pipeline(transaction=False)
         for slot in slots.tolist():
             for offset in range(1 - self._history, self._n + 1):
-                pipeline.hmget(_step((slot + offset) % self._capacity), FIELDS)
+                pipeline.hmget(_step((slot + offset) % self._capacity), Step._fields)
         read = [self._parsed(values) for values in pipeline.execute()]
         width = self._history + self._n
         rows = [self._transition(read[i : i + width]) for i in range(0, len(read), width)]
@@ -166,14 +158,8 @@ class NaiveReplay:
             discount *= self._discount
             if ended:
                 frames[i + 1] = np.zeros_like(frames[0])
-        last = slice(self._n, self._n + self._history)
-        return (
-            np.stack(frames[: self._history]),
-            steps[now].action,
-            r_t,
-            0.0 if ended else discount,
-            np.stack(frames[last]),
-        )
+        s_tm1, s_t = np.stack(frames[: self._history]), np.stack(frames[self._n : self._n + self._history])
+        return s_tm1, steps[now].action, r_t, 0.0 if ended else discount, s_t
 
 
 def _node(node: int) -> str:
@@ -182,3 +168,19 @@ def _node(node: int) -> str:
 
 def _step(slot: int) -> str:
     return f"naive:step:{slot}"
+
+
+def steps_of(play: list[VectorStep]) -> list[Step]:
+    """Returns recorded play as an actor of the original would see it: one environment after the other."""
+    steps: list[Step] = []
+    for row in range(len(play[0].active)):
+        timestep = 0
+        for at in play:
+            if not at.active[row]:
+                timestep = 0
+                continue
+            ended = bool(at.terminated[row] or at.truncated[row]) or at is play[-1]
+            reward = float(np.clip(at.rewards[row], -1, 1))
+            steps.append(Step(timestep, at.frames[row], int(at.a_t[row]), reward, ended))
+            timestep += 1
+    return steps

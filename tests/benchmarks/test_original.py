@@ -12,17 +12,19 @@ from torch import Tensor
 
 from agents.iqn import IqnAgent
 from agents.learning import batch_to_device
-from benchmarks.learner import naive_learner
-from benchmarks.naive.acting import NaiveActor, transitions_of
-from benchmarks.naive.learner import Draws, NaiveLearner
-from benchmarks.naive.network import NaiveIqn, Noise
-from benchmarks.naive.replay import NaiveReplay, Step
-from benchmarks.play import record, setting_for
-from benchmarks.replay import naive_replay, steps_of
-from benchmarks.road import Road
+from benchmarks.original_agent import (
+    Draw,
+    Noise,
+    OriginalActor,
+    OriginalIqn,
+    OriginalLearner,
+    transitions_of,
+)
+from benchmarks.original_replay import OriginalReplay, Step, steps_of
+from benchmarks.play import Road, record, setting_for
 from envs import EnvConfig, make_env
 from memory.replay.batch import Batch
-from memory.server.connection import Client, RedisConfig
+from memory.server.connection import Client, RedisConfig, make_client
 from models.noisy import draw_noise
 from wiring import Setting, build_agent
 
@@ -51,12 +53,12 @@ def _assert_same(ours: Batch, naive: Batch) -> None:
     np.testing.assert_allclose(ours.weights, naive.weights, rtol=1e-5)
 
 
-def test_the_naive_replay_draws_our_batches(
+def test_the_original_replay_draws_our_batches(
     client: Client, redis_socket: str, play_of_one: list[Step]
 ) -> None:
     """One environment's transitions lie in the same order in both; new priorities change both alike."""
     setting = _setting()
-    naive: NaiveReplay = naive_replay(RedisConfig(redis_socket, 0), setting)
+    naive = OriginalReplay(make_client(RedisConfig(redis_socket, 0)), setting)
     with closing(Road(setting, client, environments=1)) as road:
         pushed = road.push(record(setting, environments=1, steps=900))
         road.replay.ingest()
@@ -77,10 +79,10 @@ def test_the_naive_replay_draws_our_batches(
         assert seen_ends > 0
 
 
-def test_the_naive_losses_are_ours(client: Client) -> None:
+def test_the_original_losses_are_ours(client: Client) -> None:
     """With the same weights, taus and noise, before and after an update of both."""
     setting = _setting()
-    agent, naive = build_agent(setting.args, setting.problem, learning=True), naive_learner(setting)
+    agent, naive = build_agent(setting.args, setting.problem, learning=True), OriginalLearner(setting)
     assert isinstance(agent, IqnAgent)
     _take_weights(naive.online, agent)
     naive.target.load_state_dict(naive.online.state_dict())
@@ -91,12 +93,12 @@ def test_the_naive_losses_are_ours(client: Client) -> None:
             batch = road.replay.sample(32, 0.4)
             draws = _draws_to_come(agent, naive)
             theirs = naive.losses(batch_to_device(batch, CPU), draws)
-            naive.take((batch_to_device(batch, CPU).weights * theirs).mean())
+            naive.descend((batch_to_device(batch, CPU).weights * theirs).mean())
             ours = agent.update(batch, 0).losses
             torch.testing.assert_close(ours, theirs.detach(), rtol=1e-4, atol=1e-5)
 
 
-def _take_weights(naive: NaiveIqn, agent: IqnAgent) -> None:
+def _take_weights(naive: OriginalIqn, agent: IqnAgent) -> None:
     ours = agent.acting_weights()
     hidden = agent.config.hidden_size
     renamed: dict[str, Tensor] = {}
@@ -111,7 +113,7 @@ def _take_weights(naive: NaiveIqn, agent: IqnAgent) -> None:
     assert not result.unexpected_keys and all("epsilon" in name for name in result.missing_keys)
 
 
-def _draws_to_come(agent: IqnAgent, naive: NaiveLearner) -> Draws:
+def _draws_to_come(agent: IqnAgent, naive: OriginalLearner) -> list[Draw]:
     """What the agent's next update will draw, in the order in which it does."""
     generator = torch.Generator()
     generator.set_state(agent.state_dict()["generator"])  # type: ignore[arg-type]
@@ -135,13 +137,13 @@ def _draws_to_come(agent: IqnAgent, naive: NaiveLearner) -> Draws:
     taus_t, noise_t = taus(config.num_quantile_samples), noise(0)
     taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise(1)
     taus_tm1, noise_tm1 = taus(config.num_tau_samples), noise(2)
-    return Draws(taus_t, noise_t, taus_prime, noise_prime, taus_tm1, noise_tm1)
+    return [Draw(taus_t, noise_t), Draw(taus_prime, noise_prime), Draw(taus_tm1, noise_tm1)]
 
 
-def test_the_naive_actor_plays_and_its_buffer_becomes_transitions() -> None:
+def test_the_original_actor_plays_and_its_buffer_becomes_transitions() -> None:
     setting = _setting("--game pong")
     env = make_env(setting.args.select(EnvConfig), [3])
-    actor = NaiveActor(naive_learner(setting), env, history_length=4, quantiles=8)
+    actor = OriginalActor(OriginalLearner(setting), env, setting)
     steps = [actor.step() for _ in range(20)]
     env.close()
     assert [step.timestep for step in steps] == list(range(20))

@@ -1,0 +1,271 @@
+"""Whole runs as real processes: actor and learner in step 1 : 4, and PPO with RND that acts beside training.
+
+Processes of both sides take turns: they are halted by SIGSTOP while the other side is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.original_agent import UPDATES
+from benchmarks.play import BUFFER, CAPACITY, ROOT, setting_for
+from benchmarks.report import Figure
+from benchmarks.timing import Effort, Race, Spread, spread
+from memory.runs import status
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
+from supervision.child import Child, ChildSpec
+
+SPEC = "specs/atari/rainbow_iqn.yaml"
+START_LIMIT_S = 300.0
+POLL_S, FINE_POLL_S = 0.02, 0.001
+SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0
+"""A few updates of the slower side. A halted process renews no lease: it must resume before it runs out."""
+FIRST_UPDATES = 2
+"""They take longer than others: kernels are made ready in them."""
+
+RND_FLAGS = "--spec specs/atari/rnd_cpu.yaml --envs-per-actor 16 --learn-start 2048"
+"""2,048: one rollout of random play."""
+RND_MODES = {"turns": "--max-policy-lag 0", "overlapped": "--max-policy-lag 1"}
+RND_FIRST_UPDATES = 3
+"""The first takes in statistics only; the second is not overlapped yet."""
+
+
+class Processes:
+    """Started at once; `end` kills them with all that they started."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._children = children
+        for child in children:
+            child.start()
+
+    def begin(self, is_ready: Callable[[], bool]) -> None:
+        """Waits until they are ready, then halts them; TimeoutError with their last lines if they are not."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not is_ready():
+            if time.monotonic() > deadline or not all(child.running for child in self._children):
+                words = [line for child in self._children for line in child.last_lines(5)]
+                raise TimeoutError(f"The processes did not get ready: {' / '.join(words)}")
+            time.sleep(POLL_S)
+        self.halt()
+
+    def resume(self) -> None:
+        """Lets them run."""
+        self._send(signal.SIGCONT)
+
+    def halt(self) -> None:
+        """Halts them where they are."""
+        self._send(signal.SIGSTOP)
+
+    def pin(self, cores: Sequence[int]) -> None:
+        """Gives each of them, and what it starts from now on, a core of its own."""
+        for child, core in zip(self._children, cores, strict=True):
+            os.sched_setaffinity(child.pid, {core})
+
+    def end(self) -> None:
+        """Kills them."""
+        for child in self._children:
+            child.kill()
+
+    def _send(self, number: signal.Signals) -> None:
+        for child in self._children:
+            os.killpg(child.pid, number)
+
+
+def python(words: Sequence[str], folder: Path, name: str, threads: int) -> Child:
+    """Returns a process of this interpreter in the repository, with so many threads for networks."""
+    environment: Mapping[str, str] = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *words]
+    return Child(ChildSpec(name, lambda: command, folder / f"{name}.log", environment))
+
+
+def launchers(words: Sequence[str], folder: Path, learner_threads: int) -> list[Child]:
+    """Returns the learner and one actor."""
+    results = ["--path-to-results", str(folder)]
+    return [
+        python([f"launch_{name}.py", *words, *results], folder, name, threads)
+        for name, threads in (("learner", learner_threads), ("actor", 1))
+    ]
+
+
+class Progress(NamedTuple):
+    """How far a side of the loop is."""
+
+    updates: int
+    starved_s: float = 0.0
+    """Seconds in which its learner had no batch although one was due, until `reported_at`."""
+    reported_at: float = 0.0
+
+
+class Side(Processes):
+    """An actor and a learner."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """Returns how far it is."""
+
+    def learns(self) -> bool:
+        """Whether its first updates are done."""
+        return self.progress().updates >= FIRST_UPDATES
+
+    def turn(self, seconds: float) -> tuple[float, float]:
+        """Lets it run for so long, or until its first update.
+
+        Returns:
+            updates per second, and the share of time its learner starved.
+        """
+        self.resume()
+        first, began = self.progress(), time.monotonic()
+        time.sleep(seconds)
+        while self.progress().updates == first.updates:
+            time.sleep(POLL_S)
+        last, spent = self.progress(), time.monotonic() - began
+        self.halt()
+        starved = (last.starved_s - first.starved_s) / max(last.reported_at - first.reported_at, 1.0)
+        return (last.updates - first.updates) / spent, starved
+
+
+class OurSide(Side):
+    """launch_learner.py and one launch_actor.py."""
+
+    def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
+        flags = f"--spec {SPEC} --precision auto --memory-capacity {CAPACITY} --learn-start {BUFFER}"
+        words = f"{flags} --seed {seed} --host-redis {redis}".split()
+        self._client: Client = make_client(redis)
+        self._keys = Keys(setting_for(flags).args.run_name)
+        super().__init__(launchers(words, folder, os.cpu_count() or 1))
+
+    def progress(self) -> Progress:
+        """By the counters, and by the status that the learner publishes once a second."""
+        learner = status.read_all(self._client, self._keys).get("learner", {})
+        starved_s, reported_at = float(learner.get("starved_s") or 0.0), float(learner.get("time") or 0.0)
+        return Progress(read_counters(self._client, self._keys).batches, starved_s, reported_at)
+
+
+class OriginalSide(Side):
+    """benchmarks.original_agent and its children."""
+
+    def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
+        self._client: Client = make_client(redis)
+        words = ["-m", "benchmarks.original_agent", str(redis), SPEC, str(seed)]
+        super().__init__([python(words, folder, "naive", os.cpu_count() or 1)])
+
+    def progress(self) -> Progress:
+        """By its counter."""
+        return Progress(int(self._client.get(UPDATES) or 0))
+
+
+def measure_loop(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
+    """Steps per second of both sides, and how long our learner starved."""
+    replay_frequency = setting_for(f"--spec {SPEC}").args.replay_frequency
+    folder = Path(redis.host_redis).parent
+    seconds = min(max(3 * effort.seconds, SHORTEST_TURN_S), LONGEST_TURN_S)
+    rates: dict[str, list[float]] = {"ours": [], "naive": []}
+    starved: list[float] = []
+    sides: dict[str, Side] = {}
+    try:
+        for name, build in (("ours", OurSide), ("naive", OriginalSide)):
+            sides[name] = build(redis, folder / name, seed)
+            sides[name].begin(sides[name].learns)
+        for _ in range(effort.rounds):
+            for name, side in sides.items():
+                updates, share = side.turn(seconds)
+                rates[name].append(replay_frequency * updates)
+                starved += [share] if name == "ours" else []
+    finally:
+        for side in sides.values():
+            side.end()
+    result = Race(rates)
+    yield Figure("loop.ratio", result.ratio("ours", "naive"), result.rates())
+    yield Figure("loop.learner_wait", spread(starved), {})
+
+
+class Iteration(NamedTuple):
+    """From one rollout learned from to the next (s)."""
+
+    whole: float
+    acting: float  # until the next rollout was pushed; of use in turns only
+
+
+class RndPair(Processes):
+    """A learner and an actor of one mode, with a core each."""
+
+    def __init__(self, redis: RedisConfig, folder: Path, mode: str, seed: int) -> None:
+        self._client: Client = make_client(redis)
+        self._keys = Keys(f"rnd-{mode}")
+        words = f"{RND_FLAGS} {RND_MODES[mode]} --run {self._keys.run} --seed {seed} --host-redis {redis}"
+        super().__init__(launchers(words.split(), folder / mode, learner_threads=1))
+        cores = sorted(os.sched_getaffinity(0))
+        self.pin([cores[0], cores[1 % len(cores)]])
+
+    def learns(self) -> bool:
+        """Whether it does all that an iteration will."""
+        return self._count("learned:0") >= RND_FIRST_UPDATES
+
+    def iteration(self) -> Iteration:
+        """Lets them run for a whole iteration and what was left of the one before."""
+        self.resume()
+        began = self._await_more("learned:0")
+        pushed, learned, pushed_at = self._count("pushed:0"), self._count("learned:0"), began
+        while self._count("learned:0") == learned:
+            if pushed_at == began and self._count("pushed:0") > pushed:
+                pushed_at = time.perf_counter()
+            time.sleep(FINE_POLL_S)
+        ended = time.perf_counter()
+        self.halt()
+        return Iteration(ended - began, pushed_at - began)
+
+    def _await_more(self, field: str) -> float:
+        before = self._count(field)
+        while self._count(field) == before:
+            time.sleep(FINE_POLL_S)
+        return time.perf_counter()
+
+    def _count(self, field: str) -> int:
+        return int(self._client.hget(self._keys.counters, field) or 0)
+
+
+def measure_rnd(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
+    """What PPO with RND gains by acting beside training over taking turns.
+
+    In turns each part works alone: acting from the time at which the last rollout was learned from until the
+    next one is pushed, training from then until it is learned from.
+    """
+    found: dict[str, list[Iteration]] = {mode: [] for mode in RND_MODES}
+    pairs: dict[str, RndPair] = {}
+    try:
+        for mode in RND_MODES:
+            pair = pairs[mode] = RndPair(redis, Path(redis.host_redis).parent, mode, seed)
+            pair.begin(pair.learns)
+        for _ in range(effort.rounds):
+            for mode, pair in pairs.items():
+                found[mode].append(pair.iteration())
+    finally:
+        for pair in pairs.values():
+            pair.end()
+    yield from _overlap(found["turns"], found["overlapped"])
+
+
+def _overlap(turns: list[Iteration], overlapped: list[Iteration]) -> Iterator[Figure]:
+    acting = statistics.median(each.acting for each in turns)
+    training = statistics.median(each.whole - each.acting for each in turns)
+    most = (acting + training) / max(acting, training)
+    gain = spread(turn.whole / other.whole for turn, other in zip(turns, overlapped, strict=True))
+    beside: dict[str, Spread | float] = {
+        "acting alone, s": spread(each.acting for each in turns),
+        "training alone, s": spread(each.whole - each.acting for each in turns),
+        "in turns, s": spread(each.whole for each in turns),
+        "overlapped, s": spread(each.whole for each in overlapped),
+        "most there could be gained": most,
+    }
+    yield Figure("rnd.overlap_gain", gain, {})
+    yield Figure("rnd.overlap_efficiency", Spread(*(value / most for value in gain)), beside)
