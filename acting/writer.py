@@ -15,7 +15,7 @@ from agents.base import Acting, ReplayAgent
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape, Draft
 from memory.chunks.codec import Meta
-from memory.chunks.moments import Moments
+from memory.chunks.step_log import Moments
 from memory.replay.priorities import FIRST_LEAF, PriorityRule
 from memory.runs.push import Packet
 

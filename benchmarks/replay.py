@@ -15,7 +15,7 @@ from benchmarks.report import Figure
 from benchmarks.timing import Contestant, Effort, Works, race, seconds_of, spread
 from learning.sampler import DRAWN_AHEAD
 from learning.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
-from memory.chunks.chunk_id import CHUNK_ID
+from memory.chunks.chunk import CHUNK_ID
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
 from memory.runs.run import open_run

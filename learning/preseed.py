@@ -21,7 +21,7 @@ from event_log.records import LogHeader, Piece
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape, Draft
 from memory.chunks.codec import Meta
-from memory.chunks.moments import Moments
+from memory.chunks.step_log import Moments
 from memory.replay.priorities import FIRST_LEAF
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease

@@ -17,8 +17,7 @@ from learning.replay_dump import ReplayDump
 from learning.resume import missing_transitions, unlearned_steps, wanted_slots
 from learning.sampler import Sampler, SamplerConfig
 from learning.snapshot import Snapshot, restoring
-from memory.chunks.chunk import ChunkShape
-from memory.chunks.limits import ChunkLimits
+from memory.chunks.chunk import ChunkLimits, ChunkShape
 from memory.replay.batch import Lookahead
 from memory.replay.limiter import Limiter, limiter_slack
 from memory.replay.priorities import PriorityRule

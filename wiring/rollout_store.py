@@ -7,7 +7,7 @@ from agents.registry import agent_type
 from args import Args
 from learning.rollout_source import RolloutSource, RolloutSourceConfig
 from learning.snapshot import Snapshot
-from memory.chunks.limits import ChunkLimits
+from memory.chunks.chunk import ChunkLimits
 from memory.rollouts.blocks import RolloutStore
 from memory.rollouts.limits import RolloutLimits
 from memory.runs.counters import read_counters

@@ -1,20 +1,69 @@
-"""A batch in the making: one transition out of each chunk."""
+"""A batch in the making: one transition out of each chunk, read from its bytes into its row of the batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.open_chunks import ITS_KIND
-from memory.chunks.layout import Kind
-from memory.chunks.limits import WRONG_ACTION
+from kernels.read_transitions import (
+    NOT_DECOMPRESSED,
+    NOT_FINITE,
+    OUTSIDE,
+    TOO_LONG,
+    UNSOUND_TARGET,
+    read_transitions,
+)
+from memory.chunks.chunk import WRONG_ACTION, Kind, UnsoundRow
+from memory.chunks.frame_log import words_of
 from memory.chunks.reader import BYTES_AT_ONCE, ChunkReader, Opened
-from memory.chunks.transitions import Rows, UnsoundRow, read
 from memory.replay.batch import Batch, Lookahead
+
+WRONG = {
+    NOT_DECOMPRESSED: "The body does not decompress to the bytes that it is said to hold.",
+    NOT_FINITE: "A frame is not finite.",
+    OUTSIDE: "A transition points outside the frames of its chunk.",
+    UNSOUND_TARGET: "A return is not finite or a discount lies outside [0, 1].",
+    TOO_LONG: "A transition takes more steps than those of this run.",
+}
+
+
+class Rows(NamedTuple):
+    """Rows of a batch."""
+
+    s_tm1: NDArray[Any]  # [B, H, *frame]
+    s_t: NDArray[Any]  # [B, H, *frame]
+    next_frames: NDArray[Any]  # [B, n, *frame] after each step from s_tm1 to s_t, then 0; or [B, 0, *frame]
+    steps: NDArray[Any]  # [B] int64, from s_tm1 to s_t
+    targets: NDArray[Any]  # [B, 2] float32: r_t, discount_t
+    actions: NDArray[Any]  # [B] or [B, A]
+
+    def part(self, rows: slice) -> Rows:
+        """Some of them."""
+        return Rows(*(column[rows] for column in self))
+
+
+def read(data: NDArray[np.uint8], opened: NDArray[np.int64], longest: int, rows: Rows) -> None:
+    """Fill all `rows` [B], each from the body of a chunk in `data` of which `opened` [B, ...] tells as
+    kernels/open_chunks.py has it; `longest`: n, steps that a transition may take.
+
+    Frames before an episode's first are 0. Raises UnsoundRow for a transition that cannot be learned from.
+    """
+    s_tm1, s_t, next_frames = map(words_of, rows[:3])
+    filled = s_tm1, s_t, next_frames, rows.steps, rows.targets, _bytes_of(rows.actions)
+    row, wrong = read_transitions(data, opened, longest, rows.s_t.dtype.kind == "f", *filled)
+    if row < len(opened):
+        raise UnsoundRow(row, WRONG[wrong])
+
+
+def _bytes_of(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """[B, bytes], of the same memory."""
+    return rows.reshape(len(rows), -1).view(np.uint8)
+
 
 OF_ANOTHER = "It is of another environment than the others of the batch."
 ANY_STEPS = 1 << 16

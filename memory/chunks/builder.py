@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.chunks.chunk import ChunkShape, Draft
+from memory.chunks.chunk import ChunkShape, Draft, Kind, columns_of
 from memory.chunks.codec import Meta, packed_header
 from memory.chunks.frame_log import FrameLog
-from memory.chunks.layout import Kind, columns_of
-from memory.chunks.moments import Moments
-from memory.chunks.step_log import StepLog
+from memory.chunks.step_log import Moments, StepLog
 
 HEADERS_KEPT = 1 << 10
 """Chunks differ in their numbers of frames, and the last ones in those of transitions: some twenty."""

@@ -11,6 +11,7 @@ from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
 from kernels.open_chunks import FIRST_PART, ITS_PARTS, Known, open_known
+from memory.chunks.chunk import ChunkLayout, ChunkLimits, Kind, Parts, UnsoundRow
 from memory.chunks.codec import (
     BEGINNINGS,
     LZ4,
@@ -21,9 +22,6 @@ from memory.chunks.codec import (
     read_header,
     unsealed,
 )
-from memory.chunks.layout import ChunkLayout, Kind
-from memory.chunks.limits import ChunkLimits
-from memory.chunks.transitions import Parts, UnsoundRow
 
 LAYOUTS_KEPT = 1 << 10
 HEADERS_KEPT = 1 << 16

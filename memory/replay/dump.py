@@ -13,10 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from memory.chunks.chunk import chunk_from_bytes
-from memory.chunks.chunk_id import CHUNK_ID, chunk_id_of
+from memory.chunks.chunk import CHANGES, CHUNK_ID, chunk_from_bytes, chunk_id_of
 from memory.chunks.codec import CodecError, Packed, pack, unpack
-from memory.chunks.layout import CHANGES
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.push import Packet

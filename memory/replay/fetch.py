@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.chunks.assembly import Assembly
-from memory.chunks.transitions import UnsoundRow
+from memory.chunks.chunk import UnsoundRow
 from memory.replay.batch import Batch
 from memory.server.channel import Channel
 

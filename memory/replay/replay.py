@@ -20,10 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memory.chunks.assembly import Assembly
-from memory.chunks.chunk_id import CHUNK_ID, NAMELESS, chunk_id_of
-from memory.chunks.limits import ChunkLimits
+from memory.chunks.chunk import CHUNK_ID, NAMELESS, ChunkLimits, UnsoundRow, chunk_id_of
 from memory.chunks.reader import ChunkReader
-from memory.chunks.transitions import UnsoundRow
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Draw, Fetch, Overwritten
 from memory.replay.priorities import PriorityRule

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.chunks.chunk import ChunkLimits
 from memory.chunks.codec import CodecError
-from memory.chunks.limits import ChunkLimits
 from memory.rollouts.rollout import Rollout
 
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learning.snapshot import last_models, load_snapshot
-from memory.chunks.chunk import chunk_from_bytes
-from memory.chunks.chunk_id import CHUNK_ID, chunk_id_of
+from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
 from memory.rollouts.blocks import NAMED, rollout_from_bytes
 from memory.runs.counters import FIELDS, parse_counters
 from memory.runs.status import read_all

@@ -14,8 +14,7 @@ from agents.random_agent import RandomAgent, RandomConfig
 from event_log.records import EventLogError, LoggedEpisode, LogHeader
 from event_log.writer import EventLogWriter
 from learning.preseed import PreseedLines, preseed
-from memory.chunks.chunk import chunk_from_bytes
-from memory.chunks.chunk_id import CHUNK_ID
+from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes
 from memory.replay.batch import Batch
 from memory.replay.priorities import FIRST_LEAF, PriorityRule
 from memory.replay.replay import Replay

@@ -14,8 +14,7 @@ from launch_learner import run_learner
 from learning.replay_dump import ReplayDump
 from learning.snapshot import load_snapshot
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import chunk_from_bytes
-from memory.chunks.chunk_id import CHUNK_ID, chunk_id_of
+from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
 from memory.chunks.codec import pack
 from memory.replay.dump import COLUMNS_FORMAT, SIZE, DumpError, read_dump
 from memory.replay.replay import Replay

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from kernels.fold import FARTHEST
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import Chunk, ChunkShape, Draft, chunk_from_bytes
+from memory.chunks.chunk import CHANGES, Chunk, ChunkShape, Draft, chunk_from_bytes
 from memory.chunks.codec import Meta, pack
-from memory.chunks.folding import word_of
-from memory.chunks.layout import CHANGES
-from memory.chunks.moments import Moments
+from memory.chunks.frame_log import word_of
+from memory.chunks.step_log import Moments
 
 SHAPES = [
     ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),

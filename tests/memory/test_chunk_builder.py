@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape, Draft
-from memory.chunks.moments import Moments
+from memory.chunks.step_log import Moments
 from tests.memory.reference import SHAPES, chunk_of
 
 ENVIRONMENTS, MOMENTS = 3, 300

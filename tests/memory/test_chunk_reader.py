@@ -8,10 +8,9 @@ import pytest
 from memory.chunks import reader as chunk_reader
 from memory.chunks.assembly import Assembly
 from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import CHANGES, UnsoundRow
 from memory.chunks.codec import COMPRESSIONS, MAX_RAW_BYTES, PREFIX, pack, unpack
-from memory.chunks.layout import CHANGES
 from memory.chunks.reader import ChunkReader
-from memory.chunks.transitions import UnsoundRow
 from memory.replay.batch import Batch
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
 from tests.memory.road import SHAPE

@@ -14,8 +14,7 @@ from kernels import open_chunks as open_kernels
 from kernels.fold import FARTHEST
 from kernels.read_transitions import GAP_BYTES, unfold
 from memory.chunks.codec import PREFIX, decompressed, unsealed
-from memory.chunks.folding import BYTE, WORD, unfolded
-from memory.chunks.frame_log import FrameLog
+from memory.chunks.frame_log import BYTE, WORD, FrameLog, unfolded
 from tests.memory.reference import fold
 
 

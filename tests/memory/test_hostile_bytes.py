@@ -30,13 +30,10 @@ from kernels.read_transitions import GAP_BYTES
 from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
 from memory.chunks.assembly import Assembly
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import chunk_from_bytes
+from memory.chunks.chunk import CHANGES, COLUMNS, ChunkLimits, UnsoundRow, chunk_from_bytes
 from memory.chunks.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
-from memory.chunks.folding import word_of
-from memory.chunks.layout import CHANGES, COLUMNS
-from memory.chunks.limits import ChunkLimits
+from memory.chunks.frame_log import word_of
 from memory.chunks.reader import ChunkReader
-from memory.chunks.transitions import UnsoundRow
 from memory.replay.batch import Lookahead
 from memory.rollouts.blocks import rollout_from_bytes, rollout_to_bytes
 from memory.rollouts.limits import RolloutLimits

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk_id import CHUNK_ID
+from memory.chunks.chunk import CHUNK_ID
 from memory.runs import push
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import Draft
-from memory.chunks.chunk_id import CHUNK_ID
+from memory.chunks.chunk import CHUNK_ID, Draft
 from memory.chunks.reader import BYTES_AT_ONCE
 from memory.replay.batch import Lookahead
 from memory.replay.priorities import PriorityRule
