@@ -42,7 +42,6 @@ RULES: dict[str, Rule] = {
     "acting": _rule(f"agents memory envs reporting {LOOPS}", "cv2 gymnasium numpy rich safetensors torch"),
     "learning": _rule(f"agents memory envs reporting {LOOPS}", "numpy safetensors torch"),
     "evaluation": _rule(f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy torch tqdm"),
-    "evaluation.advantage_surface": _rule(f"{EVERY_ROOM} wiring", "numpy"),
     "supervision": _rule("memory reporting", "rich"),
     "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
     **{

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +14,13 @@ from agents.base import Problem
 from agents.naf import NafAgent, NafConfig
 from args import Args, read_args
 from envs import EnvDescription
-from evaluation.advantage_surface import POINTS, run, surface_of
+from evaluation.advantage_surface import POINTS, surface_of
 from evaluation.scenes import Scene
 from event_log.records import LogHeader
 from event_log.writer import EventLogWriter
 from learning.snapshot import save_snapshot
 from wiring import build_agent, setting_of
+from wiring.advantage_surface import run
 
 LOW, HIGH = (-1.0, -2.0, 0.0), (1.0, 0.5, 4.0)
 
@@ -116,3 +119,12 @@ def test_mistakes_end_with_a_sentence(
         assert sentence in refused(capsys, caplog, *model, *words)
     other = snapshot(tmp_path, "--game", "probe:catch")
     assert "Advantages of any action are seen by naf alone" in refused(capsys, caplog, "--model", other)
+
+
+def test_the_command_of_the_documents(tmp_path: Path) -> None:
+    """The module wires nothing itself: it runs the one that may."""
+    module, root = "evaluation.advantage_surface", Path(__file__).parents[2]
+    words = ["--model", naf(tmp_path), "--frames", "1,2", "--path-to-results", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", module, *words], check=True, timeout=120, cwd=root)
+    page = (tmp_path / "advantage_surface_Pendulum-v1.html").read_text(encoding="utf-8")
+    assert "<h2>step 2<small>chosen (" in page

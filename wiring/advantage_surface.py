@@ -1,0 +1,120 @@
+"""Wires `python -m evaluation.advantage_surface`: restores a snapshot's agent and draws its advantages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from args import Args, UserError, parse_args
+from envs import EnvConfig, EnvDescription, environment_seeds
+from evaluation.advantage_surface import AdvantageAgent, draw_still, surface_of
+from evaluation.scenes import Scene, scenes_of_images, scenes_of_log, scenes_of_play
+from reporting.advantage import write_advantage_html
+from wiring import Setting, canonical, restore_agent, say_plainly, sentences_for_errors
+
+FRAMES = 6
+"""Frames drawn where no list of them is given."""
+MAX_FRAMES = 12
+"""A browser draws about 16 three-dimensional figures at once."""
+
+
+def draw(own: argparse.Namespace, args: Args) -> None:
+    """Write the page, and a still picture of it where a browser is installed."""
+    if not args.model:
+        raise UserError("Name a snapshot with --model.")
+    agent, setting, _ = restore_agent(Path(args.model), args)
+    if not isinstance(agent, AdvantageAgent):
+        raise UserError(
+            f"Advantages of any action are seen by naf alone, and {args.model} is of {setting.args.agent}."
+        )
+    components = _components(own, setting.description)
+    scenes = _scenes(own, agent, setting)
+    if len(scenes) > MAX_FRAMES:
+        raise UserError(f"A page shows at most {MAX_FRAMES} frames, not {len(scenes)}.")
+    surfaces = [surface_of(agent, scene, components, setting.description) for scene in scenes]
+    page = own.output or Path(args.path_to_results) / f"advantage_surface_{setting.args.file_name}.html"
+    note = f"advantages seen by {setting.args.agent} in {Path(args.model).name}"
+    write_advantage_html(page, setting.args.game, surfaces, components, note)
+    print(f"Saved {page}.")
+    print(draw_still(page, len(surfaces)))
+
+
+def _scenes(own: argparse.Namespace, agent: AdvantageAgent, setting: Setting) -> list[Scene]:
+    args, description = setting.args, setting.description
+    if own.images:
+        return scenes_of_images(own.images, args.history_length, description)
+    steps = sorted(set(own.frames)) if own.frames else range(0, FRAMES * own.every, own.every)
+    if own.event_log:
+        scenes = scenes_of_log(own.event_log, steps, args.history_length, description)
+    else:
+        (seed,) = environment_seeds(args.seed, actor=0, start=0, count=1)
+        scenes = scenes_of_play(agent.greedy, args.select(EnvConfig), args.history_length, seed, steps)
+    if not scenes or (own.frames and len(scenes) < len(steps)):
+        raise UserError(f"{own.event_log or 'The episode played'} has no step {steps[len(scenes)]}.")
+    return scenes
+
+
+def _components(own: argparse.Namespace, description: EnvDescription) -> list[int]:
+    """Those of --dimensions, or the first two, or the only one."""
+    size = len(description.action_low or ())
+    components: list[int] = own.dimensions or list(range(min(size, 2)))
+    if len(components) not in (1, 2) or len(set(components)) < len(components) or max(components) >= size:
+        raise UserError(f"--dimensions takes one or two different numbers from 0 to {size - 1}.")
+    return components
+
+
+def _numbers(text: str) -> list[int]:
+    if not all(word.isdecimal() for word in text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers as 10,50,200.")
+    return [int(word) for word in text.split(",")]
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0.")
+    return int(text)
+
+
+def _own_flags() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.advantage_surface",
+        description="Advantages of a snapshot's agent around its greedy action, frame by frame.",
+        epilog="Takes every flag of test_multiple_seed.py too, of which --model is required."
+        " Without --event-log and --images the agent plays an episode from --seed itself.",
+        allow_abbrev=False,
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--event-log", type=Path, help="take frames from this event log")
+    source.add_argument("--images", type=Path, nargs="+", help="take these pictures for frames")
+    parser.add_argument("--frames", type=_numbers, help="steps of the log or the episode, as 10,50,200")
+    parser.add_argument(
+        "--every",
+        type=_positive,
+        default=25,
+        metavar="K",
+        help=f"without --frames: every K-th step, {FRAMES} at most (default: 25)",
+    )
+    parser.add_argument(
+        "--dimensions",
+        type=_numbers,
+        help="components of the action to draw: two, as 0,1, or one (default: the first two)",
+    )
+    parser.add_argument(
+        "--output", type=Path, help="the page (default: advantage_surface_<game>.html in --path-to-results)"
+    )
+    return parser
+
+
+def run(argv: Sequence[str]) -> None:
+    """Draw what the command line asks for; a user's mistake ends the process with one sentence."""
+    own, others = _own_flags().parse_known_args(argv)
+    args = parse_args(others)
+    with sentences_for_errors():
+        draw(own, canonical(args))
+
+
+if __name__ == "__main__":
+    say_plainly()
+    run(sys.argv[1:])
