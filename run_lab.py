@@ -30,7 +30,7 @@ from lab.names import RUNS
 from lab.removal import all_results, remove, results_of, unfinished
 from lab.runner import Runner
 from lab.schedule import Task, read_schedule, task_of
-from lab.search.mode import search, seed_warning
+from lab.search.engine import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
 from lab.sync import check_target, sync
 from supervision.process import INTERRUPTED, Stop, raise_on_interrupt

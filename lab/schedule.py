@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from args import UserError
 from lab.modes import MODES
-from lab.search.mode import check_search
+from lab.search.engine import check_search
 from lab.spec import Experiment, find_experiment
 
 

@@ -44,10 +44,7 @@ RULES: dict[str, Rule] = {
     "evaluation": _rule(f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy torch tqdm"),
     "supervision": _rule("memory reporting", "rich"),
     "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
-    **{
-        f"lab.search.{name}": _rule(f"args {LOOPS}", "optuna ray")
-        for name in ("engine", "proposals", "schedulers", "worker")
-    },
+    "lab.search": _rule(f"args reporting {LOOPS}", "numpy optuna pydantic ray yaml"),
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} wiring"),

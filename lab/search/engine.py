@@ -1,38 +1,152 @@
-"""The trials of a search on Ray Tune: it places them, ASHA stops some early, Optuna proposes.
+"""A search as it runs: Optuna or a plan proposes, Ray places the trials' processes, ASHA stops some early.
 
-What Tune would keep for a restart is thrown away: `trial.json` and the sessions' own folders are the record.
+Ray and Optuna are an extra that takes seconds to load: they are imported where they are needed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-import ray
-from ray import tune
+import yaml
 
-from args import UserError
-from lab.house import PATIENCE_S
-from lab.search.block import Search
-from lab.search.ledger import Ledger
-from lab.search.proposals import Proposals
-from lab.search.schedulers import scheduler_for
-from lab.search.worker import STEPS, Job, TuneTrial
+from args import Plain, UserError, read_mapping
+from lab.house import PATIENCE_S, end_sessions
+from lab.search.ledger import Ledger, report_search
+from lab.search.proposals import Proposals, is_stopped_early
+from lab.search.space import Search, dash
+from lab.search.trial import Job, Progress, TrialPlayer
+from lab.spec import Experiment
+from reporting.atomic import write_atomically
 from supervision.process import Stop
 
+HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements-search.txt`"
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends nothing anywhere
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+OWN = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # or 127.0.0.1 is turned into the outer address
+    "RAY_worker_niceness": "0",  # not 15: a search's sessions have the priority of any other's
+}
+"""For a Ray that is started here."""
 OBJECT_STORE_BYTES = 80 * 2**20
 """Nothing but parameters and scores passes through it; Ray's least is 75 MiB."""
+FREE = ("trials", "concurrent", "cpus", "gpus")
+"""Keys that may change from one start of a search to the next."""
+REPORTS = 20
+"""Of a trial, at equal numbers of agent steps; with ASHA there is one at each multiple of its grace steps."""
+POLL_EVERY_S = 0.5
+
+
+def check_search(experiment: Experiment) -> None:
+    """Raises UserError where mode search could not begin."""
+    if experiment.search is None:
+        raise UserError(f"{experiment.where}: mode search needs a block `search` (docs/lab.md).")
+    wanted = ("ray", "optuna") if experiment.search.method == "optuna" else ("ray",)
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"{experiment.where}: mode search needs {missing[0]}, which is not installed: {HOW}.")
+
+
+def seed_warning(experiment: Experiment) -> str:
+    """That ASHA stops trials of which it has seen one seed; "" where it does not."""
+    asha = experiment.search and experiment.search.asha
+    args, sessions = experiment.args(), experiment.meta.sessions
+    if not asha or sessions == 1 or asha.grace_steps > args.T_max:
+        return ""
+    return (
+        f"{experiment.where}: at search.asha.grace-steps {asha.grace_steps} a trial is judged by its first"
+        f" seed ({args.seed}) alone, since its {sessions} sessions are played one after the other: choose"
+        f" more than T-max {args.T_max}, or one session."
+    )
+
+
+def search(
+    experiment: Experiment,
+    root: Path,
+    address: str | None,
+    stop: Stop,
+    say: Callable[[str], None],
+    after_trial: Callable[[], object],
+) -> bool:
+    """Play the trials that are not done yet; whether all are done then.
+
+    Args:
+      address: of a Ray cluster whose machines see the same folders; None for this machine alone.
+      after_trial: called when a trial has ended and the search's table and graphs are written anew.
+
+    Raises UserError.
+    """
+    space = experiment.search
+    if space is None:
+        raise ValueError("check_search comes first")
+    folder = (root / experiment.name / "search").resolve()
+    _keep_spec(experiment, folder)
+    if warning := seed_warning(experiment):
+        say(warning)
+
+    def report() -> None:
+        try:
+            report_search(folder, space, ledger.records)
+        except (ValueError, OSError) as error:
+            say(f"{folder}: its results cannot be drawn: {error}")
+        after_trial()
+
+    ledger = Ledger(experiment.name, folder, space.metric, say, report)
+    numbers = [number for number in range(space.count) if number not in ledger.done]
+    if len(numbers) < space.count:
+        say(f"{experiment.name}: {space.count - len(numbers)} of {space.count} trials were done before.")
+    if numbers:
+        total = experiment.args().T_max * experiment.meta.sessions
+        every = space.asha.grace_steps if space.asha else max(total // REPORTS, 1)
+        job = Job(experiment, folder, Path.cwd(), total, every)
+        with _ray(address, stop):
+            _check_room(space, experiment.where)
+            _Trials(job, space, ledger, Proposals(space, numbers, ledger.records)).run(stop)
+        end_sessions(folder.glob("*/session_*"))
+    report()
+    return all(number in ledger.done for number in range(space.count))
+
+
+def _keep_spec(experiment: Experiment, folder: Path) -> None:
+    """Write the experiment as a spec file. Raises UserError where the folder holds another search."""
+    path = folder / "experiment.yaml"
+    document: dict[str, Any] = {dash(name): value for name, value in experiment.flags.items()}
+    for name, block in (("meta", experiment.meta), ("search", experiment.search)):
+        if block:
+            document[name] = block.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if path.exists() and _bound(read_mapping(path)) != _bound(document):
+        raise UserError(
+            f"{folder} holds a search of another spec: move it away, or remove it with"
+            f" `python run_lab.py reset {experiment.name}`."
+        )
+    text = f"# {experiment.name}, of {experiment.file.name}\n" + yaml.safe_dump(document, sort_keys=False)
+    write_atomically(path, text.encode())
+
+
+def _bound(document: dict[str, Any]) -> dict[str, Any]:
+    """All that must stay as it was."""
+    space = {key: value for key, value in dict(document.get("search") or {}).items() if key not in FREE}
+    return {**document, "search": space}
 
 
 @contextlib.contextmanager
-def cluster(address: str | None, stop: Stop) -> Iterator[None]:
+def _ray(address: str | None, stop: Stop) -> Iterator[None]:
     """Ray at `address`, or one on this machine alone that ends with the block. Raises UserError."""
-    quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
+    for name, value in (QUIET if address else QUIET | OWN).items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError(f"Mode search needs an extra that is not whole here ({error}): {HOW}.") from error
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as place:
         own = {
             "address": "local",
@@ -43,7 +157,8 @@ def cluster(address: str | None, stop: Stop) -> Iterator[None]:
             "_temp_dir": place,
         }
         try:
-            ray.init(**({"address": address} if address else own), **quiet)
+            options = {"address": address} if address else own
+            ray.init(**options, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise UserError(f"There is no Ray at {address or 'this machine'}: {reason}") from error
@@ -54,8 +169,10 @@ def cluster(address: str | None, stop: Stop) -> Iterator[None]:
             ray.shutdown()
 
 
-def check_room(search: Search, where: str) -> None:
+def _check_room(search: Search, where: str) -> None:
     """Raises UserError where no machine could ever run a trial."""
+    import ray
+
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not any(m.get("CPU", 0) >= search.cpus and m.get("GPU", 0) >= search.gpus for m in machines):
         room = " / ".join(f"{m.get('CPU', 0):g} CPUs and {m.get('GPU', 0):g} GPUs" for m in machines)
@@ -63,87 +180,87 @@ def check_room(search: Search, where: str) -> None:
         raise UserError(f"{where}: {asked} is more than any machine has: {room}.")
 
 
-def run_trials(job: Job, search: Search, numbers: Sequence[int], ledger: Ledger, stop: Stop) -> None:
-    """Play these trials to their ends, or until a stop is asked for; the ledger says what came of them."""
-    resources = {"cpu": search.cpus, "gpu": search.gpus}
-    with tempfile.TemporaryDirectory(prefix="tune-", ignore_cleanup_errors=True) as place:
-        tune.Tuner(
-            tune.with_resources(tune.with_parameters(TuneTrial, job=job), resources),
-            tune_config=tune.TuneConfig(
-                search_alg=Proposals(search, numbers, ledger.records),
-                scheduler=scheduler_for(search, job.total, ledger.done),
-                num_samples=len(numbers),
-                max_concurrent_trials=search.concurrent,
-            ),
-            run_config=tune.RunConfig(
-                name="search",
-                storage_path=place,
-                stop=UntilAsked(stop, job, ledger),
-                callbacks=[Notes(ledger, job, search)],
-                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                verbose=0,
-            ),
-        ).fit()
-    ledger.end_all("stopped")
-    job.stopping.unlink(missing_ok=True)
+class _Trials:
+    """The processes of the trials, each with one call in flight; at most one waits for room on a machine."""
 
+    def __init__(self, job: Job, search: Search, ledger: Ledger, proposals: Proposals) -> None:
+        import ray
 
-class NotSaved:
-    """Tune pickles what it is given, for a restart that the lab does without."""
+        self._ray, self._job, self._search = ray, job, search
+        self._ledger, self._proposals = ledger, proposals
+        self._most_steps = (search.asha.max_steps if search.asha else None) or job.total
+        self._player = ray.remote(num_cpus=search.cpus, num_gpus=search.gpus)(TrialPlayer)
+        self._calls: dict[Any, tuple[int, Any]] = {}  # -> number and player
+        self._waiting: dict[int, dict[str, Plain]] = {}  # flags of the trial that waits for room
+        self._outcomes: dict[int, str] = {}  # states of those that are saving
+        self._stopping = False
 
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return object, ()
+    def run(self, stop: Stop) -> None:
+        """Play all trials to their ends, or until a stop was asked for and all have saved."""
+        deadline = math.inf
+        while time.monotonic() < deadline:
+            if stop() and not self._stopping:
+                self._stopping, deadline = True, time.monotonic() + PATIENCE_S
+                self._drop_waiting()
+            if not self._stopping:
+                self._start_next()
+            if not self._calls:
+                break
+            for call in self._ray.wait([*self._calls], timeout=POLL_EVERY_S)[0]:
+                self._answered(call)
+        for number, _ in self._calls.values():
+            self._ledger.end(number, "stopped")
 
-
-class UntilAsked(NotSaved, tune.Stopper):
-    """Ends the search when the user does: trials see a file and save, then Tune ends."""
-
-    def __init__(self, stop: Stop, job: Job, ledger: Ledger) -> None:
-        self._stop, self._job, self._ledger = stop, job, ledger
-        self._deadline = math.inf
-        job.stopping.unlink(missing_ok=True)
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Of one trial: never."""
-        return False
-
-    def stop_all(self) -> bool:
-        """Whether a stop was asked for, and no trial runs any more or PATIENCE_S are over."""
-        if not self._stop():
-            return False
-        if self._deadline == math.inf:
-            self._deadline = time.monotonic() + PATIENCE_S
-            self._job.stopping.touch()
-        return not self._ledger.running or time.monotonic() > self._deadline
-
-
-class Notes(NotSaved, tune.Callback):
-    """What happens to trials, for the ledger."""
-
-    def __init__(self, ledger: Ledger, job: Job, search: Search) -> None:
-        self._ledger = ledger
-        self._most = (search.asha.max_steps if search.asha else None) or job.total
-
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Its process is being started."""
-        self._ledger.begin(trial.config["number"], trial.config["parameters"])
-
-    def on_trial_result(
-        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
-    ) -> None:
-        """A report."""
-        if result.get("stopped"):
+    def _start_next(self) -> None:
+        if self._waiting or not self._proposals or len(self._calls) >= (self._search.concurrent or math.inf):
             return
-        told = (result[name] for name in (STEPS, "measures", "minutes", "commit", "node"))
-        self._ledger.report(trial.config["number"], *told)
+        number, flags = self._proposals.next()
+        self._waiting[number] = flags
+        player = self._player.remote(self._job, number, flags)
+        self._calls[player.ready.remote()] = number, player
 
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """At its end, stopped by ASHA, or with the search."""
-        last = trial.last_result
-        finished = last.get("over") or last.get(STEPS, 0) >= self._most
-        early = "stopped" if last.get("stopped") else "stopped early"
-        self._ledger.end(trial.config["number"], "finished" if finished else early)
+    def _drop_waiting(self) -> None:
+        """Its sessions have not begun, and nothing is on record."""
+        for call, (number, player) in [*self._calls.items()]:
+            if number in self._waiting:
+                self._ray.kill(player)
+                del self._calls[call]
 
-    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """A session failed, or the process was lost."""
-        self._ledger.fail(trial.config["number"])
+    def _answered(self, call: Any) -> None:
+        """Take in the answer of a trial, and ask it for more."""
+        number, player = self._calls.pop(call)
+        began = number in self._waiting
+        try:
+            answer = self._ray.get(call)
+        except self._ray.exceptions.RayError:
+            answer = None
+        if began:
+            self._ledger.begin(number, self._waiting.pop(number), answer or "")
+        if answer is None and number not in self._outcomes:
+            self._outcomes[number] = "failed"
+        if isinstance(answer, Progress) and (outcome := self._outcome(number, answer)):
+            self._outcomes[number] = outcome
+            self._calls[player.end.remote()] = number, player
+        elif number in self._outcomes:
+            self._end(number, player)
+        else:
+            self._calls[player.next.remote()] = number, player
+
+    def _outcome(self, number: int, progress: Progress) -> str:
+        """The state in which the trial ends now; "" where it continues."""
+        is_new = self._ledger.report(number, progress)
+        if progress.over or progress.steps >= self._most_steps:
+            return "finished"
+        asha = self._search.asha
+        if is_new and asha and is_stopped_early(asha, number, self._ledger.records):
+            return "stopped early"
+        return "stopped" if self._stopping else ""
+
+    def _end(self, number: int, player: Any) -> None:
+        self._ray.kill(player)
+        state = self._outcomes.pop(number)
+        if state == "failed":
+            self._ledger.fail(number)
+        else:
+            self._ledger.end(number, state)
+        self._proposals.learn(number, self._ledger.records[number])

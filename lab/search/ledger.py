@@ -1,19 +1,27 @@
-"""Owner of the records of a search's trials while it runs, and of what is said about them."""
+"""Owner of the records of a search's trials while it runs; its lines for the user, its table and graphs."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from args import Plain
-from lab.search.block import dash
-from lab.search.trial import TrialRecord, read_trials, trial_folder, write_trial
+from lab.search.space import Search, dash
+from lab.search.trial import Progress, TrialRecord, read_trials, trial_folder, write_trial
 from lab.session import known_record
-from reporting.trials import shown
+from reporting.atomic import csv_bytes, write_atomically
+from reporting.fitness import Fitness
+from reporting.graph import plotly_panels
+from reporting.page import Section, Tile, write_page
+from reporting.trials import PANELS, TrialPoint, best_of, parameter_graphs, shown, write_parameters_png
 
-TELL_EVERY_S = 10.0
+LINE_EVERY_S = 10.0
+MEASURES = ("score", *Fitness._fields, "fitness")
+COLUMNS = ("mean_score_points", *MEASURES[1:])
+"""What the table calls them."""
 
 
 class Ledger:
@@ -30,7 +38,7 @@ class Ledger:
         """`name`: of the experiment; `after_trial`: called when a trial has ended and is on record."""
         self._name, self._folder, self._metric = name, folder, metric
         self._say, self._after_trial = say, after_trial
-        self._told: dict[int, float] = {}  # when a line about it was last printed
+        self._printed: dict[int, float] = {}  # when a line about it was last printed
         self.records = read_trials(folder)
 
     @property
@@ -38,39 +46,33 @@ class Ledger:
         """Those that need not run again."""
         return {number: record for number, record in self.records.items() if record.is_done}
 
-    @property
-    def running(self) -> list[int]:
-        """Numbers of those that run."""
-        return [number for number, record in self.records.items() if record.state == "running"]
-
-    def begin(self, number: int, parameters: Mapping[str, Plain]) -> None:
-        """A trial starts, or goes on."""
+    def begin(self, number: int, parameters: Mapping[str, Plain], node: str = "") -> None:
+        """A trial starts or resumes."""
         before = self.records.get(number) or TrialRecord(parameters)
-        self._write(number, replace(before, state="running", why=""))
-        self._told[number] = time.monotonic()
-        words = ", ".join(f"{dash(name)} {shown(value)}" for name, value in parameters.items())
-        self._say(f"{self._name} trial_{number}: {words}")
+        self._write(number, replace(before, state="running", why="", node=node or before.node))
+        self._printed[number] = time.monotonic()
+        flags = ", ".join(f"{dash(name)} {shown(value)}" for name, value in parameters.items())
+        self._say(f"{self._name} trial_{number}: {flags}")
 
-    def report(
-        self, number: int, steps: int, measures: Mapping[str, float], minutes: float, commit: str, node: str
-    ) -> None:
-        """Where it stands. A report at steps that were reported before, as after a stop, changes nothing."""
+    def report(self, number: int, progress: Progress) -> bool:
+        """Record how far it is; False where that was known, as after a stop or for a heartbeat."""
         record = self.records[number]
-        if steps <= record.agent_steps:
-            return
-        value = measures.get(self._metric)
-        reports = record.reports if value is None else (*record.reports, (steps, value))
-        record = replace(record, agent_steps=steps, measures=dict(measures), reports=reports)
-        self._write(number, replace(record, minutes=minutes, commit=commit, node=node))
-        if time.monotonic() - self._told[number] > TELL_EVERY_S:
-            self._told[number] = time.monotonic()
-            self._say(f"{self._name} trial_{number}: {steps:,} steps, {self._result(number)}")
+        if progress.steps <= record.agent_steps:
+            return False
+        value = progress.measures.get(self._metric)
+        reports = record.reports if value is None else (*record.reports, (progress.steps, value))
+        record = replace(record, agent_steps=progress.steps, measures=progress.measures, reports=reports)
+        self._write(number, replace(record, minutes=progress.minutes, commit=progress.commit))
+        if time.monotonic() - self._printed[number] > LINE_EVERY_S:
+            self._printed[number] = time.monotonic()
+            self._say(f"{self._name} trial_{number}: {progress.steps:,} steps, {self._result(number)}")
+        return True
 
     def end(self, number: int, state: str, why: str = "") -> None:
         """It runs no more."""
         self._write(number, replace(self.records[number], state=state, why=why))
-        words = f"{state} ({why})" if why else f"{state}, {self._result(number)}"
-        self._say(f"{self._name} trial_{number}: {words}. {len(self.done)} done{self._best()}")
+        outcome = f"{state} ({why})" if why else f"{state}, {self._result(number)}"
+        self._say(f"{self._name} trial_{number}: {outcome}. {len(self.done)} done{self._best()}")
         self._after_trial()
 
     def fail(self, number: int) -> None:
@@ -78,11 +80,6 @@ class Ledger:
         sessions = sorted(trial_folder(self._folder, number).glob("session_*"))
         reasons = [record.why for record in map(known_record, sessions) if record.why]
         self.end(number, "failed", reasons[0].rstrip(".") if reasons else "its process was lost")
-
-    def end_all(self, state: str) -> None:
-        """Those that still run, as the search ends."""
-        for number in self.running:
-            self.end(number, state)
 
     def _write(self, number: int, record: TrialRecord) -> None:
         self.records[number] = record
@@ -96,3 +93,43 @@ class Ledger:
         values = {n: r.measures[self._metric] for n, r in self.done.items() if self._metric in r.measures}
         best = max(values, key=values.__getitem__, default=None)
         return "." if best is None else f", best: trial_{best} with {values[best]:.4g}."
+
+
+def report_search(folder: Path, search: Search, records: Mapping[int, TrialRecord]) -> None:
+    """`experiment.csv`, `.html` and `.png`: a row and a mark for each trial; the same after every one."""
+    flags = [dash(name) for name in search.flags]
+    header = ("trial", "state", *flags, "agent_steps", "minutes", *COLUMNS, "commit", "node", "why")
+    rows = [_row(number, record, search) for number, record in records.items()]
+    write_atomically(folder / "experiment.csv", csv_bytes([header, *rows]))
+    points = [_point(number, record, search) for number, record in records.items()]
+    graphs = parameter_graphs(points, search.metric)
+    title = f"{folder.parent.name}, {folder.name}"
+    write_parameters_png(folder / "experiment.png", title, graphs)
+    note = f"{search.metric} of each trial at its end, or where it was stopped, against each parameter"
+    figure = Section(plotly_panels(graphs, PANELS, 350, "No trial has a result yet."), wide=True)
+    write_page(folder / "experiment.html", title, title, note, _tiles(points, search), [figure])
+
+
+def _row(number: int, record: TrialRecord, search: Search) -> list[object]:
+    flags = [record.parameters[name] for name in search.flags]
+    measured = [record.measures.get(name, "") for name in MEASURES]
+    size = record.agent_steps, round(record.minutes, 2)
+    where = record.commit, record.node, record.why
+    return [f"trial_{number}", record.state, *flags, *size, *measured, *where]
+
+
+def _point(number: int, record: TrialRecord, search: Search) -> TrialPoint:
+    parameters = {dash(name): record.parameters[name] for name in search.flags}
+    value = record.measures.get(search.metric, float("nan"))
+    return TrialPoint(f"trial_{number}", parameters, value, record.state)
+
+
+def _tiles(points: list[TrialPoint], search: Search) -> list[Tile]:
+    states = Counter(point.state for point in points)
+    counts = ", ".join(f"{count} {state}" for state, count in states.items())
+    trials = Tile("Trials", str(len(points)), counts)
+    best = best_of(points)
+    if best is None:
+        return [trials]
+    flags = [Tile(f"Its {name}", shown(value)) for name, value in best.parameters.items()]
+    return [trials, Tile(f"Best {search.metric}", f"{best.value:.4g}", best.name), *flags]

@@ -1,89 +1,36 @@
-"""A trial of a search: its parameters, where they come from, and the record of how it went."""
+"""A trial of a search: its record `trial.json`, and what plays its sessions in a process of its own."""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import NamedTuple
 
 from args import Plain
 from lab.records import read_whole
-from lab.search.block import Search, Values, combinations
-from lab.session import Session
+from lab.results import report_trial
+from lab.runner import Runner
+from lab.session import Session, known_record, steps_played
+from lab.session_result import SessionResult, as_of, measures, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
+from supervision.process import Stop
 
 DONE = ("finished", "stopped early")
 """States after which a trial is not run again."""
-
-
-def planned(search: Search) -> list[dict[str, Plain]]:
-    """The parameters of every trial by number; none where they depend on results.
-
-    More trials of a random search begin with the same ones.
-    """
-    if search.method == "optuna":
-        return []
-    return list(combinations(search)) or [_drawn(search, number) for number in range(search.count)]
-
-
-def _drawn(search: Search, number: int) -> dict[str, Plain]:
-    generator = np.random.default_rng([search.seed, number])
-    return {name: _draw(values, generator) for name, values in search.flags.items()}
-
-
-def _draw(values: Values, generator: np.random.Generator) -> Plain:
-    if values.randint:
-        return int(generator.integers(*values.randint, endpoint=True))
-    if values.loguniform:
-        low, high = values.loguniform
-        drawn = np.exp(generator.uniform(*np.log(values.loguniform)))
-        return float(np.clip(drawn, low, high))  # rounding may lead beyond them
-    if values.uniform:
-        return float(generator.uniform(*values.uniform))
-    return values.choice[generator.integers(len(values.choice))]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One trial and its place."""
-
-    experiment: Experiment
-    number: int
-    parameters: Mapping[str, Plain]  # the flags that it changes
-    folder: Path
-
-    @property
-    def name(self) -> str:
-        """How sentences and folders call it."""
-        return self.folder.name
-
-    def sessions(self) -> list[Session]:
-        """As every mode has them: seeds of their own, changed flags."""
-        seed = self.experiment.args().seed
-        return [
-            Session(
-                self.experiment,
-                self.name,
-                number,
-                {**self.parameters, "seed": seed + number},
-                self.folder / f"session_{number}",
-            )
-            for number in range(self.experiment.meta.sessions)
-        ]
-
-
-def trial_folder(folder: Path, number: int) -> Path:
-    """Of a search's trial."""
-    return folder / f"trial_{number}"
+HEARTBEAT_S = 1.0
+"""After which a report is repeated where there is nothing new: the search may want to stop the trial."""
+POLL_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """How a trial went so far: `trial.json`, written by the process that runs the search."""
+    """How a trial went so far; written by the process that runs the search."""
 
     parameters: Mapping[str, Plain]
     state: str = "new"  # new | running | finished | stopped early | stopped | failed
@@ -101,18 +48,145 @@ class TrialRecord:
         return self.state in DONE
 
 
-def read_trial(folder: Path) -> TrialRecord | None:
-    """The record in a trial's folder; None where there is none. Raises UserError where it is damaged."""
-    return read_whole(folder / "trial.json", TrialRecord, "and the trial begins as if it were new")
+def trial_folder(folder: Path, number: int) -> Path:
+    """Of a search's trial."""
+    return folder / f"trial_{number}"
 
 
 def read_trials(folder: Path) -> dict[int, TrialRecord]:
-    """Those of a search by number."""
-    places = {int(path.name.removeprefix("trial_")): path for path in folder.glob("trial_*") if path.is_dir()}
-    records = {number: read_trial(path) for number, path in sorted(places.items())}
+    """Records of a search by number. Raises UserError where one is damaged."""
+    numbers = sorted(
+        int(path.name.removeprefix("trial_")) for path in folder.glob("trial_*") if path.is_dir()
+    )
+    cure = "and the trial begins as if it were new"
+    paths = {number: trial_folder(folder, number) / "trial.json" for number in numbers}
+    records = {number: read_whole(path, TrialRecord, cure) for number, path in paths.items()}
     return {number: record for number, record in records.items() if record}
 
 
 def write_trial(folder: Path, record: TrialRecord) -> None:
     """Whole or not at all."""
     write_atomically(folder / "trial.json", json.dumps(asdict(record), indent=2).encode() + b"\n")
+
+
+class TrialFailed(RuntimeError):
+    """A session did not get to its end; the message says why."""
+
+
+class Job(NamedTuple):
+    """What all trials of a search have in common."""
+
+    experiment: Experiment
+    folder: Path  # of the search, seen alike from every machine
+    directory: Path  # that paths in the spec are relative to
+    total: int  # agent steps of a trial
+    every: int  # agent steps between reports
+
+
+class Progress(NamedTuple):
+    """How far a trial is."""
+
+    steps: int  # agent steps of its sessions, one after the other
+    measures: dict[str, float]  # at that step
+    minutes: float
+    commit: str
+    over: bool
+
+
+class TrialPlayer:
+    """Plays a trial's sessions in a thread, from where they stand, and reports every `job.every` steps."""
+
+    def __init__(self, job: Job, number: int, parameters: Mapping[str, Plain]) -> None:
+        os.chdir(job.directory)
+        self._folder = trial_folder(job.folder, number)
+        self._sessions = _sessions(job.experiment, self._folder, parameters)
+        self._every, self._length = job.every, job.experiment.args(**parameters).T_max
+        self._minutes_before = sum(known_record(session.folder).seconds for session in self._sessions) / 60
+        self._began = time.monotonic()
+        self._stop = Stop()
+        self._files: list[tuple[Path, int, int]] = []
+        self._results: list[SessionResult] = []
+        self._reported = 0
+        self._thread = threading.Thread(target=self._play, daemon=True)
+
+    def _play(self) -> None:
+        runner = Runner(self._stop, print)
+        for session in self._sessions:
+            runner.see_to(session, verbose=False)
+        report_trial(self._folder)
+
+    def ready(self) -> str:
+        """The machine that it runs on; nothing is played before `next`."""
+        import ray  # an extra
+
+        return f"{os.uname().nodename} {ray.get_runtime_context().get_node_id()[:6]}"
+
+    def next(self) -> Progress:
+        """The next report, the last one again after HEARTBEAT_S. Raises TrialFailed."""
+        if self._thread.ident is None:
+            self._thread.start()
+        deadline = time.monotonic() + HEARTBEAT_S
+        while True:
+            over = not self._thread.is_alive()
+            self._read_results()
+            if self._reported + self._every <= self._reached():
+                self._reported += self._every
+                return self._progress(self._reported, over=False)
+            if over:
+                self._check_done()
+                played = sum(steps_played(session.folder) for session in self._sessions)
+                return self._progress(max(played, self._reported), over=True)
+            if time.monotonic() >= deadline:
+                return self._progress(self._reported, over=False)
+            time.sleep(POLL_EVERY_S)
+
+    def end(self) -> None:
+        """Let the session save, and wait until it is gone."""
+        self._stop.request()
+        self._thread.join()
+
+    def _read_results(self) -> None:
+        """Read the results again where files have changed."""
+        paths = [
+            path for path in sorted(self._folder.glob("session_*/*")) if path.suffix in (".csv", ".json")
+        ]
+        files = [(path, stat.st_size, stat.st_mtime_ns) for path in paths for stat in [path.stat()]]
+        if files != self._files:
+            self._files, self._results = files, sessions_in(self._folder)
+
+    def _reached(self) -> int:
+        """Agent steps up to which all scores are known."""
+        done = 0
+        for result in self._results:
+            if not result.record.is_done:
+                return done + min(result.last_step, self._length - 1)
+            done += self._length
+        return done
+
+    def _check_done(self) -> None:
+        for session in self._sessions:
+            record = known_record(session.folder)
+            if not record.is_done:
+                raise TrialFailed(record.why or f"session {session.number} was {record.state}")
+
+    def _progress(self, steps: int, over: bool) -> Progress:
+        minutes = self._minutes_before + (time.monotonic() - self._began) / 60
+        commits = sorted({result.commit for result in self._results if result.commit})
+        # Steps of a vector of environments come together, so that the last ones may lie beyond the end.
+        results = self._results if over else as_of(self._results, steps, self._length)
+        return Progress(steps, measures(results), minutes, " / ".join(commits), over)
+
+
+def _sessions(experiment: Experiment, folder: Path, parameters: Mapping[str, Plain]) -> list[Session]:
+    """As every mode has them: changed flags, seeds of their own."""
+    seed = experiment.args().seed
+    return [
+        Session(
+            experiment,
+            folder.name,
+            number,
+            {**parameters, "seed": seed + number},
+            folder / f"session_{number}",
+        )
+        for number in range(experiment.meta.sessions)
+    ]

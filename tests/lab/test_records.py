@@ -15,7 +15,7 @@ from lab.removal import unfinished
 from lab.results import report_experiment, report_trial
 from lab.runner import Runner
 from lab.search.ledger import Ledger
-from lab.search.trial import TrialRecord, read_trial, write_trial
+from lab.search.trial import TrialRecord, read_trials, write_trial
 from lab.session import Record, Session, known_record, read_record, write_record
 from lab.spec import find_experiment
 from run_lab import main
@@ -55,8 +55,8 @@ def test_a_whole_record_is_read(tmp_path: Path) -> None:
     damage(tmp_path / "session.json", json.dumps(WHOLE))
     assert read_record(tmp_path) == Record("finished", seconds=1.5)
     trial = TrialRecord({"lr": 1.0, "baseline": True, "torso": "mlp"}, reports=((10, 0.5),))
-    write_trial(tmp_path, trial)
-    assert read_trial(tmp_path) == trial
+    write_trial(tmp_path / "trial_0", trial)
+    assert read_trials(tmp_path) == {0: trial}
 
 
 def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from args import UserError, read_args
-from lab.search.block import Search
-from lab.search.mode import seed_warning
-from lab.search.trial import planned
+from lab.search.engine import seed_warning
+from lab.search.proposals import planned
+from lab.search.space import Search
 from lab.spec import find_experiment, read_experiments
 from run_lab import main
 

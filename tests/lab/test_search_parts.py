@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ray.tune.schedulers import ASHAScheduler
 
 from args import UserError
-from lab.search.block import Search
-from lab.search.ledger import Ledger
-from lab.search.measure import as_of, measures
-from lab.search.mode import check_search
-from lab.search.proposals import Proposals
-from lab.search.report import report_search
-from lab.search.schedulers import Halving, scheduler_for
-from lab.search.trial import TrialRecord, read_trials
+from lab.search.engine import check_search
+from lab.search.ledger import Ledger, report_search
+from lab.search.proposals import Proposals, is_stopped_early, planned
+from lab.search.space import Asha, Search
+from lab.search.trial import Progress, TrialRecord, read_trials
 from lab.session import Record, write_record
-from lab.session_result import SessionResult
+from lab.session_result import SessionResult, as_of, measures
 from lab.spec import find_experiment
 from reporting.trials import Curve
 
@@ -50,16 +48,16 @@ def test_a_trial_is_measured_as_it_stood_at_a_number_of_steps() -> None:
 def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> None:
     lines: list[str] = []
     ledger = Ledger("some", tmp_path, "score", lines.append, lambda: None)
-    ledger.begin(0, {"lr": 0.012345678, "baseline": True})
-    ledger.report(0, 100, {"score": 0.5}, 0.1, "abc", "here")
-    ledger.report(0, 100, {"score": 0.9}, 0.2, "abc", "here")  # a heartbeat
+    ledger.begin(0, {"lr": 0.012345678, "baseline": True}, "here")
+    assert ledger.report(0, Progress(100, {"score": 0.5}, 0.1, "abc", False))
+    assert not ledger.report(0, Progress(100, {"score": 0.9}, 0.2, "abc", False))  # a heartbeat
     ledger.end(0, "stopped early")
-    ledger.begin(1, {"lr": 0.1, "baseline": False})
-    ledger.report(1, 50, {}, 0.1, "abc", "here")  # before the first episode's end
+    ledger.begin(1, {"lr": 0.1, "baseline": False}, "here")
+    ledger.report(1, Progress(50, {}, 0.1, "abc", False))  # before the first episode's end
     write_record(tmp_path / "trial_1" / "session_0", Record("failed", "no luck."))
     ledger.fail(1)
     ledger.begin(2, {"lr": 0.2, "baseline": False})
-    ledger.end_all("stopped")
+    ledger.end(2, "stopped")
     assert lines[0] == "some trial_0: lr 0.01235, baseline True"
     assert lines[1] == "some trial_0: stopped early, score 0.5. 1 done, best: trial_0 with 0.5."
     assert lines[3] == "some trial_1: failed (no luck). 1 done, best: trial_0 with 0.5."
@@ -76,40 +74,67 @@ def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> Non
 
 
 def test_asha_compares_with_trials_of_an_earlier_start() -> None:
-    done = {n: TrialRecord({}, "finished", reports=((10, 1.0), (20, float(n)))) for n in (3, 4, 5)}
-    asha = space(asha={"grace-steps": 10, "reduction": 2})
-    decided = {}
-    for known in (done, {}):
-        scheduler = scheduler_for(asha, 100, known)
-        assert isinstance(scheduler, Halving)
-        trial = SimpleNamespace(trial_id="new")
-        scheduler.on_trial_add(SimpleNamespace(), trial)
-        decided[len(known)] = scheduler.on_trial_result(None, trial, {"agent_steps": 20, "value": 2.0})
-    assert decided == {3: "STOP", 0: "CONTINUE"}
+    asha = Asha.model_validate({"grace-steps": 10, "reduction": 2})
+    before = {n: TrialRecord({}, "finished", reports=((10, 1.0), (20, float(n)))) for n in (3, 4, 5)}
+    new = {0: TrialRecord({}, "running", agent_steps=20, reports=((10, 1.0), (20, 2.0)))}
+    assert is_stopped_early(asha, 0, {**before, **new})
+    assert not is_stopped_early(asha, 0, new)  # the first at a rung continues
 
 
-def test_optuna_goes_on_where_it_stood() -> None:
-    """Unfinished trials keep numbers and parameters; new ones differ from all before."""
+@pytest.mark.parametrize(("reduction", "seed"), [(2, 0), (3, 1), (4, 2)])
+def test_asha_decides_as_ray_tunes_does(reduction: int, seed: int) -> None:
+    """Trials of random values that report by turns; most reports are at no rung."""
+    generator = np.random.default_rng(seed)
+    asha = Asha.model_validate({"grace-steps": 5, "reduction": reduction})
+    known = ASHAScheduler("steps", "value", "max", 10_000, 5, reduction)
+    records = {number: TrialRecord({}, "running") for number in range(12)}
+    trials = {number: SimpleNamespace(trial_id=str(number)) for number in records}
+    for trial in trials.values():
+        known.on_trial_add(None, trial)
+    running, stopped = [*records], 0
+    for _ in range(600):
+        number = int(generator.choice(running))
+        steps, value = records[number].agent_steps + 5, float(generator.normal())
+        reports = (*records[number].reports, (steps, value))
+        records[number] = replace(records[number], agent_steps=steps, reports=reports)
+        expected = known.on_trial_result(None, trials[number], {"steps": steps, "value": value})
+        assert is_stopped_early(asha, number, records) == (expected == "STOP")
+        if expected == "STOP" and len(running) > 1:
+            running.remove(number)
+            stopped += 1
+    assert stopped > 3
+
+
+def test_optuna_resumes_where_it_stood() -> None:
+    """Unfinished trials keep numbers and flags; new ones differ from all before."""
     first = Proposals(space(), range(4), {})
-    begun = [first.suggest(name) for name in "abc"]
-    assert [config["number"] for config in begun] == [0, 1, 2]
+    begun = [first.next() for _ in range(3)]
+    assert [number for number, _ in begun] == [0, 1, 2]
     states = ("finished", "stopped", "stopped early")
     records = {
-        config["number"]: TrialRecord(
-            json.loads(json.dumps(config["parameters"])), state, measures={"score": 0.5}
-        )
-        for config, state in zip(begun, states, strict=True)
+        number: TrialRecord(json.loads(json.dumps(flags)), state, measures={"score": 0.5})
+        for (number, flags), state in zip(begun, states, strict=True)
     }
     again = Proposals(space(trials=5), [1, 3, 4], records)
-    resumed, *new = (again.suggest(name) for name in "def")
+    resumed, *new = (again.next() for _ in range(3))
     assert resumed == begun[1]
-    assert [config["number"] for config in new] == [3, 4]
-    rates = [config["parameters"]["lr"] for config in (*begun, *new)]
-    assert len(set(rates)) == 5 and all(0.001 <= rate <= 0.1 for rate in rates)
-    again.on_trial_complete("d", {"value": 0.7})
-    again.on_trial_complete("e", {"value": math.nan})
-    again.on_trial_complete("f", error=True)
-    assert again.suggest("g") == "FINISHED"
+    assert [number for number, _ in new] == [3, 4]
+    rates = [flags["lr"] for _, flags in (*begun, *new)]
+    assert len(set(rates)) == 5 and all(0.001 <= float(rate or 0) <= 0.1 for rate in rates)
+    again.learn(1, replace(records[1], state="finished"))
+    again.learn(3, TrialRecord({}, "failed", measures={"score": 9.0}))
+    again.learn(4, TrialRecord({}, "finished"))
+    states_known = [trial.state.name for trial in again._study.get_trials()]
+    assert sorted(states_known) == ["COMPLETE", "COMPLETE", "COMPLETE", "FAIL", "FAIL"]
+    assert not again
+
+
+def test_planned_trials_keep_their_numbers() -> None:
+    search = space("random", trials=5)
+    proposals = Proposals(search, [1, 4], {})
+    assert [proposals.next(), proposals.next()] == [(n, planned(search)[n]) for n in (1, 4)]
+    proposals.learn(1, TrialRecord({}, "finished"))
+    assert not proposals
 
 
 def test_without_its_extra_a_sentence_says_how_to_get_it(
