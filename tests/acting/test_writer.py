@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +74,36 @@ def test_an_actor_that_did_not_look_gives_the_running_maximum(name: str) -> None
     assert packets
     for packet in packets:
         np.testing.assert_array_equal(packet.leaves[: packet.transitions], FIRST_LEAF)
+
+
+def _step(loss: float | None) -> VectorStep:
+    """A step whose estimates have this loss; None: it was played at random."""
+    estimate = None if loss is None else np.full((1, 1), loss, np.float32)
+    acting = None if estimate is None else Acting(np.zeros(1, np.int64), estimate, estimate)
+    frame, never = np.zeros((1, 3), np.float32), np.array([False])
+    a_t, rewards, active = np.zeros(1, np.int64), np.zeros(1), np.array([True])
+    return VectorStep(frame, acting, a_t, rewards, never, never, active, next_frames=frame, infos={})
+
+
+def test_random_steps_have_the_largest_leaf_so_far_also_after_learning_began() -> None:
+    """In the chunk in which the first losses appear, and in all later ones; smaller losses change nothing."""
+    agent: Any = SimpleNamespace(initial_losses=lambda chosen, *_: chosen[:, 0])
+    losses = [None] * 6 + [4.0, 9.0] + [0.25] * 4 + [None] * 4 + [16.0] * 4 + [None] * 4 + [0.25] * 2
+    writer, leaves = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5, 0.0), {}), list[float]()
+    for number, loss in enumerate(losses):
+        packets = writer.add(_step(loss))
+        leaves += [float(leaf) for packet in packets for leaf in packet.leaves[: packet.transitions]]
+        if number == 13:  # as if the actor had been stopped here
+            kept = writer.state_dict()
+            writer = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5, 0.0), {})
+            writer.load_state_dict(kept)
+    assert leaves[:4] == [1.0] * 4  # no loss is known yet
+    assert leaves[4:8] == [3.0, 3.0, 2.0, 3.0]
+    # The last two of a chunk with losses lead to random steps, whose estimates are unknown.
+    assert leaves[8:12] == [0.5, 0.5, 3.0, 3.0]
+    assert leaves[12:16] == [3.0] * 4
+    assert leaves[16:20] == [4.0] * 4
+    assert leaves[20:] == [4.0] * 4
 
 
 def test_an_older_versions_unfinished_chunks_are_refused() -> None:
