@@ -1,4 +1,4 @@
-"""A drawn batch on its way from Redis: asked for, received, unpacked."""
+"""A drawn batch in flight from Redis: requested, received, unpacked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from memory.replay.batch import Batch
 from memory.server.channel import Channel
 
 CHUNKS_PER_READ = 32
-"""Of a batch, asked for at a time: what has come is opened while Redis sends more."""
+"""Of a batch, requested at a time: what has come is opened while Redis sends more."""
 
 
 class Overwritten(LookupError):
-    """A chunk that was drawn is no longer there."""
+    """Redis no longer holds a chunk that was drawn."""
 
 
 class Draw(NamedTuple):
@@ -28,58 +28,52 @@ class Draw(NamedTuple):
     chunk_id: NDArray[np.int64]  # [B] of their chunks
     offsets: NDArray[np.int64]  # [B] in their chunks
     weights: NDArray[np.float32]  # [B]
-    state: Any  # of the generator after the draw
+    generator_state: Any  # after the draw
 
 
 class Fetch:
-    """One batch; each step is done once, and the next does it where it was not."""
+    """One batch. `receive` and `unpack_in` may be called early; `batch` does what was not done."""
 
     def __init__(self, channel: Channel, chunks: str, draw: Draw, assembly: Assembly) -> None:
-        """Ask for what was drawn from the hash `chunks`. Raises redis errors."""
+        """Request the drawn chunks of the hash `chunks`. Raises redis errors."""
         self.draw = draw
         self._channel, self._assembly = channel, assembly
         self._parts = [slice(at, at + CHUNKS_PER_READ) for at in range(0, len(draw.leaf), CHUNKS_PER_READ)]
         ids = draw.chunk_id.tolist()
-        channel.ask([("HMGET", chunks, *ids[part]) for part in self._parts])
+        channel.send([("HMGET", chunks, *ids[part]) for part in self._parts])
         self._is_received = False
-        self._wrong: Overwritten | UnsoundRow | None = None
+        self._failure: Overwritten | UnsoundRow | None = None
         self._unpacked: Future[Batch] | None = None
 
     def receive(self) -> None:
-        """Take in all chunks, in the order of the questions. Raises redis errors."""
+        """Read all chunks, in the order of the requests. Raises redis errors."""
         if self._is_received:
             return
         self._is_received = True
         offsets = self.draw.offsets.tolist()
         for part, values in zip(self._parts, self._channel.answers(len(self._parts)), strict=True):
-            if self._wrong is None:
-                self._add(values, offsets[part])
+            if self._failure is not None:
+                continue  # the answers are read all the same
+            if None in values:
+                self._failure = Overwritten()
+                continue
+            try:
+                self._assembly.add(values, offsets[part])
+            except UnsoundRow as unsound:
+                self._failure = unsound
 
-    def _add(self, values: list[bytes | None], offsets: list[int]) -> None:
-        try:
-            self._assembly.add([_held(value) for value in values], offsets)
-        except (Overwritten, UnsoundRow) as error:
-            self._wrong = error
-
-    def unpack_beside(self, helper: Executor) -> None:
-        """Have the batch unpacked by another thread. Raises redis errors."""
+    def unpack_in(self, helper: Executor) -> None:
+        """Have another thread unpack the batch. Raises redis errors."""
         self.receive()
-        if self._unpacked is None and self._wrong is None:
-            self._unpacked = helper.submit(self._unpack)
+        if self._unpacked is None and self._failure is None:
+            draw = self.draw
+            self._unpacked = helper.submit(self._assembly.batch, draw.weights, draw.leaf, draw.chunk_id)
 
     def batch(self) -> Batch:
         """The batch. Raises Overwritten, UnsoundRow, redis errors."""
         self.receive()
-        if self._wrong is not None:
-            raise self._wrong
-        return self._unpack() if self._unpacked is None else self._unpacked.result()
-
-    def _unpack(self) -> Batch:
+        if self._failure is not None:
+            raise self._failure
+        if self._unpacked is not None:
+            return self._unpacked.result()
         return self._assembly.batch(self.draw.weights, self.draw.leaf, self.draw.chunk_id)
-
-
-def _held(value: bytes | None) -> bytes:
-    """What is stored, be it no chunk at all. Raises Overwritten where nothing is."""
-    if value is None:
-        raise Overwritten
-    return value

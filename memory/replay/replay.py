@@ -1,6 +1,6 @@
-"""The learner's side of the replay: a ring of chunks in Redis, a sum tree over its transitions in this
-process.
+"""The learner's side of the replay: a ring of chunks in Redis, a sum tree over its transitions here.
 
+Its story: `load` once, then `ingest` what arrived, `sample` a batch, `update` its priorities, `write_back`.
 Only the sampler's thread (or the serial loop) may touch it. Leaf = slot * L + offset in the chunk; a leaf
 counts only together with the id of the chunk it was made for.
 """
@@ -76,7 +76,7 @@ class ReplayShape:
 
 
 class Replay:
-    """Draws batches by priority, takes new priorities, keeps both sides equal."""
+    """Draws batches by priority, takes new priorities, keeps tree and Redis equal."""
 
     def __init__(
         self,
@@ -92,28 +92,24 @@ class Replay:
         """`generator` alone decides what is drawn; `lookahead`: batches have the frames of all n steps;
         `limits`: what is outside them is left out as damaged.
         """
-        self._lookahead, self._reader = lookahead, ChunkReader(limits)
+        self.shape, self.generator = shape, generator
         self.left_out = 0  # chunks and rows of priorities that were damaged
-        self.shape = shape
-        self.generator = generator
         self.drawn_state = generator.bit_generator.state  # after the last batch that `sample` returned
-        self._client = client
-        self._chunks = Channel(client)
-        self._on_their_way: deque[Fetch] = deque()
+        self._client, self._keys, self._epoch, self._rule = client, keys, epoch, rule
+        self._lookahead, self._reader = lookahead, ChunkReader(limits)
+        self._channel = Channel(client)
+        self._in_flight: deque[Fetch] = deque()
         self._helper = ThreadPoolExecutor(1, "unpack")
-        self._keys = keys
-        self._epoch = epoch
-        self._rule = rule
         self._write_back = client.register_script(_WRITE_BACK)
         self._watch = ServerWatch(client)
         self._watch.restarted(client.client_id())
-        self._forget_all()
+        self._clear()
 
-    def _forget_all(self) -> None:
+    def _clear(self) -> None:
         self._tree = SumTree(self.shape.slots * self.shape.chunk_length)
         self._ids = np.zeros(self.shape.slots, np.int64)  # chunk id per slot, 0 = empty
         self._newest = 0
-        self._dirty: set[int] = set()
+        self._dirty: set[int] = set()  # slots whose leaves Redis does not have yet
 
     @property
     def fill(self) -> int:
@@ -136,26 +132,26 @@ class Replay:
         return self._newest
 
     def load(self) -> None:
-        """Rebuild the tree from the priorities that Redis holds; arrivals after them are read on with
-        `ingest`.
-        """
-        self._forget_all()
+        """Rebuild the tree from the priorities in Redis; `ingest` continues with later arrivals."""
+        self._clear()
         newest = parse_counters(self._client.hmget(self._keys.counters, list(FIELDS))).last_chunk
         scanned = self._client.hscan_iter(self._keys.priorities, count=1000)
         rows = {chunk_id: row for _, row in scanned if (chunk_id := chunk_id_of(row)) <= newest}
         rows.pop(NAMELESS, None)
-        if rows:
-            self._place(
-                np.array(list(rows), np.int64),
-                np.stack([self._row(row[CHUNK_ID.size :]) for row in rows.values()]),
-            )
+        self._place(list(rows), [row[CHUNK_ID.size :] for row in rows.values()])
         self._newest = newest
 
     def ingest(self) -> Counters:
-        """Take in the chunks that arrived; returns the run's counters. Raises ReplayLost when the epoch is
-        over, or the server was started anew: it may have less, and given the same ids again since.
+        """Take in the chunks that arrived.
+
+        Returns:
+            The run's counters.
+
+        Raises:
+            ReplayLost: The epoch is over, or the server was started anew: it may have less, and may have
+                given the same ids again since.
         """
-        self._send_counts()
+        self._flush_counts()
         while True:
             with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.xread({self._keys.arrivals: f"{self._newest}-0"}, count=ARRIVALS_PER_READ)
@@ -169,41 +165,42 @@ class Replay:
                 )
             if self._watch.restarted(connection):
                 raise ReplayLost("Redis was started anew, with what it had saved.")
-            entries = answer[0][1] if answer else []
-            self._take(entries)
-            if len(entries) < ARRIVALS_PER_READ:
+            arrivals = answer[0][1] if answer else []
+            if arrivals:
+                self._take(arrivals)
+            if len(arrivals) < ARRIVALS_PER_READ:
                 return counters
 
-    def _take(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
-        if not entries:
-            return
-        ids = [int(name.partition(b"-")[0]) for name, _ in entries]
+    def _take(self, arrivals: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
+        ids = [int(name.partition(b"-")[0]) for name, _ in arrivals]
         if ids != list(range(self._newest + 1, self._newest + 1 + len(ids))):
             log.warning(
                 "Chunks %d to %d were overwritten before they were read.", self._newest + 1, ids[0] - 1
             )
             self.load()
             return
-        leaves = np.stack([self._row(fields.get(b"leaves", b"")) for _, fields in entries])
-        self._place(np.array(ids, np.int64), leaves)
+        self._place(ids, [fields.get(b"leaves", b"") for _, fields in arrivals])
         self._newest = ids[-1]
 
-    def _row(self, data: bytes) -> NDArray[np.float32]:
-        """[L] leaves; a row that holds no priorities is never drawn."""
-        length = self.shape.chunk_length
-        if len(data) == length * np.dtype(np.float32).itemsize:
-            row = np.frombuffer(data, np.float32)
-            if np.isfinite(row).all() and (row >= 0).all():
-                return row
-        self.left_out += 1
-        log.warning("The priorities of a chunk are damaged: it is left out.")
-        return np.zeros(length, np.float32)
+    def _place(self, ids: list[int], rows: list[bytes]) -> None:
+        """Give chunks `ids` [N] the leaves that `rows` [N] hold, L float32 each; in one slot the last counts.
 
-    def _place(self, ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Chunks `ids` [N] have the leaves `values` [N, L]; of those of one slot the last counts."""
-        slots = (ids - 1) % self.shape.slots
+        A row that holds no priorities is never drawn.
+        """
+        length = self.shape.chunk_length
+        leaves = np.zeros((len(ids), length), np.float32)
+        for number, row in enumerate(rows):
+            values = (
+                np.frombuffer(row, np.float32) if len(row) == leaves[number].nbytes else np.array([np.nan])
+            )
+            if np.isfinite(values).all() and (values >= 0).all():
+                leaves[number] = values
+            else:
+                self.left_out += 1
+                log.warning("The priorities of a chunk are damaged: it is left out.")
+        slots = (np.array(ids, np.int64) - 1) % self.shape.slots
         self._ids[slots] = ids
-        self._tree.set(self._leaves_of(slots), values)
+        self._tree.set(self._leaves_of(slots), leaves)
 
     def _leaves_of(self, slots: ArrayLike) -> NDArray[np.int64]:
         """[..., L] leaves of the chunks in `slots` [...]."""
@@ -211,88 +208,94 @@ class Replay:
         return np.asarray(first + np.arange(self.shape.chunk_length))
 
     def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
-        """A batch of `batch_size` leaves, one from each of so many equal parts of the total (Schaul et al.
-        2016, B.2.1).
+        """Draw a batch of `batch_size` leaves, one from each of as many equal parts of the total (Schaul et
+        al. 2016, B.2.1), with importance weights (fill * p / total) ** -beta over their maximum.
 
-        Importance weights are (fill * p / total) ** -beta over their maximum. The batches of `later_betas`
-        are drawn too: losses that come in between are too late for them. By the next call they have come, and
-        those behind its own are unpacked beside this thread. Raises ReplayLost when chunks are gone.
+        The batches of `later_betas` are drawn too: losses that come in between reach the tree too late for
+        them. They are in flight until the next call, and unpacked in another thread.
+
+        Raises:
+            ReplayLost: Chunks are gone.
         """
         for _ in range(REDRAWS):
-            with self._given_up_by_errors():
+            with self._abandoned_by_errors():
                 fetch = self._next_fetch(batch_size, (beta, *later_betas))
                 try:
                     batch = fetch.batch()
                 except (Overwritten, UnsoundRow) as error:
-                    self._give_up()  # batches drawn with this one may hold the same chunk
+                    self._abandon()  # batches drawn with this one may hold the same chunk
                     if isinstance(error, UnsoundRow):
                         self._leave_out(int(fetch.draw.chunk_id[error.row]), error)
                     self.ingest()
                 else:
-                    self.drawn_state = fetch.draw.state
+                    self.drawn_state = fetch.draw.generator_state
                     return batch
         raise ReplayLost(f"{REDRAWS} batches in a row held chunks that Redis no longer has.")
 
     def _next_fetch(self, batch_size: int, betas: Sequence[float]) -> Fetch:
-        """That of betas[0]; those of all are on their way, and the helper unpacks those asked for earlier."""
-        fetches = self._on_their_way
+        """The fetch of betas[0]; those of all are in flight, the helper unpacks those drawn earlier."""
+        fetches = self._in_flight
         if any(len(fetch.draw.leaf) != batch_size for fetch in fetches):
-            self._give_up()
+            self._abandon()
         for fetch in fetches:
             fetch.receive()
         for fetch in islice(fetches, 1, None):
-            fetch.unpack_beside(self._helper)
+            fetch.unpack_in(self._helper)
         for beta in betas[len(fetches) :]:
             assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
-            fetches.append(Fetch(self._chunks, self._keys.chunks, self._draw(batch_size, beta), assembly))
-        self._chunks.flush()
+            fetches.append(Fetch(self._channel, self._keys.chunks, self._draw(batch_size, beta), assembly))
+        self._channel.flush()
         return fetches.popleft()
 
     def _draw(self, batch_size: int, beta: float) -> Draw:
-        """Leaves of the next batch."""
+        """Leaves of the next batch, with their importance weights."""
         if not self.fill:
             raise ReplayLost("No transition is left that could be drawn.")
+        total = self._tree.total
         parts = (np.arange(batch_size) + self.generator.random(batch_size)) / batch_size
-        leaf = self._tree.find(parts * self._tree.total)
+        leaf = self._tree.find(parts * total)
         slots, offsets = np.divmod(leaf, self.shape.chunk_length)
-        state = self.generator.bit_generator.state
-        return Draw(leaf, self._ids[slots], offsets, self._weights(leaf, beta), state)
+        probability = self._tree.get(leaf) / total
+        weights = (self.fill * probability) ** -beta
+        relative = np.asarray(weights / weights.max(), np.float32)
+        return Draw(leaf, self._ids[slots], offsets, relative, self.generator.bit_generator.state)
 
     @contextmanager
-    def _given_up_by_errors(self) -> Iterator[None]:
+    def _abandoned_by_errors(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            self._give_up()
+            self._abandon()
             raise
 
-    def _give_up(self) -> None:
-        """Nothing is on its way any more."""
-        self._on_their_way.clear()
-        self._chunks.give_up()
+    def _abandon(self) -> None:
+        """Drop all batches in flight."""
+        self._in_flight.clear()
+        self._channel.abandon()
 
     def _leave_out(self, chunk_id: int, error: UnsoundRow) -> None:
         self.left_out += 1
         log.warning("Chunk %d is left out: %s", chunk_id, error)
         slot = (chunk_id - 1) % self.shape.slots
-        if self._ids[slot] == chunk_id:  # no newer one has come since it was asked for
+        if self._ids[slot] == chunk_id:  # no newer chunk has arrived since it was requested
             self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))
 
-    def _weights(self, leaf: NDArray[np.int64], beta: float) -> NDArray[np.float32]:
-        probability = self._tree.get(leaf) / self._tree.total
-        weights = (self._tree.filled * probability) ** -beta
-        return np.asarray(weights / weights.max(), np.float32)
-
     def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
-        """New losses for drawn transitions; those whose chunk was overwritten meanwhile are dropped."""
+        """Set the priorities of drawn transitions from their losses [B]; those whose chunk was overwritten
+        meanwhile are dropped.
+        """
         slots = leaf // self.shape.chunk_length
         valid = self._ids[slots] == chunk_id
         self._tree.set(leaf[valid], self._rule.leaves(losses[valid]))
         self._dirty.update(slots[valid].tolist())
 
     def write_back(self) -> None:
-        """Send changed leaves to Redis, so that a learner that is killed finds them. Raises ReplayLost."""
-        self._send_counts()
+        """Send changed leaves to Redis, where the next learner finds them if this one is killed.
+
+        Raises:
+            ReplayLost: The epoch is over.
+        """
+        self._flush_counts()
         dirty = sorted(self._dirty)
         for start in range(0, len(dirty), SLOTS_PER_WRITE_BACK):
             arguments: list[Any] = [self._epoch]
@@ -314,19 +317,19 @@ class Replay:
         return float(np.mean(sizes)) if sizes else 0.0
 
     def count_batches(self, batches: int) -> None:
-        """Publish how many batches were consumed in this epoch: what the actors' limiter waits for.
+        """Publish how many batches were consumed in this epoch: the actors' limiter waits for it.
 
-        While a batch is on its way, this goes with the next `sample`, `ingest` or `write_back`, and the
-        answer is not waited for: an error is raised by a later `sample`. A count that is lost with its
-        connection is made good by the next: that of the batch on its way, or of the one drawn in its place.
+        While a batch is in flight the count goes with the next `sample`, `ingest` or `write_back` and its
+        answer is not waited for: a later `sample` raises its error. A count that is lost with its connection
+        is made good by the next one.
         """
         command = "HSET", self._keys.counters, "batches", batches
-        if self._on_their_way:
-            self._chunks.tell(command)
+        if self._in_flight:
+            self._channel.queue(command)
             return
-        self._chunks.ask([command])
-        list(self._chunks.answers(1))
+        self._channel.send([command])
+        list(self._channel.answers(1))
 
-    def _send_counts(self) -> None:
-        with self._given_up_by_errors():
-            self._chunks.flush()
+    def _flush_counts(self) -> None:
+        with self._abandoned_by_errors():
+            self._channel.flush()

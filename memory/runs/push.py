@@ -89,7 +89,7 @@ class Sendable(Protocol):
 
 
 class Packet(NamedTuple):
-    """One chunk on its way."""
+    """One chunk in flight."""
 
     data: bytes
     leaves: NDArray[np.float32]  # [L], 0 beyond the chunk's transitions
@@ -218,7 +218,7 @@ class PushAhead(Generic[PacketT]):
     def __init__(self, client: Client, pusher: Pusher[PacketT]) -> None:
         self._client, self._pusher = client, pusher
         self._unsettled: list[PacketT] = []
-        self._on_their_way = 0  # of the unsettled ones
+        self._in_flight = 0  # of the unsettled ones
         self._looked_at = 0.0
 
     def send(self, packets: Sequence[PacketT]) -> None:
@@ -228,13 +228,13 @@ class PushAhead(Generic[PacketT]):
         self._unsettled, portion = list(packets), next(portions(packets))
         call = self._pusher.call(self._pusher.sequence + 1, portion)
         with suppress(RedisError):  # `settle` pushes them then
-            self._channel.ask([("EVALSHA", *call)])
-            self._on_their_way, self._looked_at = len(portion), time.monotonic()
+            self._channel.send([("EVALSHA", *call)])
+            self._in_flight, self._looked_at = len(portion), time.monotonic()
 
     @property
     def is_due(self) -> bool:
         """Whether there is something to settle, and no reply to wait for."""
-        if not self._on_their_way:
+        if not self._in_flight:
             return bool(self._unsettled)
         if (now := time.monotonic()) - self._looked_at < LOOK_EVERY_S:
             return False
@@ -242,7 +242,7 @@ class PushAhead(Generic[PacketT]):
         try:
             return self._channel.is_answered()
         except RedisError:
-            self._on_their_way = 0
+            self._in_flight = 0
             return True
 
     def settle(self, stopped: Callable[[], bool] = lambda: False) -> Counters | None:
@@ -250,15 +250,15 @@ class PushAhead(Generic[PacketT]):
 
         Raises as `Pusher.push`, and may be repeated then: what is not stored is pushed again.
         """
-        counters = self._reply() if self._on_their_way else None
+        counters = self._reply() if self._in_flight else None
         if self._unsettled:
             counters = self._pusher.push(self._unsettled, stopped)
             self._unsettled.clear()
         return counters
 
     def _reply(self) -> Counters | None:
-        """The counters, if the packets on their way were stored; they are settled then."""
-        sent, self._on_their_way = self._on_their_way, 0
+        """The counters, if the packets in flight were stored; they are settled then."""
+        sent, self._in_flight = self._in_flight, 0
         with suppress(RedisError):
             ((verdict, values),) = self._channel.answers(1)
             if verdict == b"accepted":

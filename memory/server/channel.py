@@ -1,4 +1,4 @@
-"""Questions to the server whose answers are fetched later, one by one."""
+"""A connection whose answers are read later, one by one: commands stay in flight meanwhile."""
 
 from __future__ import annotations
 
@@ -15,54 +15,58 @@ from memory.server.connection import Client
 
 
 class Channel:
-    """A connection of its own: answers may be on their way while the client is used for other things."""
+    """A connection of its own, so that the client can be used for other things meanwhile."""
 
     def __init__(self, client: Client) -> None:
         """Raises redis errors."""
         pool = client.connection_pool
         self._connection = pool.get_connection()
-        weakref.finalize(self, _give_back, pool, self._connection).atexit = False
-        self._awaited: deque[bool] = deque()  # whether each answer on its way was asked for
-        self._untold: list[tuple[Any, ...]] = []
+        weakref.finalize(self, _release, pool, self._connection).atexit = False
+        self._in_flight: deque[bool] = deque()  # per command: whether its answer is wanted
+        self._queued: list[tuple[Any, ...]] = []
 
-    def ask(self, commands: Sequence[tuple[Any, ...]]) -> None:
-        """Send `commands`. Raises redis errors, and those sent before are given up."""
-        with self._closed_by_errors():
-            sent = map(hiredis.pack_command, [*self._untold, *commands])
-            self._connection.send_packed_command([b"".join(sent)])
-            self._awaited.extend([False] * len(self._untold) + [True] * len(commands))
-        self._untold.clear()
+    def send(self, commands: Sequence[tuple[Any, ...]]) -> None:
+        """Send the queued commands, then `commands`, whose answers are wanted.
 
-    def tell(self, command: tuple[Any, ...]) -> None:
-        """Send `command` with the next question; nobody wants its answer: an error is raised by whoever wants
-        the one behind it.
+        Raises:
+            RedisError: Everything in flight is abandoned.
         """
-        self._untold.append(command)
+        with self._closed_by_errors():
+            packed = map(hiredis.pack_command, [*self._queued, *commands])
+            self._connection.send_packed_command([b"".join(packed)])
+            self._in_flight.extend([False] * len(self._queued) + [True] * len(commands))
+        self._queued.clear()
+
+    def queue(self, command: tuple[Any, ...]) -> None:
+        """Send `command` with the next ones. Nobody wants its answer: an error is raised by whoever reads
+        the answer behind it.
+        """
+        self._queued.append(command)
 
     def flush(self) -> None:
-        """Send what is to be told and waits for a question. Raises redis errors, as `ask`."""
-        if self._untold:
-            self.ask([])
+        """Send what is queued. Raises as `send`."""
+        if self._queued:
+            self.send([])
 
     def answers(self, count: int) -> Iterator[Any]:
-        """The answers to the next `count` questions, each once it is wanted. Raises redis errors."""
+        """The next `count` wanted answers, each once the caller asks for it. Raises redis errors."""
         for _ in range(count):
             with self._closed_by_errors():
-                if not self._awaited:
+                if not self._in_flight:
                     raise redis.exceptions.ConnectionError("The connection broke before this was answered.")
-                while not self._awaited.popleft():
+                while not self._in_flight.popleft():
                     self._connection.read_response()
                 answer = self._connection.read_response()
             yield answer
 
     def is_answered(self) -> bool:
-        """Whether the next answer need not be waited for. Raises redis errors."""
+        """Whether the next answer can be read without waiting. Raises redis errors."""
         with self._closed_by_errors():
-            return bool(self._awaited) and bool(self._connection.can_read())
+            return bool(self._in_flight) and bool(self._connection.can_read())
 
-    def give_up(self) -> None:
-        """Forget what was asked."""
-        if any(self._awaited):
+    def abandon(self) -> None:
+        """Drop all answers that are wanted."""
+        if any(self._in_flight):
             self._close()
 
     @contextmanager
@@ -75,10 +79,10 @@ class Channel:
 
     def _close(self) -> None:
         self._connection.disconnect()
-        self._awaited.clear()
+        self._in_flight.clear()
 
 
-def _give_back(pool: Any, connection: Any) -> None:
-    """What was asked for and not answered goes with it."""
+def _release(pool: Any, connection: Any) -> None:
+    """Hand the connection back; unread answers go with it."""
     connection.disconnect()
     pool.release(connection)

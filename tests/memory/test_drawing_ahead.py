@@ -64,7 +64,7 @@ def test_batches_and_states_are_those_of_one_after_the_other(twins: list[Replay]
         assert ahead.drawn_state == plain.drawn_state == plain.generator.bit_generator.state
 
 
-def test_new_priorities_come_too_late_for_batches_on_their_way(twins: list[Replay]) -> None:
+def test_new_priorities_come_too_late_for_batches_in_flight(twins: list[Replay]) -> None:
     """And in time for the one after."""
     (replay, _), only = twins, 7
     batch = replay.sample(BATCH, 0.5, LATER)
@@ -147,7 +147,7 @@ def test_a_damaged_chunk_that_was_overwritten_on_the_way_takes_no_other_with_it(
         client.hset(keys.chunks, chunk_id, value[:-1])
     ahead = replay._next_fetch(BATCH, [0.5])
     ahead.receive()
-    replay._on_their_way.append(ahead)
+    replay._in_flight.append(ahead)
     push()
     replay.ingest()
     before = replay.fill
@@ -166,7 +166,7 @@ def test_a_channel_that_is_no_longer_needed_gives_its_connection_back(client: Cl
 
     def asked() -> Channel:
         channel = Channel(client)
-        channel.ask(COMMANDS)
+        channel.send(COMMANDS)
         return channel
 
     connections = {asked()._connection for _ in range(5)}
@@ -175,26 +175,26 @@ def test_a_channel_that_is_no_longer_needed_gives_its_connection_back(client: Cl
 
 
 def test_answers_come_in_the_order_of_the_questions(channel: Channel) -> None:
-    channel.ask(COMMANDS)
-    channel.ask(COMMANDS[:1])
+    channel.send(COMMANDS)
+    channel.send(COMMANDS[:1])
     expected = [[b"1", None], [b"2", None], [bytes(300_000), None], [b"1", None]]
     assert [*channel.answers(3), *channel.answers(1)] == expected
 
 
 def test_what_is_given_up_is_not_taken_for_the_next_answer(channel: Channel) -> None:
-    channel.ask(COMMANDS)
+    channel.send(COMMANDS)
     assert next(channel.answers(3)) == [b"1", None]
-    channel.give_up()
-    channel.ask(COMMANDS[1:2])
+    channel.abandon()
+    channel.send(COMMANDS[1:2])
     assert list(channel.answers(1)) == [[b"2", None]]
 
 
 def test_what_is_told_is_done_and_its_answer_left_out(channel: Channel, client: Client) -> None:
-    channel.ask(COMMANDS[:1])
-    channel.tell(("HSET", "hash", "told", 1))
+    channel.send(COMMANDS[:1])
+    channel.queue(("HSET", "hash", "told", 1))
     assert list(channel.answers(1)) == [[b"1", None]]
-    channel.give_up()
-    channel.ask(COMMANDS[1:2])
+    channel.abandon()
+    channel.send(COMMANDS[1:2])
     assert list(channel.answers(1)) == [[b"2", None]]
     assert client.hget("hash", "told") == b"1"
 
@@ -205,19 +205,19 @@ def test_a_question_that_went_with_its_connection_is_named(channel: Channel) -> 
 
 
 def test_an_error_of_what_was_told_is_raised_by_the_next_question(channel: Channel) -> None:
-    channel.tell(("HSET", "hash"))
-    channel.ask(COMMANDS[:1])
+    channel.queue(("HSET", "hash"))
+    channel.send(COMMANDS[:1])
     with pytest.raises(redis.exceptions.ResponseError, match="arguments"):
         list(channel.answers(1))
-    channel.ask(COMMANDS[1:2])
+    channel.send(COMMANDS[1:2])
     assert list(channel.answers(1)) == [[b"2", None]]
 
 
 def test_an_answer_may_be_an_error(channel: Channel) -> None:
-    channel.ask([*COMMANDS[:1], ("LLEN", "hash"), *COMMANDS[:1]])
+    channel.send([*COMMANDS[:1], ("LLEN", "hash"), *COMMANDS[:1]])
     with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
         list(channel.answers(3))
-    channel.ask(COMMANDS[1:2])
+    channel.send(COMMANDS[1:2])
     assert list(channel.answers(1)) == [[b"2", None]]
 
 
