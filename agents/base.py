@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kernels.rows import rows_apart
 from memory.replay.batch import Batch
 from memory.rollouts.rollout import Rollout
 
@@ -109,12 +108,13 @@ class Agent(ABC):
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
         """Actions for s_t [N, H, *frame]; the noise has N rows, or one row that all share."""
 
-    def act_apart(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
-        """What `act` says, but not even a rounding of a row depends on what is in the rows beside it: for
-        evaluation, whose scores must not depend on how many episodes are played at once.
+    def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
+        """`act`, but not even a rounding of a row depends on the other rows.
+
+        For evaluation, whose scores must not depend on how many episodes are played at once. Agents whose
+        network looks at a whole batch override it.
         """
-        with rows_apart():
-            return self.act(s_t, noise)
+        return self.act(s_t, noise)
 
     @abstractmethod
     def update(self, experience: Any, t_learner: int) -> Update:

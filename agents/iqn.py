@@ -68,10 +68,18 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         rescaled: NDArray[Any] = (losses * (self.config.num_tau_samples / samples)).numpy()
         return rescaled
 
-    @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, so that `chosen` and `greedy` are the same."""
-        quantiles = self._forward(self.online, torch.from_numpy(s_t).to(self.device), noise["taus"], noise)
+        return self._act(s_t, noise, independent_rows=False)
+
+    def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        """`act`, with all features of every row: which are 0 in a whole batch depends on all rows."""
+        return self._act(s_t, noise, independent_rows=True)
+
+    @torch.inference_mode()
+    def _act(self, s_t: NDArray[Any], noise: ActingNoise, independent_rows: bool) -> Acting:
+        states = torch.from_numpy(s_t).to(self.device)
+        quantiles = self._forward(self.online, states, noise["taus"], noise, independent_rows)  # [N, K, A]
         a_t = quantiles.mean(1).argmax(1)
         greedy = of_action(quantiles.transpose(1, 2), a_t).cpu().numpy()
         return Acting(a_t.cpu().numpy(), greedy, greedy)

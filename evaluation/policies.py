@@ -77,7 +77,7 @@ class AgentPolicy:
 
     def _act_in(self, rows: slice, s_t: NDArray[Any]) -> NDArray[Any]:
         noise = {name: values[rows] for name, values in self._noise.items()}
-        return self._agent.act_apart(s_t[rows], noise).a_t
+        return self._agent.act_independently(s_t[rows], noise).a_t
 
     def _redraw(self) -> None:
         for row, generator in self._generators.items():

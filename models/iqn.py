@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from kernels.tau_gate import gated, lit_columns
-from models.dueling import DuelingNetwork, NetworkConfig, State
+from kernels.gated_hidden import gated_hidden
+from models.dueling import DuelingNetwork, NetworkConfig
 from models.noisy import Noise
 
 
@@ -27,21 +27,27 @@ class IqnNetwork(DuelingNetwork):
         self.embedding = nn.Linear(embedding_dim, self.torso.num_features)
         self.register_buffer("frequencies", math.pi * torch.arange(1, embedding_dim + 1), persistent=False)
 
-    def forward(self, state: State, taus: Tensor, noise: Noise, relative: bool = False) -> Tensor:
-        """Observation [B, H, *frame], or its features, and taus [B, N] -> quantiles [B, N, A] float32.
+    def forward(
+        self, observation: Tensor, taus: Tensor, noise: Noise, independent_rows: bool = False
+    ) -> Tensor:
+        """Quantiles of the return of every action.
 
-        The torso runs once per observation, not once per tau. `relative`: less by a number that all actions
-        share, which leaves out half of the head; the noise is one row then.
+        Args:
+            observation: [B, H, *frame]; the torso runs once for each, not once for each tau.
+            taus: [B, N] in (0, 1), or [1, N] for all rows.
+            noise: Of `noise_sizes`, [R, size] each with R = 1 or B.
+            independent_rows: Not even a rounding of a row may depend on the other rows.
+
+        Returns:
+            [B, N, A] float32.
         """
-        features = self.features(state)  # [B, F]
-        lit = lit_columns(features, product_rows(taus, noise))
+        features = self.features(observation)  # [B, F]
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
-        embedded = gated(features, cosines, self.embedding.weight, self.embedding.bias, lit)  # [B, N, C]
-        head = self.head.advantages if relative else self.head
-        quantiles: Tensor = head(embedded, noise, lit)
-        return quantiles.squeeze(-1)
-
-
-def product_rows(taus: Tensor, noise: Noise) -> int:
-    """Of the large products of a pass: a row with noise of its own meets means and deviations apart."""
-    return taus.numel() if len(noise["hidden_in"]) == 1 else 2 * taus.numel()
+        embedding, hidden = self.embedding, self.head.hidden.weights
+        eps_in, eps_out = noise["hidden_in"], noise["hidden_out"]
+        gated = gated_hidden(
+            features, cosines, embedding.weight, embedding.bias, hidden, eps_in, eps_out, independent_rows
+        )
+        quantiles = self.head.estimates(gated, noise).squeeze(-1)
+        assert quantiles.shape[:2] == (len(observation), taus.shape[1])
+        return quantiles

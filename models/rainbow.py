@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from models.dueling import DuelingNetwork, NetworkConfig, State
+from models.dueling import DuelingNetwork, NetworkConfig
 from models.noisy import Noise
 
 
@@ -14,7 +14,7 @@ class RainbowNetwork(DuelingNetwork):
     def __init__(self, config: NetworkConfig, atoms: int) -> None:
         super().__init__(config, num_outputs=atoms)
 
-    def forward(self, state: State, noise: Noise) -> Tensor:
-        """Observation [B, H, *frame], or its features -> logits [B, A, atoms] float32."""
-        logits: Tensor = self.head(self.features(state).unsqueeze(1), noise)
+    def forward(self, observation: Tensor, noise: Noise) -> Tensor:
+        """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
+        logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
         return logits.squeeze(1)

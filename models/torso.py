@@ -8,10 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from kernels.patches import PATCH_SIZE, Observed, Patches, patches_of
-from kernels.planes import side_by_side
-from kernels.precision import pass_dtype
-from models.patch_convolution import DistinctConvolution, PatchConvolution, Rectifier
+from kernels.data_efficient import PATCH_SIZE, data_efficient_features
+from kernels.pixels import scaled_pixels, strided_convolution
+from kernels.tensors import compute_dtype
 
 NATURE_LEAST = 34
 """Height and width from which on the nature torso has features."""
@@ -34,12 +33,20 @@ def _nature(channels: int) -> nn.Sequential:
 def _data_efficient(channels: int) -> nn.Sequential:
     """Data-efficient Rainbow (van Hasselt et al. 2019, arXiv 1906.05243): 84x84 -> 576 features."""
     return nn.Sequential(
-        DistinctConvolution(channels, 32, size=PATCH_SIZE),
-        Rectifier(),
-        PatchConvolution(32, 64, size=5),
+        nn.Conv2d(channels, 32, PATCH_SIZE, stride=PATCH_SIZE),
+        nn.ReLU(),
+        StridedConvolution(32, 64, PATCH_SIZE, stride=PATCH_SIZE),
         nn.ReLU(),
         nn.Flatten(),
     )
+
+
+class StridedConvolution(nn.Conv2d):
+    """A convolution whose stride is its kernel's size."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [B, inputs, h * size, w * size] -> [B, outputs, h, w]."""
+        return strided_convolution(x, self.weight, self.bias)
 
 
 def _minatar(channels: int) -> nn.Sequential:
@@ -97,8 +104,7 @@ class Torso(nn.Module):
         kind = resolve_torso(torso, observation_shape)
         if kind not in TORSOS:
             raise ValueError(f"There is no torso '{torso}': choose one of {', '.join(TORSOS)}.")
-        self._is_image = kind in CONVOLUTIONAL
-        self._is_bytes = observation_dtype == "uint8"
+        self._kind = kind
         history, *frame = observation_shape
         if kind == "flat":
             self.layers = nn.Sequential()
@@ -106,46 +112,32 @@ class Torso(nn.Module):
             self.layers = _mlp(math.prod(observation_shape), hidden_size)
         elif len(frame) in (2, 3):
             self.layers = CONVOLUTIONAL[kind](history * math.prod(frame[2:]))
-            self._arranged = patches_of if kind == "data_efficient" else side_by_side
-            self._seen = _seen_of(self.layers, frame[0]), _seen_of(self.layers, frame[1])
         else:
             raise ValueError(f"The {kind} torso needs images, not frames of shape {tuple(frame)}.")
-        self.num_features = self._count_features(kind, observation_shape)
+        self.num_features = self._count_features(kind, observation_shape, observation_dtype)
 
-    def forward(self, observation: Observed) -> Tensor:
-        """observation [B, H, *frame] uint8 or float32, or what is `prepared` of it -> [B, num_features]."""
-        features: Tensor = self.layers(self.prepared(observation))
+    def forward(self, observation: Tensor) -> Tensor:
+        """observation [B, H, *frame] uint8 or float32 -> [B, num_features].
+
+        Bytes are divided in what the layers compute in anyway, which saves a copy of them in float32.
+        """
+        is_bytes = observation.dtype == torch.uint8
+        if self._kind == "data_efficient" and is_bytes:
+            first, second = (layer for layer in self.layers if isinstance(layer, nn.Conv2d))
+            return data_efficient_features(observation, first, second)
+        dtype = compute_dtype(observation) if is_bytes else observation.dtype
+        if self._kind in CONVOLUTIONAL:
+            x = scaled_pixels(observation, dtype)
+        else:
+            x = observation.flatten(1).to(dtype)
+            x = x.div_(255) if is_bytes else x
+        features: Tensor = self.layers(x)
         return features
 
-    def prepared(self, observation: Observed) -> Observed:
-        """What the layers take, of which this makes the same again: networks of one shape can share it.
-
-        Bytes are divided in what the layers compute in anyway, which saves a pass over them in float32.
-        """
-        if isinstance(observation, Patches) or (self._is_bytes and observation.dtype != torch.uint8):
-            return observation
-        dtype = pass_dtype(observation) if self._is_bytes else observation.dtype
-        if self._is_image:
-            height, width = self._seen
-            return self._arranged(observation[:, :, :height, :width], dtype)
-        x = observation.flatten(1).to(dtype)
-        return x.div_(255) if self._is_bytes else x
-
-    def _count_features(self, kind: str, observation_shape: tuple[int, ...]) -> int:
-        dtype = torch.uint8 if self._is_bytes else torch.float32
+    def _count_features(self, kind: str, observation_shape: tuple[int, ...], observation_dtype: str) -> int:
+        dtype = torch.uint8 if observation_dtype == "uint8" else torch.float32
         try:
             with torch.no_grad():
                 return int(self(torch.zeros(1, *observation_shape, dtype=dtype)).shape[1])
         except RuntimeError as error:
             raise ValueError(f"The {kind} torso needs larger frames than {observation_shape[1:]}.") from error
-
-
-def _seen_of(layers: nn.Sequential, size: int) -> int:
-    """How many of `size` pixels in a row reach the last layer: strides may leave some at the end unused."""
-    convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
-    seen = size
-    for layer in convolutions:
-        seen = (seen + 2 * int(layer.padding[0]) - layer.kernel_size[0]) // layer.stride[0] + 1
-    for layer in reversed(convolutions):
-        seen = (seen - 1) * layer.stride[0] + layer.kernel_size[0] - int(layer.padding[0])
-    return min(seen, size)

@@ -91,6 +91,12 @@ class RndBonusAgent(ReplayAgent):
         """The agent's actions."""
         return self.agent.act(s_t, noise)
 
+    def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        """The agent's."""
+        acting = self.agent.act_independently(s_t, noise)
+        assert isinstance(acting, Acting)
+        return acting
+
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from kernels.rows import rows_are_apart
 from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
@@ -106,12 +105,18 @@ def test_acting_quantiles_stand_in_the_order_of_their_taus(make_agent: MakeAgent
     assert (taus.diff(dim=1) > 0).all() and taus.min() >= 0 and taus.max() < 1
 
 
-def test_rows_are_apart_where_that_is_asked_for(
-    name: str, make_agent: MakeAgent, make_batch: MakeBatch
-) -> None:
-    agent, apart = make_agent(name), list[bool]()
-    agent.online.register_forward_hook(lambda *_: apart.append(rows_are_apart()))
+def test_independent_rows_act_the_same(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
+    agent = make_agent(name)
     s_t, noise = make_batch(rows=4).s_t, draws(agent, 4)
-    together, alone = agent.act(s_t, noise), agent.act_apart(s_t, noise)
+    together, alone = agent.act(s_t, noise), agent.act_independently(s_t, noise)
     np.testing.assert_allclose(alone.chosen, together.chosen, rtol=1e-5, atol=1e-6)
-    assert apart == [False, True] and not rows_are_apart()
+
+
+@pytest.mark.parametrize("name", ["iqn"])
+def test_not_even_a_rounding_depends_on_other_rows(make_agent: MakeAgent, make_batch: MakeBatch) -> None:
+    """In evaluation; in acting which features are 0 in a whole batch depends on all rows."""
+    agent = make_agent("iqn", num_quantile_samples=64, hidden_size=64)
+    noise, states = draws(agent, 16), [make_batch(rows=16, seed=seed).s_t for seed in (1, 2)]
+    states[1][0] = states[0][0]
+    alone, other = (agent.act_independently(s_t, noise).chosen[0] for s_t in states)
+    assert np.array_equal(alone, other)

@@ -1,12 +1,13 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from agents import Agent, Problem, agent_type
-from agents.rainbow import RainbowAgent
+from agents import Acting, ActingNoise, Agent, Problem, RolloutActing, agent_type
 from envs import EnvDescription
 from evaluation.policies import PASS_ROWS, AgentPolicy, Policy, PolicyError, baseline_policy, is_baseline
-from kernels.rows import rows_are_apart
 
 DISCRETE = EnvDescription((4,), "float32", 3, None, None, 1, None, 1)
 CONTINUOUS = EnvDescription((4,), "float32", None, (-1.0, 0.0), (1.0, 5.0), 1, None, 1)
@@ -52,12 +53,16 @@ def test_an_episode_depends_on_its_seed_alone(name: str) -> None:
     assert alone == actions_of(policy, row=PASS_ROWS + 2, rows=PASS_ROWS + 4, starts_at=1)
 
 
-def test_rows_of_a_pass_are_apart() -> None:
-    agent, apart = rainbow(), list[bool]()
-    assert isinstance(agent, RainbowAgent)
-    agent.online.register_forward_hook(lambda *_: apart.append(rows_are_apart()))
+def test_rows_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, rows = rainbow(), list[int]()
+
+    def recorded(s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
+        rows.append(len(s_t))
+        return agent.act(s_t, noise)
+
+    monkeypatch.setattr(agent, "act_independently", recorded)
     actions_of(AgentPolicy(agent, 2, noisy=True), row=0, rows=1, steps=2)
-    assert apart == [True, True]
+    assert rows == [PASS_ROWS, PASS_ROWS]
 
 
 def test_noise_is_held_for_its_period() -> None:

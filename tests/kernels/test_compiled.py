@@ -17,13 +17,13 @@ import lz4.block
 import numba
 import pytest
 
+import kernels
 import memory
-import models
 from kernels.compiled import compiled, external
 
 MODULES = [
     importlib.import_module(module.name)
-    for room in (memory, models)
+    for room in (kernels, memory)
     for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
 ]
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from kernels import shares as loops
-from kernels.shares import array_of, in_shares
+from kernels import tensors as loops
+from kernels.tensors import array_of, in_shares
 
 Part = tuple[int, int]
 

@@ -1,16 +1,11 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import pytest
 import torch
 from torch import Tensor
 
-from kernels import noisy_weight, tau_gate
-from kernels.rows import rows_apart
-from models import iqn
 from models.dueling import DuelingHead, NetworkConfig
 from models.iqn import IqnNetwork
 from models.noisy import draw_noise
@@ -62,94 +57,27 @@ def test_iqn_multiplies_features_by_the_cosine_embedding(generator: torch.Genera
             )
 
 
-Seen = list[int | None]
-
-
-@pytest.fixture
-def columns_used(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """How many were chosen in each pass, None for all, where 8 rows are enough to choose, by loops."""
-    seen: Seen = []
-
-    def choose(features: Tensor, product_rows: int) -> Tensor | None:
-        columns = tau_gate.lit_columns(features, product_rows)
-        seen.append(None if columns is None else len(columns))
-        return columns
-
-    monkeypatch.setattr(tau_gate, "LEAST_ROWS", 8)
-    monkeypatch.setattr(noisy_weight, "LEAST_WEIGHTS", 1)
-    monkeypatch.setattr(iqn, "lit_columns", choose)
-    return seen
-
-
-@pytest.mark.parametrize(("rows_of_noise", "relative"), [(1, False), (1, True), (2, False)])
-def test_iqn_is_the_same_without_its_dark_features(
-    rows_of_noise: int,
-    relative: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    columns_used: Seen,
-    generator: torch.Generator,
-) -> None:
-    """One noise for all rows, and one for each: that takes two products of as many rows."""
+def test_independent_rows_are_the_same_beside_any_others(generator: torch.Generator) -> None:
+    """Else features that are 0 in a whole batch may be left out, and other rows say which these are."""
     network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
-    noise = draw_noise(network.noise_sizes, rows_of_noise, generator, CPU)
-    s = torch.randn(2, 1, 6, generator=generator)
-    taus = torch.rand(2, 4 // rows_of_noise, generator=generator)
-
-    def gradients() -> tuple[Tensor, dict[str, Tensor]]:
-        quantiles = network(s, taus, noise, relative=relative)
-        network.zero_grad()
-        quantiles.square().sum().backward()
-        parameters = network.named_parameters()
-        return quantiles, {name: each.grad for name, each in parameters if each.grad is not None}
-
-    without, found = gradients()
+    noise, taus = draw_noise(network.noise_sizes, 2, generator, CPU), torch.rand(2, 300, generator=generator)
+    one, *others = torch.randn(9, 1, 1, 6, generator=generator)
     with torch.no_grad():
-        acting = network(s, taus, noise, relative=relative)
-    monkeypatch.setattr(tau_gate, "LEAST_ROWS", 9)
-    whole, wanted = gradients()
-    assert columns_used[0] in (96, 128, 160)
-    assert columns_used[1:] == [columns_used[0], None]
-    torch.testing.assert_close((without, acting), (whole, whole))
-    torch.testing.assert_close(found, wanted)
+        found = [network(torch.cat((one, other)), taus, noise, True)[0] for other in others]
+    assert all(torch.equal(found[0], other) for other in found)
+    torch.testing.assert_close(network(torch.cat((one, others[0])), taus, noise)[0], found[0])
 
 
-def test_iqn_keeps_its_dark_features_where_rows_are_apart(
-    columns_used: Seen, generator: torch.Generator
-) -> None:
-    """As in evaluation, and until the outermost has ended; in other threads they may be left out."""
-    network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
-    noise = draw_noise(network.noise_sizes, 3, generator, CPU)
-    s, taus = torch.randn(3, 1, 6, generator=generator), torch.rand(3, 9, generator=generator)
-    with rows_apart(), ThreadPoolExecutor(1) as other:
-        with rows_apart():
-            network(s, taus, noise)
-        network(s, taus, noise)
-        assert columns_used == [None, None]
-        other.submit(network, s, taus, noise).result()
-    network(s, taus, noise)
-    assert None not in columns_used[2:] and len(columns_used) == 4
-
-
-def test_a_compiled_iqn_keeps_its_dark_features(columns_used: Seen, generator: torch.Generator) -> None:
+def test_a_compiled_iqn_is_one_graph(generator: torch.Generator) -> None:
+    """Without loops of ours in between."""
     network = IqnNetwork(replace(CONFIG, hidden_size=200), embedding_dim=5)
     noise = draw_noise(network.noise_sizes, 1, generator, CPU)
-    s, taus = torch.randn(2, 1, 6, generator=generator), torch.rand(2, 4, generator=generator)
+    s, taus = torch.randn(16, 1, 6, generator=generator), torch.rand(16, 64, generator=generator)
     graph = torch.compile(network, backend="eager", fullgraph=True)
     torch.testing.assert_close(graph(s, taus, noise), network(s, taus, noise))
-    assert columns_used[-1] is not None
 
 
-def test_relative_quantiles_rank_actions_alike(generator: torch.Generator) -> None:
-    network = IqnNetwork(CONFIG, embedding_dim=5)
-    noise = draw_noise(network.noise_sizes, 1, generator, CPU)
-    s, taus = torch.randn(4, 1, 6, generator=generator), torch.rand(4, 7, generator=generator)
-    quantiles, relative = network(s, taus, noise), network(s, taus, noise, relative=True)
-    shared = (quantiles - relative).detach()
-    torch.testing.assert_close(shared, shared[..., :1].expand(4, 7, 3))
-    assert relative.detach().std(2).min() > 0
-
-
-def test_iqn_runs_its_torso_once_per_pass(generator: torch.Generator) -> None:
+def test_iqn_runs_its_torso_once_per_forward_pass(generator: torch.Generator) -> None:
     network = IqnNetwork(CONFIG, embedding_dim=5)
     rows: list[int] = []
     network.torso.register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))

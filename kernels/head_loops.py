@@ -1,4 +1,4 @@
-"""Noisy weights and the gate of IQN's taus, each with its gradients in one pass over memory: compiled.
+"""Compiled loops of `noisy_linear` and `gated_hidden`, each one pass over memory.
 
 PyTorch takes three passes to build a weight, and five to multiply features into an embedding and back.
 Numbers of the network's precision are float32, or the bits of bfloat16 in uint16.
@@ -48,18 +48,6 @@ def build_weight(
 
 
 @compiled
-def choose_columns(
-    matrix: NDArray[np.float32], columns: NDArray[np.int64], chosen: NDArray[Any], first: int, stop: int
-) -> None:
-    """Write `columns` [C] of `matrix` [O, I] into `chosen` [O, C], in rows from `first` to before `stop`."""
-    numbers = np.empty(len(columns), np.float32)
-    for o in range(first, stop):
-        for c in range(len(columns)):
-            numbers[c] = matrix[o, columns[c]]
-        _store(numbers, chosen[o])
-
-
-@compiled
 def weight_gradients(
     grad: NDArray[Any],
     eps_in: NDArray[np.float32],
@@ -87,19 +75,19 @@ def weight_gradients(
 
 
 @compiled
-def choose_lit(features: NDArray[np.float32], columns: NDArray[np.int64]) -> int:
+def find_active(features: NDArray[np.float32], columns: NDArray[np.int64]) -> int:
     """Write which columns of `features` [B, F] are not 0 in all rows into `columns` [F], ascending; returns
     how many these are. Some others fill them up to a multiple of LANES above 0, or to all.
     """
-    lit = np.zeros(len(columns), np.bool_)
+    active = np.zeros(len(columns), np.bool_)
     for b in range(len(features)):
         for f in range(len(columns)):
-            lit[f] |= features[b, f] != 0
-    found = int(np.sum(lit))
+            active[f] |= features[b, f] != 0
+    found = int(np.sum(active))
     filling, count = LANES * max((found + LANES - 1) // LANES, 1) - found, 0
     for f in range(len(columns)):
-        if lit[f] or filling > 0:
-            filling -= 0 if lit[f] else 1
+        if active[f] or filling > 0:
+            filling -= 0 if active[f] else 1
             columns[count] = f
             count += 1
     return count
@@ -123,7 +111,7 @@ def gate(
             _load(embedding[b, n], numbers)
             for f in range(len(bias)):
                 above = numbers[f] + bias[f]
-                numbers[f] = np.float32(0) if above < 0 else above * own[f]
+                numbers[f] = (np.float32(0) if above < 0 else above) * own[f]
             _store(numbers, embedding[b, n])
 
 

@@ -1,4 +1,4 @@
-"""Compiled loops over tensors: where they are for them, and their work in shares for several threads."""
+"""Tensors in compiled loops: which these are for, their memory as arrays, several threads at one loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kernels.precision import pass_dtype
+from kernels.choice import compiled_in_use
 
 LEAST_NUMBERS = 1 << 20
 """To go through, from which on it is worth waking another thread: that takes some 60 µs, in which a loop goes
@@ -20,17 +20,21 @@ through 100,000.
 """
 
 
+def compute_dtype(tensor: Tensor) -> torch.dtype:
+    """What a forward pass computes in: autocast's precision where the tensor is, else float32."""
+    kind = tensor.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+
+
 def takes_loops(tensor: Tensor) -> bool:
     """Whether compiled loops are for it: it is on a CPU, and torch.compile does not make loops of its own."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling() and compiled_in_use()
 
 
 def takes_float_loops(tensor: Tensor) -> bool:
-    """Whether loops from float32 to the precision of network passes are for it: that has to be float32 or
-    bfloat16.
-    """
-    passes = pass_dtype(tensor) in (torch.float32, torch.bfloat16)
-    return takes_loops(tensor) and tensor.dtype == torch.float32 and passes
+    """Whether loops from float32 to a forward pass's precision are for it: float32 or bfloat16."""
+    known = compute_dtype(tensor) in (torch.float32, torch.bfloat16)
+    return known and tensor.dtype == torch.float32 and takes_loops(tensor)
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
@@ -40,8 +44,8 @@ def array_of(tensor: Tensor) -> NDArray[Any]:
 
 
 def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: int) -> None:
-    """Call loop(*arrays, first, stop) for parts of range(rows) that together are all of it, side by side: one
-    for each thread that PyTorch may use, or one for all if there are too few `numbers` to go through.
+    """Call loop(*arrays, first, stop) for parts of range(rows) that together are all of it, at the same time:
+    one for each thread that PyTorch may use, or one for all if there are too few `numbers` to go through.
     """
     arrays = [array_of(tensor) for tensor in tensors]
     shares = min(torch.get_num_threads(), rows) if numbers >= LEAST_NUMBERS else 1
@@ -60,7 +64,7 @@ def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: i
 
 @cache
 def helpers() -> ThreadPoolExecutor:
-    """Threads for loops beside those of the passes that wait for them."""
+    """Threads for loops, besides those that wait for them."""
     return ThreadPoolExecutor(thread_name_prefix="loops")
 
 
