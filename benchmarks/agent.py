@@ -116,15 +116,14 @@ def _torso_products(setting: Setting) -> Iterator[Product]:
 
     def at_s_t() -> tuple[Tensor, Tensor]:
         with torch.inference_mode():
-            images = torso.prepared(frames)
-            return torso.layers(images), torso.layers(images)
+            return torso(frames), torso(frames)
 
     yield at_s_t
     yield lambda: torch.autograd.backward(torso(frames).sum())
 
 
 def _head_products(setting: Setting) -> Iterator[Product]:
-    """Embedding and hidden layers: of the advantages alone where the next action is selected."""
+    """Embedding and hidden layers."""
     args, config, problem = setting.args, setting.args.select(IqnConfig), setting.problem
     torso = Torso(config.torso, problem.observation_shape, problem.observation_dtype, config.hidden_size)
     features, cosines, both = torso.num_features, config.quantile_embedding_dim, 2 * config.hidden_size
@@ -133,9 +132,9 @@ def _head_products(setting: Setting) -> Iterator[Product]:
         for taus in (config.num_tau_samples, config.num_tau_prime_samples, config.num_quantile_samples)
     )
     dtype = torch.bfloat16 if uses_bfloat16(config.precision, torch.device("cpu")) else torch.float32
-    for rows, outputs in ((learned, both), (target, both), (selected, config.hidden_size)):
+    for rows in (learned, target, selected):
         yield _product(rows, cosines, features, dtype)
-        yield _product(rows, features, outputs, dtype)
+        yield _product(rows, features, both, dtype)
     yield _product(both, learned, features, dtype)  # the gradient of the hidden layers' weights
     yield _product(learned, both, features, dtype)  # of their inputs
     yield _product(features, learned, cosines, dtype)  # of the embedding's weights
