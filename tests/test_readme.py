@@ -1,4 +1,4 @@
-"""What the documents promise: a current table of flags, commands that parse, links that lead somewhere."""
+"""What the documents promise: a current table of flags, commands that parse, links and names that exist."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ OTHER_COMMANDS = {
     "pytest",
 }
 """Programs of others; what follows them is theirs to check."""
+OF_NOW = [path for path in DOCUMENTS if path.parent.name != "journal"]
+"""Documents that name modules as they are; journals name those of their time."""
+CLASSES_OF_OTHERS = {"MalmoEnvServer"}
+ROOMS = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+MODULES = [*ROOT.glob("*.py"), *(path for room in ROOMS for path in ROOT.glob(f"{room}/**/*.py"))]
+CODE = "\n".join(path.read_text(encoding="utf-8") for path in MODULES)
 
 
 def commands(path: Path) -> Iterator[list[str]]:
@@ -106,3 +112,35 @@ def test_every_link_leads_to_a_file(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if not target.startswith(("http://", "https://")):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", OF_NOW, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    """`room/file.py`, `room/folder/`."""
+    for name in re.findall(r"`(\w+/[\w./-]*)`", path.read_text(encoding="utf-8")):
+        if name.partition("/")[0] in ROOMS | {"specs", "docs", "scripts", "redis_conf"}:
+            assert (ROOT / name).exists(), f"{path.name} names {name}"
+
+
+@pytest.mark.parametrize("path", OF_NOW, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_class_and_function_that_is_named_exists(path: Path) -> None:
+    """`room.folder.module.name` and `Class.method`."""
+    text = path.read_text(encoding="utf-8")
+    for name in re.findall(r"`([a-z_]+(?:\.\w+){2,})`", text):
+        if name.partition(".")[0] in ROOMS:
+            assert _is_defined(name.split(".")), f"{path.name} names {name}"
+    for owner, name in re.findall(r"\b([A-Z][a-z]\w*)\.([a-z_]\w*)\b", text):
+        if owner not in CLASSES_OF_OTHERS:
+            assert re.search(rf"^class {owner}\b", CODE, re.MULTILINE), f"{path.name} names {owner}"
+            assert re.search(rf"\bdef {name}\b", CODE), f"{path.name} names {owner}.{name}"
+
+
+def _is_defined(words: list[str]) -> bool:
+    """Whether a module, or a name in one, is called so."""
+    for length in range(len(words), 0, -1):
+        place = ROOT.joinpath(*words[:length])
+        file = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if file.is_file():
+            rest = words[length:]
+            return all(re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")) for name in rest)
+    return False
