@@ -1,8 +1,8 @@
-"""Evaluation: a fixed list of episodes, each with its own seeds, played side by side.
+"""Evaluation: a fixed list of episodes, each with its own seeds, played in a vector of environments.
 
-Which episodes count is settled before the first step: the first hundred that end would favour short ones. An
-episode's environment, the noise it is played with and the width of the network's passes do not depend on how
-many are played at once, and so its score does not either.
+The list is fixed before the first step, because the first hundred episodes to end would favour short ones. An
+episode's environment, its noise and the batch size of forward passes do not depend on how many episodes are
+played at once; nor does its score.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EpisodeSeeds(NamedTuple):
 
 
 class Observer(Protocol):
-    """Is told of every step of every episode."""
+    """Called at every step of every episode."""
 
     def start(self, episode: int, seed: int) -> None:
         """Episode number `episode` starts in an environment with this seed."""
@@ -82,15 +82,15 @@ def evaluate(
       EnvError: the environment cannot be made.
     """
     seeds = [episode_seeds(seed, episode) for episode in range(episodes)]
-    table = _Table(policy, env_config, seeds, min(width, episodes), observer)
+    play = _VectorPlay(policy, env_config, seeds, min(width, episodes), observer)
     try:
-        while table.playing:
-            for episode in table.step():
+        while play.playing:
+            for episode in play.step():
                 if on_progress is not None:
                     on_progress(episode)
     finally:
-        table.close()
-    results = [table.results[episode] for episode in range(episodes)]
+        play.close()
+    results = [play.results[episode] for episode in range(episodes)]
     return Evaluation(
         env_config=env_config,
         seeds=tuple(each.environment for each in seeds),
@@ -102,8 +102,8 @@ def evaluate(
     )
 
 
-class _Table:
-    """N environments at which the episodes take their seats, in order."""
+class _VectorPlay:
+    """N environments; each plays the next episode of the list when its last one has ended."""
 
     def __init__(
         self,
@@ -120,8 +120,8 @@ class _Table:
         )
         self._tracker = tracker_of(description, rows)
         self._env = make_env(env_config, [each.environment for each in seeds[:rows]])
-        self._episodes = np.arange(rows)  # [N] which episode each row plays; -1 for none
-        self._begun = rows
+        self._episodes = np.arange(rows)  # [N] the episode of each row; -1 for none
+        self._started = rows
         self._first = np.ones(rows, np.bool_)
         self.results: dict[int, FinishedEpisode] = {}
         policy.begin(rows)
@@ -130,7 +130,7 @@ class _Table:
 
     @property
     def playing(self) -> bool:
-        """Whether an episode is still going on."""
+        """Whether any episode has not ended."""
         return bool((self._episodes >= 0).any())
 
     def step(self) -> list[FinishedEpisode]:
@@ -143,21 +143,21 @@ class _Table:
         finished = self._tracker.step(a_t, rewards, terminated, truncated, active, rooms)
         self._first = np.zeros_like(active)
         if finished:
-            self._seat_next(finished)
+            self._start_next(finished)
         return finished
 
     def close(self) -> None:
         """Closes the environments."""
         self._env.close()
 
-    def _seat_next(self, finished: list[FinishedEpisode]) -> None:
-        """Keeps the results, and starts the next episodes in the rows that became free."""
+    def _start_next(self, finished: list[FinishedEpisode]) -> None:
+        """Keeps the results, and starts the next episodes in the rows of the finished ones."""
         for result in finished:
             row = result.environment
             self.results[int(self._episodes[row])] = result
-            self._episodes[row] = self._begun if self._begun < len(self._seeds) else -1
-            self._first[row] = self._begun < len(self._seeds)
-            self._begun += int(self._first[row])
+            self._episodes[row] = self._started if self._started < len(self._seeds) else -1
+            self._first[row] = self._started < len(self._seeds)
+            self._started += int(self._first[row])
         if self._first.any():
             seeds = [self._seeds[episode].environment for episode in self._episodes[self._first]]
             self._frames, _ = self._env.reset(seed=seeds, options={"reset_mask": self._first})

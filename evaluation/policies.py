@@ -21,14 +21,14 @@ class PolicyError(ValueError):
 
 
 class Policy(Protocol):
-    """Acts in several episodes at once; in each, what it does depends on that one's seed and states alone."""
+    """Acts in several episodes at once; the actions of each depend on its own seed and states alone."""
 
     @property
     def history_length(self) -> int:
         """Frames in a state."""
 
     def begin(self, rows: int) -> None:
-        """Makes room for episodes in `rows` rows."""
+        """Prepares for episodes in `rows` rows."""
 
     def start(self, row: int, seed: int) -> None:
         """An episode starts in `row`; its randomness comes from `seed` alone."""
@@ -72,8 +72,8 @@ class AgentPolicy:
         self._steps += 1
         padded = np.zeros((self._padded, *s_t.shape[1:]), s_t.dtype)
         padded[: len(s_t)] = s_t
-        passes = [slice(start, start + PASS_ROWS) for start in range(0, self._padded, PASS_ROWS)]
-        return np.concatenate([self._act_in(rows, padded) for rows in passes])[: len(s_t)]
+        batches = [slice(start, start + PASS_ROWS) for start in range(0, self._padded, PASS_ROWS)]
+        return np.concatenate([self._act_in(rows, padded) for rows in batches])[: len(s_t)]
 
     def _act_in(self, rows: slice, s_t: NDArray[Any]) -> NDArray[Any]:
         noise = {name: values[rows] for name, values in self._noise.items()}

@@ -1,4 +1,4 @@
-"""The result of an evaluation: every episode, and what they come to."""
+"""The result of an evaluation: every episode, and statistics of their scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ScoreSummary:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Episodes in the order of their seeds, whichever ended first."""
+    """Episodes in the order of their seeds."""
 
     env_config: EnvConfig
     seeds: tuple[int, ...]  # of the environment, one per episode
@@ -35,7 +35,7 @@ class Evaluation:
     scores_30min: tuple[float, ...]
     scores: tuple[float, ...]  # of the whole episodes: SABER's
     lengths: tuple[int, ...]  # agent steps
-    rooms: tuple[tuple[int, ...], ...]  # that each episode came to; empty where the game tells of none
+    rooms: tuple[tuple[int, ...], ...]  # visited in each episode; empty where the game names none
 
     @property
     def summaries(self) -> dict[str, ScoreSummary]:
@@ -46,7 +46,7 @@ class Evaluation:
 
     @property
     def all_rooms(self) -> list[int]:
-        """The rooms that any episode came to, in ascending order."""
+        """The rooms visited in any episode, in ascending order."""
         return sorted(set().union(*self.rooms))
 
     @property

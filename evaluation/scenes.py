@@ -1,4 +1,4 @@
-"""Situations to look at an agent in: from an event log, from pictures, or from its own play."""
+"""States in which an agent is examined: from an event log, from pictures, or from its own play."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Picture = NDArray[np.uint8]
 
 
 class SceneError(ValueError):
-    """A situation asked for cannot be shown to an agent; the message is one sentence for the user."""
+    """A state asked for cannot be shown to an agent; the message is one sentence for the user."""
 
 
 class Scene(NamedTuple):
@@ -31,24 +31,24 @@ class Scene(NamedTuple):
 
     name: str  # for the reader: "step 50", "room.png"
     s_t: NDArray[Any]  # [H, *frame]
-    picture: Picture | None  # what can be seen there
+    picture: Picture | None  # rendered, where the environment can
     taken: NDArray[np.float32] | None  # [A] the action that was taken there, where one was
 
 
 def scenes_of_log(
     path: Path, steps: Sequence[int], history_length: int, description: EnvDescription
 ) -> list[Scene]:
-    """The states before those of these events that there are, counted from 0 over all episodes.
+    """The states at these steps, counted from 0 over all episodes; steps that the log lacks are left out.
 
     Raises EventLogError where the log cannot be read, or has other frames or actions than the agent.
     """
     header = read_header(path)
     check_header(path, header, log_header(header.game, description))
-    return _chosen(_logged(path, history_length), steps)
+    return _at_steps(_logged(path, history_length), steps)
 
 
 def scenes_of_images(paths: Sequence[Path], history_length: int, description: EnvDescription) -> list[Scene]:
-    """Pictures, brought to a frame's size; each stands for all H frames of its state. Raises SceneError."""
+    """Pictures, resized to a frame; each is repeated for all H frames of its state. Raises SceneError."""
     if frame_picture(np.zeros(description.frame_shape, description.frame_dtype)) is None:
         raise SceneError("A picture says nothing to an agent that observes vectors.")
     return [_scene_of_image(path, history_length, description.frame_shape) for path in paths]
@@ -57,25 +57,23 @@ def scenes_of_images(paths: Sequence[Path], history_length: int, description: En
 def scenes_of_play(
     choose: Chooser, config: EnvConfig, history_length: int, seed: int, steps: Sequence[int]
 ) -> list[Scene]:
-    """The states at these steps of the one episode that starts from `seed` and is played by `choose`, as far
-    as it goes on so long.
-    """
+    """The states at these steps of the episode from `seed` that `choose` plays; fewer if it ends before."""
     played = list(islice(_played(choose, config, history_length, seed), max(steps) + 1))
     if played[0].picture is None:
         pictures = _pictures(config, seed, [scene.taken for scene in played])
-        played = [scene._replace(picture=seen) for scene, seen in zip(played, pictures, strict=True)]
-    return _chosen((scene._replace(taken=None) for scene in played), steps)
+        played = [scene._replace(picture=picture) for scene, picture in zip(played, pictures, strict=True)]
+    return _at_steps((scene._replace(taken=None) for scene in played), steps)
 
 
 def frame_picture(frame: NDArray[Any]) -> Picture | None:
-    """A frame as a picture; None where it is none."""
+    """A frame as a picture; None for vectors and other shapes."""
     if frame.dtype != np.uint8 or frame.ndim < 2 or frame.shape[2:] not in ((), (3,)):
         return None
     return np.repeat(frame[:, :, None], 3, axis=2) if frame.ndim == 2 else frame
 
 
-def _chosen(scenes: Iterable[Scene], steps: Sequence[int]) -> list[Scene]:
-    """Those at `steps`; walks no further than it must."""
+def _at_steps(scenes: Iterable[Scene], steps: Sequence[int]) -> list[Scene]:
+    """Those at `steps`; stops at the last of them."""
     return [scene for number, scene in enumerate(islice(scenes, max(steps) + 1)) if number in steps]
 
 
@@ -108,15 +106,15 @@ def _played(choose: Chooser, config: EnvConfig, history_length: int, seed: int) 
 
 
 def _pictures(config: EnvConfig, seed: int, actions: Sequence[Any]) -> list[Picture | None]:
-    """What can be seen before each of the actions: a replay shows it after the one before. None: nothing."""
-    seen: list[Picture | None] = [None]
+    """The picture before each action, from a playback, which shows it after the action before; or None."""
+    pictures: list[Picture | None] = [None]
     try:
         playback = make_playback(config, seed)
         playback.first()
-        seen += [playback.step(action)[1][-1] for action in actions[:-1]]
+        pictures += [playback.step(action)[1][-1] for action in actions[:-1]]
     except EnvError:
         return [None] * len(actions)
-    return seen
+    return pictures
 
 
 def _scene_of_image(path: Path, history_length: int, frame_shape: tuple[int, ...]) -> Scene:

@@ -24,8 +24,8 @@ PICTURES_PER_SECOND = 15
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """Numbers of episodes, as a user names them."""
+class EpisodeNumbers:
+    """Numbers of episodes, as in 3,7-9."""
 
     ranges: tuple[range, ...]
 
@@ -33,21 +33,7 @@ class Numbers:
         return any(number in numbers for numbers in self.ranges)
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command line."""
-
-    file: Path
-    per_episode: bool
-    episodes: Numbers | None
-    nth: int
-    img_output_dir: Path | None
-    film: Path | None
-    fps: int
-    minari: str | None
-
-
-def read_options(argv: Sequence[str] | None) -> Options:
+def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse; ends the process with a sentence and exit code 2 on a mistake."""
     parser = argparse.ArgumentParser(
         prog="python -m event_log",
@@ -58,31 +44,26 @@ def read_options(argv: Sequence[str] | None) -> Options:
     add("file", type=Path, metavar="FILE", help="the event log")
     add("--per-episode", action="store_true", help="count scores of whole episodes instead of rewards")
     add("--episodes", type=_numbers, metavar="3,7-9", help="only these episodes, numbered from 0")
-    add(
-        "--nth",
-        type=_positive,
-        default=1,
-        metavar="N",
-        help="of these every Nth frame, for pictures and film",
-    )
+    nth_help = "of these every Nth frame, for pictures and film"
+    add("--nth", type=_positive, default=1, metavar="N", help=nth_help)
     add("--img-output-dir", type=Path, metavar="DIR", help="write frames there as PNG files")
     add("--film", type=Path, metavar="FILE.mp4", help="make a film of them")
     add("--fps", type=_positive, default=PICTURES_PER_SECOND, help="its pictures per second (%(default)s)")
     add("--minari", metavar="ID", help="make a Minari dataset of this name, such as pong/random-v0")
-    options = Options(**vars(parser.parse_args(argv)))
+    options = parser.parse_args(argv)
     if options.nth > 1 and not (options.img_output_dir or options.film):
         parser.error("--nth goes with --img-output-dir or --film.")
     return options
 
 
-def _numbers(text: str) -> Numbers:
+def _numbers(text: str) -> EpisodeNumbers:
     ranges = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last if dash else first).isdecimal()):
             raise argparse.ArgumentTypeError(f"{text!r} does not name episodes as 3,7-9 does.")
         ranges.append(range(int(first), int(last or first) + 1))
-    return Numbers(tuple(ranges))
+    return EpisodeNumbers(tuple(ranges))
 
 
 def _positive(text: str) -> int:
@@ -91,7 +72,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def run(options: Options) -> None:
+def run(options: argparse.Namespace) -> None:
     """Do what the command line asks for. Raises EventLogError or FilmError."""
     episodes = read_outlines(options.file, options.episodes)
     _check_found(options, episodes)
@@ -107,7 +88,7 @@ def run(options: Options) -> None:
         print(f"\nMade the Minari dataset {options.minari} of {written} episodes.")
 
 
-def _check_found(options: Options, episodes: Sequence[Outline]) -> None:
+def _check_found(options: argparse.Namespace, episodes: Sequence[Outline]) -> None:
     for numbers in options.episodes.ranges if options.episodes else ():
         if not any(episode.number in numbers for episode in episodes):
             named = "-".join(str(number) for number in sorted({numbers.start, numbers.stop - 1}))

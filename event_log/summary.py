@@ -1,4 +1,4 @@
-"""What is in an event log, as a few lines of text."""
+"""Statistics of an event log, as a few lines of text."""
 
 from __future__ import annotations
 
