@@ -227,6 +227,8 @@ class Replay:
                     if isinstance(error, UnsoundRow):
                         self._leave_out(int(fetch.draw.chunk_id[error.row]), error)
                     self.ingest()
+                    if isinstance(error, Overwritten):
+                        self._drop_missing()
                 else:
                     self.drawn_state = fetch.draw.generator_state
                     return batch
@@ -279,6 +281,24 @@ class Replay:
         slot = (chunk_id - 1) % self.shape.slots
         if self._ids[slot] == chunk_id:  # no newer chunk has arrived since it was requested
             self._tree.set(self._leaves_of(slot), np.zeros(self.shape.chunk_length))
+
+    def _drop_missing(self) -> None:
+        """Empty the leaves of chunks that Redis lost: another client deleted them, or the server evicts."""
+        held = np.array(self._client.hkeys(self._keys.chunks), np.int64)
+        missing = np.flatnonzero((self._ids > 0) & ~np.isin(self._ids, held))
+        if not missing.size:
+            return
+        log.warning(
+            "Redis lost %d of %d chunks that nothing here removed (check its maxmemory-policy, and who else"
+            " writes there): learning continues with the others.",
+            missing.size,
+            self.filled_slots,
+        )
+        self.left_out += int(missing.size)
+        self._tree.set(self._leaves_of(missing), 0.0)
+        self._dirty.update(missing.tolist())  # or the next learner would draw them again
+        self.write_back()
+        self._ids[missing] = 0
 
     def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
         """Set the priorities of drawn transitions from their losses [B]; those whose chunk was overwritten

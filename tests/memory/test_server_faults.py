@@ -156,3 +156,29 @@ def test_an_actor_whose_rollouts_a_server_forgot_does_not_wait_for_them(tmp_path
         pusher.push([random_packet(0, 1, 0)])
         lease.release()
         client.close()
+
+
+def test_chunks_that_another_client_deleted_are_never_drawn_again(
+    client: Client, keys: Keys, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Batches come from what is left, one sentence says how much was lost, and the next learner knows."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 800)), 1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    replay.load()
+    lost = [name for name in client.hkeys(keys.chunks) if int(name) % 2]
+    client.hdel(keys.chunks, *lost)
+    for _ in range(20):
+        batch = replay.sample(32, 0.4)
+        assert not set(batch.chunk_id.tolist()) & set(map(int, lost))
+    assert caplog.text.count("chunks that nothing here removed") == 1 and replay.left_out == len(lost)
+    again = make_replay(client, keys, run.epoch, CAPACITY)
+    again.load()
+    assert again.fill == replay.fill
+    client.delete(keys.chunks)
+    with pytest.raises(ReplayLost, match="No transition is left"):
+        replay.sample(32, 0.4)
+    again.load()
+    assert again.fill == 0
+    lease.release()
