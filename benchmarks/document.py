@@ -18,7 +18,7 @@ END = "<!-- end of figures -->"
 
 
 def rendered(measured: dict[str, Any]) -> str:
-    """Where and when it was measured, and every figure beside its target."""
+    """Where and when it was measured, and every figure with its bound."""
     rows = [_row(key, figure) for key, figure in measured["figures"].items()]
     head = ["| Figure | What | Median | Min | Max | Must reach | Reached |", "|---|---|---|---|---|---|---|"]
     return "\n".join([_origin(measured), "", *head, *rows])

@@ -1,4 +1,4 @@
-"""Whole runs as real processes: actor and learner in step 1 : 4, and PPO with RND that acts beside training.
+"""Whole runs as real processes: actor and learner in step 1 : 4, and PPO with RND that acts while it trains.
 
 Processes of both sides take turns: they are halted by SIGSTOP while the other side is measured.
 """
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchmarks.original_agent import UPDATES
 from benchmarks.play import BUFFER, CAPACITY, ROOT, setting_for
 from benchmarks.report import Figure
-from benchmarks.timing import Effort, Race, Spread, spread
+from benchmarks.timing import Effort, MedianRange, Race, spread
 from memory.runs import status
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
@@ -97,7 +97,7 @@ def launchers(words: Sequence[str], folder: Path, learner_threads: int) -> list[
     ]
 
 
-class Progress(NamedTuple):
+class LoopState(NamedTuple):
     """How far a side of the loop is."""
 
     updates: int
@@ -110,12 +110,12 @@ class Side(Processes):
     """An actor and a learner."""
 
     @abstractmethod
-    def progress(self) -> Progress:
+    def state(self) -> LoopState:
         """Returns how far it is."""
 
     def learns(self) -> bool:
         """Whether its first updates are done."""
-        return self.progress().updates >= FIRST_UPDATES
+        return self.state().updates >= FIRST_UPDATES
 
     def turn(self, seconds: float) -> tuple[float, float]:
         """Lets it run for so long, or until its first update.
@@ -124,11 +124,11 @@ class Side(Processes):
             updates per second, and the share of time its learner starved.
         """
         self.resume()
-        first, began = self.progress(), time.monotonic()
+        first, began = self.state(), time.monotonic()
         time.sleep(seconds)
-        while self.progress().updates == first.updates:
+        while self.state().updates == first.updates:
             time.sleep(POLL_S)
-        last, spent = self.progress(), time.monotonic() - began
+        last, spent = self.state(), time.monotonic() - began
         self.halt()
         starved = (last.starved_s - first.starved_s) / max(last.reported_at - first.reported_at, 1.0)
         return (last.updates - first.updates) / spent, starved
@@ -144,11 +144,11 @@ class OurSide(Side):
         self._keys = Keys(setting_for(flags).args.run_name)
         super().__init__(launchers(words, folder, os.cpu_count() or 1))
 
-    def progress(self) -> Progress:
+    def state(self) -> LoopState:
         """By the counters, and by the status that the learner publishes once a second."""
         learner = status.read_all(self._client, self._keys).get("learner", {})
         starved_s, reported_at = float(learner.get("starved_s") or 0.0), float(learner.get("time") or 0.0)
-        return Progress(read_counters(self._client, self._keys).batches, starved_s, reported_at)
+        return LoopState(read_counters(self._client, self._keys).batches, starved_s, reported_at)
 
 
 class OriginalSide(Side):
@@ -159,9 +159,9 @@ class OriginalSide(Side):
         words = ["-m", "benchmarks.original_agent", str(redis), SPEC, str(seed)]
         super().__init__([python(words, folder, "naive", os.cpu_count() or 1)])
 
-    def progress(self) -> Progress:
+    def state(self) -> LoopState:
         """By its counter."""
-        return Progress(int(self._client.get(UPDATES) or 0))
+        return LoopState(int(self._client.get(UPDATES) or 0))
 
 
 def measure_loop(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
@@ -235,7 +235,7 @@ class RndPair(Processes):
 
 
 def measure_rnd(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
-    """What PPO with RND gains by acting beside training over taking turns.
+    """What PPO with RND gains by acting while it trains over taking turns.
 
     In turns each part works alone: acting from the time at which the last rollout was learned from until the
     next one is pushed, training from then until it is learned from.
@@ -260,7 +260,7 @@ def _overlap(turns: list[Iteration], overlapped: list[Iteration]) -> Iterator[Fi
     training = statistics.median(each.whole - each.acting for each in turns)
     most = (acting + training) / max(acting, training)
     gain = spread(turn.whole / other.whole for turn, other in zip(turns, overlapped, strict=True))
-    beside: dict[str, Spread | float] = {
+    beside: dict[str, MedianRange | float] = {
         "acting alone, s": spread(each.acting for each in turns),
         "training alone, s": spread(each.whole - each.acting for each in turns),
         "in turns, s": spread(each.whole for each in turns),
@@ -268,4 +268,4 @@ def _overlap(turns: list[Iteration], overlapped: list[Iteration]) -> Iterator[Fi
         "most there could be gained": most,
     }
     yield Figure("rnd.overlap_gain", gain, {})
-    yield Figure("rnd.overlap_efficiency", Spread(*(value / most for value in gain)), beside)
+    yield Figure("rnd.overlap_efficiency", MedianRange(*(value / most for value in gain)), beside)

@@ -127,7 +127,7 @@ class OriginalIqn(nn.Module):
         return quantiles.view(rows, samples, -1)
 
 
-class Draw(NamedTuple):
+class Randomness(NamedTuple):
     """The randomness of one forward pass."""
 
     taus: Tensor  # [B, samples]
@@ -164,15 +164,15 @@ class OriginalLearner:
         """Returns the losses [B] of an actor's own transitions, by forward passes of their own."""
         return self.losses(batch, self.draw(len(batch.r_t)))
 
-    def draw(self, rows: int) -> list[Draw]:
+    def draw(self, rows: int) -> list[Randomness]:
         """Returns fresh taus and noise of the three forward passes: at s_t to select, at s_t to evaluate, at
         s_tm1.
         """
         config = self._config
         samples = config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples
-        return [Draw(torch.rand(rows, count), self.online.draw_noise()) for count in samples]
+        return [Randomness(torch.rand(rows, count), self.online.draw_noise()) for count in samples]
 
-    def losses(self, batch: TensorBatch, draws: list[Draw]) -> Tensor:
+    def losses(self, batch: TensorBatch, draws: list[Randomness]) -> Tensor:
         """Returns the quantile Huber losses [B], summed over N and averaged over N'."""
         selecting, evaluating, learned = draws
         rows = torch.arange(len(batch.r_t))

@@ -3,7 +3,7 @@
     python -m benchmarks.precision [--batches 100] [--spec FILE] [--model SNAPSHOT] [--json FILE]
 
 The batches are of random play, drawn through the replay, and the same for the same seed. A learner in float32
-learns from one after the other; before each, one in bfloat16 takes over its state, and both do that update.
+learns from one after the other; before each, one in bfloat16 takes its state, and both do that update.
 Exit code 1 where a batch's loss or gradient differs by more than the bounds below.
 """
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.learning import has_bfloat16_units
-from benchmarks.timing import Spread
+from benchmarks.timing import MedianRange
 from reporting.atomic import write_atomically
 from reporting.provenance import commit, machine
 
@@ -26,7 +26,7 @@ WIDE = 160
 VERDICTS = {True: "yes", False: "NO", None: ""}
 
 
-class Target(NamedTuple):
+class Goal(NamedTuple):
     """A figure of the report."""
 
     what: str
@@ -37,21 +37,21 @@ class Target(NamedTuple):
     attempt: float | None = None
     at_most: bool = False
     """Whether smaller is better."""
-    seen: float | None = None
-    """The figure reached where that is less than `must`: docs/performance.md says why."""
+    reached: float | None = None
+    """The figure reached where that is less than `must`: docs/performance.md gives the reasons."""
 
     def bound(self, bfloat16: bool) -> float | None:
         """What this machine must reach."""
         return self.must if bfloat16 or self.must_without is None else self.must_without
 
-    def has_rotted(self, value: float, bfloat16: bool) -> bool:
-        """Whether less than half of the speed is left that it must have, or has."""
+    def has_lost_half(self, value: float, bfloat16: bool) -> bool:
+        """Whether less than half of the speed is left that is required, or that was reached."""
         must = self.bound(bfloat16)
         if must is None:
             return False
         if self.at_most:
             return value > 2 * must
-        return value < min(must, self.seen or must) / 2
+        return value < min(must, self.reached or must) / 2
 
     def is_met(self, value: float, bfloat16: bool) -> bool | None:
         """Whether `value` reaches the bound."""
@@ -61,38 +61,38 @@ class Target(NamedTuple):
         return value <= bound if self.at_most else value >= bound
 
 
-TARGETS = {
-    "replay.append_ratio": Target("transitions/s pushed, first priorities included", 30, attempt=60),
-    "replay.sample_ratio": Target("batches of 32 from Redis, new priorities included", 30, attempt=80),
-    "replay.sample_ratio_256": Target("the same with batches of 256", 30, attempt=80),
-    "replay.bytes_per_transition": Target(
+GOALS = {
+    "replay.append_ratio": Goal("transitions/s pushed, first priorities included", 30, attempt=60),
+    "replay.sample_ratio": Goal("batches of 32 from Redis, new priorities included", 30, attempt=80),
+    "replay.sample_ratio_256": Goal("the same with batches of 256", 30, attempt=80),
+    "replay.bytes_per_transition": Goal(
         "growth of Redis, the larger of Space Invaders and Pong", 400, attempt=200, at_most=True
     ),
-    "replay.start_seconds_1m": Target("an empty replay of 1,000,000 is ready, s", 1, at_most=True),
-    "replay.rebuild_seconds_1m": Target("its tree rebuilt from Redis, s", 3, at_most=True),
-    "learner.step_ratio": Target("updates/s of IQN, N = N' = 64, K = 32, batch 32, 18 actions", 3, 1.1, 5),
-    "learner.step_ratio_float32": Target("the same with --precision float32"),
-    "learner.step_ratio_bound": Target(
+    "replay.start_seconds_1m": Goal("an empty replay of 1,000,000 is ready, s", 1, at_most=True),
+    "replay.rebuild_seconds_1m": Goal("its tree rebuilt from Redis, s", 3, at_most=True),
+    "learner.step_ratio": Goal("updates/s of IQN, N = N' = 64, K = 32, batch 32, 18 actions", 3, 1.1, 5),
+    "learner.step_ratio_float32": Goal("the same with --precision float32"),
+    "learner.step_ratio_bound": Goal(
         "the same if an update were its convolutions and the products of all features alone"
     ),
-    "learner.step_ratio_cpu_spec": Target(
-        "the same with specs/atari/rainbow_iqn_cpu.yaml", 2.5, 1.1, 4, seen=2.0
+    "learner.step_ratio_cpu_spec": Goal(
+        "the same with specs/atari/rainbow_iqn_cpu.yaml", 2.5, 1.1, 4, reached=2.0
     ),
-    "learner.step_ratio_cpu_spec_float32": Target("that with --precision float32"),
-    "learner.step_ratio_cpu_spec_bound": Target(
+    "learner.step_ratio_cpu_spec_float32": Goal("that with --precision float32"),
+    "learner.step_ratio_cpu_spec_bound": Goal(
         "that if an update were its convolutions and the products of all features alone"
     ),
-    "acting.ratio": Target("steps/s of one actor of 16 environments, first priorities included", 8, 4, 20),
-    "loop.ratio": Target("steps/s of actor and learner, 1 : 4, real processes", 3, 1.2, 5),
-    "loop.learner_wait": Target(
+    "acting.ratio": Goal("steps/s of one actor of 16 environments, first priorities included", 8, 4, 20),
+    "loop.ratio": Goal("steps/s of actor and learner, 1 : 4, real processes", 3, 1.2, 5),
+    "loop.learner_wait": Goal(
         "share of time without a batch while the limiter allows one", 0.02, at_most=True
     ),
-    "scale.efficiency": Target("transitions/s delivered / offered, actors of 200/s each", 0.95),
-    "scale.knee_actors": Target("most actors at which that holds, on all cores of this machine"),
-    "scale.p99_push_ms": Target("99th percentile of a push there, ms"),
-    "scale.actors_per_redis_core": Target("actors that would keep one core busy with Redis alone"),
-    "rnd.overlap_gain": Target("time of an iteration in turns / overlapped, a core each"),
-    "rnd.overlap_efficiency": Target("gain of acting beside training / the most there could be", 0.9),
+    "scale.efficiency": Goal("transitions/s delivered / offered, actors of 200/s each", 0.95),
+    "scale.knee_actors": Goal("most actors at which that holds, on all cores of this machine"),
+    "scale.p99_push_ms": Goal("99th percentile of a push there, ms"),
+    "scale.actors_per_redis_core": Goal("actors that would keep one core busy with Redis alone"),
+    "rnd.overlap_gain": Goal("time of an iteration in turns / overlapped, a core each"),
+    "rnd.overlap_efficiency": Goal("gain of acting beside training / the most there could be", 0.9),
 }
 
 
@@ -100,13 +100,13 @@ class Figure(NamedTuple):
     """One line of the report; `beside` are the absolute numbers behind its ratio."""
 
     key: str
-    value: Spread
-    beside: Mapping[str, Spread | float]
+    value: MedianRange
+    beside: Mapping[str, MedianRange | float]
 
     @property
-    def target(self) -> Target:
-        """What it should be; other figures only inform."""
-        return TARGETS.get(self.key, Target(""))
+    def goal(self) -> Goal:
+        """The goal of this figure; figures without one only inform."""
+        return GOALS.get(self.key, Goal(""))
 
 
 def bfloat16_units() -> bool:
@@ -126,14 +126,14 @@ def table(figures: Sequence[Figure]) -> Table:
 
 
 def _judged(figure: Figure) -> tuple[str, str, str, str]:
-    target, bfloat16 = figure.target, bfloat16_units()
-    bound, sign = target.bound(bfloat16), "≤" if target.at_most else "≥"
-    reached = target.is_met(figure.value.median, bfloat16)
+    goal, bfloat16 = figure.goal, bfloat16_units()
+    bound, sign = goal.bound(bfloat16), "≤" if goal.at_most else "≥"
+    reached = goal.is_met(figure.value.median, bfloat16)
     return (
         "" if bound is None else f"{sign} {_short(bound)}",
         VERDICTS[reached],
-        "" if target.attempt is None else _short(target.attempt),
-        target.what,
+        "" if goal.attempt is None else _short(goal.attempt),
+        goal.what,
     )
 
 
@@ -148,7 +148,7 @@ def details(figures: Sequence[Figure]) -> Table:
         sheet.add_column(name, justify="left" if name in ("figure", "of") else "right")
     for figure in figures:
         for name, value in figure.beside.items():
-            numbers = value if isinstance(value, Spread) else (value, value, value)
+            numbers = value if isinstance(value, MedianRange) else (value, value, value)
             sheet.add_row(figure.key, name, *(_short(number) for number in numbers))
     return sheet
 
@@ -193,16 +193,17 @@ def cpu_features() -> dict[str, bool]:
 
 
 def _entry(figure: Figure) -> dict[str, object]:
-    target, bfloat16 = figure.target, bfloat16_units()
+    goal, bfloat16 = figure.goal, bfloat16_units()
     beside = {
-        name: value._asdict() if isinstance(value, Spread) else value for name, value in figure.beside.items()
+        name: value._asdict() if isinstance(value, MedianRange) else value
+        for name, value in figure.beside.items()
     }
     return {
         **figure.value._asdict(),
-        "must": target.bound(bfloat16),
-        "at_most": target.at_most,
-        "try_for": target.attempt,
-        "reached": target.is_met(figure.value.median, bfloat16),
-        "what": target.what,
+        "must": goal.bound(bfloat16),
+        "at_most": goal.at_most,
+        "try_for": goal.attempt,
+        "reached": goal.is_met(figure.value.median, bfloat16),
+        "what": goal.what,
         "beside": beside,
     }

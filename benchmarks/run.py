@@ -58,7 +58,7 @@ def measured(sections: Sequence[str], effort: Effort, seed: int) -> Iterator[Fig
 def too_slow(figures: Sequence[Figure]) -> list[str]:
     """What has lost half of its speed: less can be the noise of a shared machine."""
     bfloat16 = report.bfloat16_units()
-    return [figure.key for figure in figures if figure.target.has_rotted(figure.value.median, bfloat16)]
+    return [figure.key for figure in figures if figure.goal.has_lost_half(figure.value.median, bfloat16)]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""How many actors one Redis carries: simulated ones, paced, with a learner sampling beside them."""
+"""How many actors one Redis carries: simulated ones, paced, while a learner samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from acting.writer import ExperienceWriter
 from benchmarks.play import PATIENCE_S, random_agent, record, setting_for
 from benchmarks.report import Figure
-from benchmarks.timing import Contestant, Effort, Spread, Works, spread
+from benchmarks.timing import Contestant, Effort, MedianRange, Works, spread
 from memory.chunks.codec import Meta
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
@@ -29,14 +29,14 @@ LEVELS = (16, 32, 64, 128, 256, 512)
 ENOUGH = 0.95
 """Share of what is offered that must be delivered."""
 BATCHES_PER_SECOND = 20.0
-"""Of the learner beside them: Ape-X's did 19."""
+"""Of the learner: Ape-X's did 19."""
 KEYS = Keys("benchmark of scale")
 TOKEN = "a simulated actor"
 _META: Meta = {"run": KEYS.run, "epoch": 0, "actor": 0}
 
 
 class Load(NamedTuple):
-    """What came of one level."""
+    """The measurements of one level."""
 
     actors: int
     efficiency: float  # delivered / offered
@@ -72,7 +72,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
 
 def _figures(carried: list[Load]) -> Iterator[Figure]:
     knee = carried[-1]
-    beside: dict[str, Spread | float] = {f"{load.actors} actors": load.efficiency for load in carried}
+    beside: dict[str, MedianRange | float] = {f"{load.actors} actors": load.efficiency for load in carried}
     yield Figure("scale.efficiency", spread([knee.efficiency]), beside)
     yield Figure("scale.knee_actors", spread([knee.actors]), {"sampled/s": knee.sampled})
     yield Figure("scale.p99_push_ms", spread([knee.p99_ms]), {})

@@ -22,7 +22,7 @@ class Effort(NamedTuple):
     """Of one contestant's part of a round."""
 
 
-class Spread(NamedTuple):
+class MedianRange(NamedTuple):
     """Several measurements of one thing."""
 
     median: float
@@ -30,10 +30,10 @@ class Spread(NamedTuple):
     high: float
 
 
-def spread(values: Iterable[float]) -> Spread:
+def spread(values: Iterable[float]) -> MedianRange:
     """Returns median, least and greatest of at least one value."""
     known = list(values)
-    return Spread(statistics.median(known), min(known), max(known))
+    return MedianRange(statistics.median(known), min(known), max(known))
 
 
 class Contestant:
@@ -106,13 +106,13 @@ class Race:
     def __init__(self, rates: Mapping[str, list[float]]) -> None:
         self._rates = rates
 
-    def ratio(self, name: str, baseline: str) -> Spread:
+    def ratio(self, name: str, baseline: str) -> MedianRange:
         """Returns the ratio of two contestants in the same rounds."""
         return spread(
             one / other for one, other in zip(self._rates[name], self._rates[baseline], strict=True)
         )
 
-    def rates(self) -> dict[str, Spread]:
+    def rates(self) -> dict[str, MedianRange]:
         """Returns the rates of all."""
         return {name: spread(values) for name, values in self._rates.items()}
 
@@ -128,7 +128,7 @@ def race(contestants: Mapping[str, Contestant], work: str, effort: Effort) -> Ra
     return Race(rates)
 
 
-def seconds_of(work: Callable[[], object], rounds: int) -> Spread:
+def seconds_of(work: Callable[[], object], rounds: int) -> MedianRange:
     """Returns how long a piece of work takes."""
     return spread(_seconds(work) for _ in range(rounds))
 

@@ -1,4 +1,4 @@
-"""What a caller asks of an environment, and what an environment tells about itself."""
+"""Settings of an environment, and the description that an agent needs of it."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class EnvConfig:
 
     game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, minatar … or probe>:<name>"
     action_repeat: int  # ALE and VizDoom: emulator frames per agent step; mazes: moves; Malmo: pictures
-    proba_sticky_actions: float  # ALE only: chance per emulator frame that the last action is repeated
+    proba_sticky_actions: float  # ALE only: probability per emulator frame that the last action is repeated
     disable_saber_mode: bool  # False: SABER's 100 h cap and stuck stop; True: a 30 min cap alone
     max_stuck_time: float  # ALE only: seconds at 60 Hz without reward after which an episode is stopped
     stuck_is_terminal: bool  # True: that stop is a termination; False: a truncation
@@ -50,7 +50,7 @@ class EnvConfig:
 
 @dataclass(frozen=True)
 class EnvDescription:
-    """What an agent and its replay need to know before the first step."""
+    """The shapes and actions that an agent and its replay need before the first step."""
 
     frame_shape: tuple[int, ...]  # one frame, never stacked: (84, 84), (4,), …
     frame_dtype: str  # "uint8" | "float32"

@@ -1,7 +1,7 @@
 """Films: the same seed and the same actions once more, on environments that can draw themselves.
 
 ale_py.AtariVectorEnv has no picture to show, so that an episode is filmed by replaying it: its seed and its
-actions give, frame for frame, the same observations (tested), and beside them the RGB pictures.
+actions give, frame for frame, the same observations (tested), together with the RGB pictures.
 """
 
 from collections.abc import Callable

@@ -64,7 +64,7 @@ _WORKER = "import sys; from envs.atari.processes import work; sys.exit(work(*sys
 
 
 class AleProcesses:
-    """Stands in for ale_py.AtariVectorEnv, with infos["room"] int64 [N] beside its own.
+    """Stands in for ale_py.AtariVectorEnv, with infos["room"] int64 [N] besides its own.
 
     From the same seeds and actions all it returns is the same bit for bit.
 
@@ -81,7 +81,7 @@ class AleProcesses:
         parts = min(processes or len(os.sched_getaffinity(0)), count)
         bounds = np.linspace(0, count, parts + 1).astype(int).tolist()
         spans = zip(bounds, bounds[1:], strict=False)
-        self._workers = [_Worker(config, descriptor, first, end) for first, end in spans]
+        self._workers = [_GameProcess(config, descriptor, first, end) for first, end in spans]
         os.close(descriptor)
         self._end = weakref.finalize(self, _end_all, self._workers)
 
@@ -120,7 +120,7 @@ class AleProcesses:
         return {field: self._board[field].copy() for field in INFOS}
 
 
-class _Worker:
+class _GameProcess:
     """The parent's end of one process.
 
     Raises:
@@ -162,7 +162,7 @@ class _Worker:
         self._process.communicate()
 
 
-def _end_all(workers: Sequence[_Worker]) -> None:
+def _end_all(workers: Sequence[_GameProcess]) -> None:
     for worker in workers:
         worker.close()
 

@@ -1,6 +1,6 @@
 """ALE games in one vector under SABER: how long an episode may go without reward, and scores that roll over.
 
-SABER (Toromanoff, Wirbel, Moutarde 2019, arXiv:1908.04683) takes over from Machado et al. 2018
+SABER (Toromanoff, Wirbel, Moutarde 2019, arXiv:1908.04683) adopts from Machado et al. 2018
 (arXiv:1709.06009) 18 actions, sticky actions and no signal at the loss of a life. It caps an episode at 100
 hours instead of 30 minutes and stops it after five minutes without any reward.
 

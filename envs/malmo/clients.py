@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from envs.config import EnvError
-from envs.malmo.connection import Address, ClientFailed, Limits
+from envs.malmo.connection import Address, ClientFailed, TimeLimits
 
 log = logging.getLogger(__name__)
 
@@ -88,14 +88,14 @@ class _Crash(NamedTuple):
 
 
 class Clients:
-    """Finds free and healthy clients; for the threads of one process, beside those of others.
+    """Finds free and healthy clients; for the threads of one process, while other processes do the same.
 
     Args:
         addresses: of all clients.
         limits: on the time of everything.
     """
 
-    def __init__(self, addresses: Sequence[Address], limits: Limits) -> None:
+    def __init__(self, addresses: Sequence[Address], limits: TimeLimits) -> None:
         self._addresses, self._limits = addresses, limits
         self._crashes: dict[Address, _Crash] = {}
         self._met_one = False

@@ -1,7 +1,7 @@
 """One connection to a Minecraft client in MalmoEnv's protocol (Malmo 0.37), with a time limit on everything.
 
-A message is its length, a big-endian integer of 4 bytes, and then its bytes. The program says hello, to which
-there is no answer, and then asks:
+A message is its length, a big-endian integer of 4 bytes, and then its bytes. The program sends a greeting, to
+which there is no answer, and then requests:
 
     <MissionInit …>, token          -> 1 if the mission starts, else 0; turn key (empty: nobody takes turns)
     <Peek/>                         -> picture, or nothing yet; done
@@ -30,7 +30,7 @@ _LONGEST = 64 * 2**20  # bytes; a picture of 1920 x 1080 has 6 MB
 
 
 @dataclass(frozen=True)
-class Limits:
+class TimeLimits:
     """Seconds after which a client counts as crashed, or the user is asked for help."""
 
     connect: float = 10.0  # until a connection stands; also how long a first client is looked for
@@ -45,7 +45,7 @@ class Limits:
 
 
 class ClientFailed(Exception):
-    """A Minecraft client crashed, hangs or speaks another language; the message says what it did."""
+    """A Minecraft client crashed, hangs or speaks another protocol; the message states the failure."""
 
 
 class Address(NamedTuple):
@@ -75,7 +75,7 @@ class Connection:
         limits: on the time of everything.
     """
 
-    def __init__(self, address: Address, picture_size: int, limits: Limits) -> None:
+    def __init__(self, address: Address, picture_size: int, limits: TimeLimits) -> None:
         self._picture_size, self._limits = picture_size, limits
         try:
             self._socket = socket.create_connection(address, limits.connect)

@@ -1,6 +1,6 @@
 """Malmo's missions as games: each episode on another free client, in an arena drawn from its seed.
 
-Minecraft says that a mission is done, not why. But a mission has one reward, for touching the gold, and no
+Minecraft reports that a mission is done, not why. But a mission has one reward, for touching the gold, and no
 other end than that touch and the end of its time: done with the gold is a termination, done without it a
 truncation. An episode that breaks off because its client crashed is truncated too, with the last frame seen.
 """
@@ -16,13 +16,13 @@ import numpy as np
 
 from envs.config import EnvConfig, EnvError
 from envs.malmo.clients import Claim, Clients, parse_addresses
-from envs.malmo.connection import ClientFailed, Connection, Limits
+from envs.malmo.connection import ClientFailed, Connection, TimeLimits
 from envs.malmo.missions import GOAL_REWARD, draw_arena, mission_init
 from envs.seeding import checked_seeds
 from envs.solo import Picture, SoloStep, SoloVector, Steering, frame_space
 
 Answer = TypeVar("Answer")
-_LIMITS = Limits()
+_LIMITS = TimeLimits()
 
 
 class MalmoGame:
@@ -35,7 +35,7 @@ class MalmoGame:
         limits: on the time of everything.
     """
 
-    def __init__(self, config: EnvConfig, number: int, clients: Clients, limits: Limits) -> None:
+    def __init__(self, config: EnvConfig, number: int, clients: Clients, limits: TimeLimits) -> None:
         self._config, self._number, self._clients, self._limits = config, number, clients, limits
         self._shape = frame_space(config).shape
         self._claim: Claim | None = None  # of the client that runs a mission
@@ -119,7 +119,7 @@ class MalmoVector(SoloVector):
     """
 
     def __init__(
-        self, config: EnvConfig, mission: int, seeds: Sequence[int], limits: Limits = _LIMITS
+        self, config: EnvConfig, mission: int, seeds: Sequence[int], limits: TimeLimits = _LIMITS
     ) -> None:
         addresses = parse_addresses(config.malmo_ports)
         if len(addresses) < len(checked_seeds(seeds, len(seeds))):

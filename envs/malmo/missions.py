@@ -90,15 +90,15 @@ def _draw_cuboid(cuboid: Cuboid) -> str:
 
 
 def _winding_row(count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
-    """Places rooms on a grid, each beside the one before and none on another.
+    """Places rooms on a grid, each next to the one before and none on another.
 
     Up to four rooms never run into a dead end.
     """
     rooms = [(0, 0)]
     while len(rooms) < count:
         x, z = rooms[-1]
-        beside = [(x + 1, z), (x - 1, z), (x, z + 1), (x, z - 1)]
-        free = [room for room in beside if room not in rooms]
+        neighbours = [(x + 1, z), (x - 1, z), (x, z + 1), (x, z - 1)]
+        free = [room for room in neighbours if room not in rooms]
         rooms.append(free[generator.integers(len(free))])
     return rooms
 

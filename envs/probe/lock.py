@@ -21,13 +21,13 @@ class Lock(SeededVectorEnv):
     Which is right was drawn once for each place, and is the same in every environment. Behind the last place
     the lock is open: reward 1, the only one there is, and the episode's end. After twice as many steps as it
     has places the episode is truncated. At random a lock opens once in 2^length tries, of two turns each on
-    average, and until then no reward tells one turn from the other; but every place passed is a new picture.
+    average, and until then no reward distinguishes the two turns; but every place passed is a new picture.
 
     Places follow each other in the rows of a square. With one bright pixel each, no two pictures have
     anything in common: knowing one says little about another. Whitening adds to that: a pixel that was hardly
     ever bright stands out by the full 5 standard deviations at which it is clipped.
 
-    Nothing is left to chance: seeds change nothing. infos["room"] is the place, to try out what counts rooms.
+    Nothing is random: seeds change nothing. infos["room"] is the place, to try out what counts rooms.
     """
 
     def __init__(self, length: int, seeds: Sequence[int]) -> None:

@@ -13,11 +13,11 @@ from torch import Tensor
 from agents.iqn import IqnAgent
 from agents.learning import batch_to_device
 from benchmarks.original_agent import (
-    Draw,
     Noise,
     OriginalActor,
     OriginalIqn,
     OriginalLearner,
+    Randomness,
     transitions_of,
 )
 from benchmarks.original_replay import OriginalReplay, Step, steps_of
@@ -113,7 +113,7 @@ def _take_weights(naive: OriginalIqn, agent: IqnAgent) -> None:
     assert not result.unexpected_keys and all("epsilon" in name for name in result.missing_keys)
 
 
-def _draws_to_come(agent: IqnAgent, naive: OriginalLearner) -> list[Draw]:
+def _draws_to_come(agent: IqnAgent, naive: OriginalLearner) -> list[Randomness]:
     """What the agent's next update will draw, in the order in which it does."""
     generator = torch.Generator()
     generator.set_state(agent.state_dict()["generator"])  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def _draws_to_come(agent: IqnAgent, naive: OriginalLearner) -> list[Draw]:
     taus_t, noise_t = taus(config.num_quantile_samples), noise(0)
     taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise(1)
     taus_tm1, noise_tm1 = taus(config.num_tau_samples), noise(2)
-    return [Draw(taus_t, noise_t), Draw(taus_prime, noise_prime), Draw(taus_tm1, noise_tm1)]
+    return [Randomness(taus_t, noise_t), Randomness(taus_prime, noise_prime), Randomness(taus_tm1, noise_tm1)]
 
 
 def test_the_original_actor_plays_and_its_buffer_becomes_transitions() -> None:

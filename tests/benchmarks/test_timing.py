@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.timing import Contestant, Effort, Race, Spread, Works, race
+from benchmarks.timing import Contestant, Effort, MedianRange, Race, Works, race
 
 
 def sleeper(seconds: float) -> Works:
@@ -24,4 +24,4 @@ def test_contestants_are_measured_in_turns() -> None:
 
 def test_ratios_are_of_the_same_round() -> None:
     result = Race({"ours": [10.0, 40.0, 90.0], "naive": [1.0, 2.0, 3.0]})
-    assert result.ratio("ours", "naive") == Spread(median=20.0, low=10.0, high=30.0)
+    assert result.ratio("ours", "naive") == MedianRange(median=20.0, low=10.0, high=30.0)
