@@ -1,15 +1,18 @@
-"""Run modes: which trials an experiment has, and what their sessions change."""
+"""Run modes: which trials an experiment has, what their sessions change; schedules of several experiments."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from args import Plain, UserError
-from lab.session import Session
-from lab.spec import Experiment
+from lab.search.engine import check_search
+from lab.session import Session, trial_sessions
+from lab.spec import Experiment, find_experiment
 
 MODES = ("dev", "train", "enjoy", "benchmark", "search")
 DEV_STEPS = 1_000
@@ -20,19 +23,13 @@ DEV_EPISODE = 200
 
 def sessions_of(experiment: Experiment, mode: str, root: Path) -> list[Session]:
     """All sessions of a mode that trains, trial by trial. Raises UserError."""
-    sessions = 1 if mode == "dev" else experiment.meta.sessions
-    seed = experiment.args().seed
+    count = 1 if mode == "dev" else experiment.meta.sessions
     folder = root / experiment.name / mode
+    trials = _trials(experiment, mode).items()
     return [
-        Session(
-            experiment,
-            trial,
-            number,
-            {**changes, "seed": seed + number},
-            folder / trial / f"session_{number}",
-        )
-        for trial, changes in _trials(experiment, mode).items()
-        for number in range(sessions)
+        session
+        for trial, changes in trials
+        for session in trial_sessions(experiment, folder / trial, changes, count)
     ]
 
 
@@ -57,3 +54,36 @@ def _dev(experiment: Experiment) -> dict[str, Plain]:
         "serial": True,
     }
     return {**changes, "render": True} if os.environ.get("DISPLAY") else changes
+
+
+class Task(NamedTuple):
+    """One line of a schedule."""
+
+    experiment: Experiment
+    mode: str
+
+
+def task_of(file: Path, name: str, mode: str) -> Task:
+    """Raises UserError for an experiment or a mode that does not exist, or that lacks what it needs."""
+    if mode not in MODES:
+        raise UserError(f"There is no mode {mode}: choose one of {', '.join(MODES)}.")
+    experiment = find_experiment(file, name)
+    if mode == "search":
+        check_search(experiment)
+    return Task(experiment, mode)
+
+
+def read_schedule(path: Path) -> list[Task]:
+    """Spec files are named as seen from the present folder. Raises UserError."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"The schedule {path} cannot be read: {error}.") from error
+    shape = isinstance(document, dict) and all(isinstance(part, dict) for part in document.values())
+    if not shape or not document:
+        raise UserError(f"The schedule {path} must be {{spec file: {{experiment: mode}}}}.")
+    return [
+        task_of(Path(file), str(name), str(mode))
+        for file, part in document.items()
+        for name, mode in part.items()
+    ]

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from args import UserError
-from lab.process import started_at
+from lab.folder import started_at
 from lab.results import report_experiment, report_session, report_trial
 from lab.session import Record, Session, read_record, steps_played, write_record
 from supervision.child import Child, ChildSpec, described

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field
 
 from args import Plain, UserError
-from lab.records import read_whole
+from lab.files import read_whole
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
 
@@ -52,6 +52,19 @@ class Session:
                 f" `python run_lab.py reset {self.experiment.name}`."
             )
         write_atomically(self.spec, text.encode())
+
+
+def trial_sessions(
+    experiment: Experiment, folder: Path, changes: Mapping[str, Plain], count: int
+) -> list[Session]:
+    """A trial's sessions, each with the changed flags and a seed of its own: --seed, --seed + 1, ..."""
+    seed = experiment.args().seed
+    return [
+        Session(
+            experiment, folder.name, number, {**changes, "seed": seed + number}, folder / f"session_{number}"
+        )
+        for number in range(count)
+    ]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pydantic import Field, StrictBool, StrictInt
 
 from args import BLOCKS, Args, Plain, SpecFlags, UserError, checked_args, read_mapping, read_spec, spec_flags
 from lab.blocks import Block, Number, checked, dashed
-from lab.names import why_not
+from lab.files import why_not
 from lab.search.space import Search, search_of
 from spec_file import read_text
 

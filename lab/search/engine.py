@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from args import Plain, UserError, read_mapping
-from lab.house import PATIENCE_S, end_sessions
+from lab.folder import PATIENCE_S, end_sessions
 from lab.search.ledger import Ledger, report_search
 from lab.search.proposals import Proposals, is_stopped_early
 from lab.search.space import Search, dash

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from args import Plain
-from lab.records import read_whole
+from lab.files import read_whole
 from lab.results import report_trial
 from lab.runner import Runner
-from lab.session import Session, known_record, steps_played
+from lab.session import known_record, steps_played, trial_sessions
 from lab.session_result import SessionResult, as_of, measures, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
@@ -99,7 +99,9 @@ class TrialPlayer:
     def __init__(self, job: Job, number: int, parameters: Mapping[str, Plain]) -> None:
         os.chdir(job.directory)
         self._folder = trial_folder(job.folder, number)
-        self._sessions = _sessions(job.experiment, self._folder, parameters)
+        self._sessions = trial_sessions(
+            job.experiment, self._folder, parameters, job.experiment.meta.sessions
+        )
         self._every, self._length = job.every, job.experiment.args(**parameters).T_max
         self._minutes_before = sum(known_record(session.folder).seconds for session in self._sessions) / 60
         self._began = time.monotonic()
@@ -175,18 +177,3 @@ class TrialPlayer:
         # Steps of a vector of environments come together, so that the last ones may lie beyond the end.
         results = self._results if over else as_of(self._results, steps, self._length)
         return Progress(steps, measures(results), minutes, " / ".join(commits), over)
-
-
-def _sessions(experiment: Experiment, folder: Path, parameters: Mapping[str, Plain]) -> list[Session]:
-    """As every mode has them: changed flags, seeds of their own."""
-    seed = experiment.args().seed
-    return [
-        Session(
-            experiment,
-            folder.name,
-            number,
-            {**parameters, "seed": seed + number},
-            folder / f"session_{number}",
-        )
-        for number in range(experiment.meta.sessions)
-    ]

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from args import UserError
-from lab import background
-from lab.background import detach, log_path
+from lab import folder
+from lab.folder import detach, log_path
 from run_lab import main
 
-HOLDS = "from lab.house import only_lab; from pathlib import Path; import sys, time\n"
+HOLDS = "from lab.folder import only_lab; from pathlib import Path; import sys, time\n"
 HOLDS += "with only_lab(Path(sys.argv[1])): time.sleep({seconds})"
 
 
 @pytest.fixture
 def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In place of run_lab.py; it has the folder of the lab as its argument."""
-    monkeypatch.setattr(background, "LAUNCHER", tmp_path / "launcher.py")
-    monkeypatch.setenv("PYTHONPATH", str(Path(background.__file__).parents[1]))
+    monkeypatch.setattr(folder, "LAUNCHER", tmp_path / "launcher.py")
+    monkeypatch.setenv("PYTHONPATH", str(Path(folder.__file__).parents[1]))
     return tmp_path / "launcher.py"
 
 

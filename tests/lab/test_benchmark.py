@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.benchmark import chosen
+from lab.benchmark import chosen, over_games
 from lab.spec import read_experiments
-from lab.table import over_games
 from reporting.benchmark import Row
 from tests.processes import run
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.house import session_folders
-from lab.process import lives
+from lab.folder import lives, session_folders
 from lab.session import read_record
 from run_lab import main
 from tests.processes import start, wait

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.house import only_lab
+from lab.folder import end, lives, only_lab, started_at
 from lab.modes import sessions_of
-from lab.process import end, lives, started_at
-from lab.removal import remove
 from lab.results import report_experiment, report_trial
 from lab.session import Record, Session, read_record, steps_played, write_record
 from lab.spec import find_experiment
+from lab.upkeep import remove
 from reporting.trials import Curve, spread
 
 SPEC = """# Mnih et al. 2015

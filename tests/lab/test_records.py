@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from args import UserError
-from lab.house import lab_process, stop_lab
+from lab.folder import lab_process, stop_lab
 from lab.modes import sessions_of
-from lab.removal import unfinished
 from lab.results import report_experiment, report_trial
 from lab.runner import Runner
 from lab.search.ledger import Ledger
 from lab.search.trial import TrialRecord, read_trials, write_trial
 from lab.session import Record, Session, known_record, read_record, write_record
 from lab.spec import find_experiment
+from lab.upkeep import unfinished
 from run_lab import main
 from supervision.process import Stop
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.removal import unfinished
 from lab.session import Record, write_record
+from lab.upkeep import unfinished
 from run_lab import main
 
 

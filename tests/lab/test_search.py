@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.process import lives, started_at
+from lab.folder import lives, started_at
 from lab.search.engine import OWN, QUIET
 from lab.search.trial import read_trials
 from lab.session import read_record

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from args import UserError, read_args
-from lab.schedule import read_schedule
+from lab.modes import read_schedule
 from lab.spec import find_experiment, read_experiments
 from run_lab import main
 from tests.processes import run, start

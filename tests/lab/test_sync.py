@@ -9,7 +9,7 @@ import pytest
 
 from args import UserError
 from lab.session import Record, write_record
-from lab.sync import sync
+from lab.upkeep import sync
 from run_lab import main
 
 

@@ -1,0 +1,198 @@
+"""The commands of run_lab.py; each takes the parsed words and returns an exit code.
+
+`fits` looks at an experiment's environments, and raises UserError where its agent cannot play them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from args import UserError, complain
+from lab import folder, upkeep
+from lab.benchmark import Benchmark, chosen
+from lab.enjoy import enjoy
+from lab.files import RUNS
+from lab.modes import Task, read_schedule, sessions_of, task_of
+from lab.runner import Runner
+from lab.search.engine import search, seed_warning
+from lab.spec import Experiment, read_experiments, tried_experiments
+from supervision.process import Stop
+
+Fits = Callable[[Experiment], None]
+WATCH_EVERY_S = 10.0
+
+
+def say(line: str) -> None:
+    """One line for the user, at once."""
+    print(line, flush=True)
+
+
+def check(options: argparse.Namespace, fits: Fits) -> int:
+    """Say of every experiment that it could start, or why it could not: exit code 2."""
+    ready = [_could_start(found, fits) for path in options.files for found in _found(path)]
+    return 0 if all(ready) else 2
+
+
+def _found(path: Path) -> Iterable[Experiment | UserError]:
+    try:
+        return tried_experiments(path).values()
+    except UserError as error:
+        return [error]
+
+
+def _could_start(found: Experiment | UserError, fits: Fits) -> bool:
+    try:
+        if isinstance(found, UserError):
+            raise found
+        fits(found)
+    except UserError as error:
+        complain(error)
+        return False
+    say(f"{found.where}: ready.")
+    if warning := seed_warning(found):
+        say(warning)
+    return True
+
+
+def run(options: argparse.Namespace, fits: Fits) -> int:
+    """One experiment."""
+    return _run_tasks(options, [task_of(options.file, options.name, options.mode)], fits)
+
+
+def schedule(options: argparse.Namespace, fits: Fits) -> int:
+    """Several, one after the other."""
+    return _run_tasks(options, read_schedule(options.schedule), fits)
+
+
+def _run_tasks(options: argparse.Namespace, tasks: Sequence[Task], fits: Fits) -> int:
+    _check_copies(options)
+    if options.detach:
+        return _detach(options, options.results)
+    for task in tasks:
+        fits(task.experiment)
+    if all(task.mode == "enjoy" for task in tasks):
+        return _work(options, tasks)  # also while a lab trains
+    with folder.only_lab(options.results):
+        return _work(options, tasks)
+
+
+def _detach(options: argparse.Namespace, root: Path) -> int:
+    say(folder.detach([word for word in options.argv if word != "--detach"], root))
+    return 0
+
+
+def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
+    """Exit code: 0 all done, 1 something failed or was stopped."""
+    stop = Stop().on_signals()
+    all_done = True
+    for task in tasks:
+        if stop():
+            return 1
+        all_done = _do(task, options, stop) and all_done
+    return 0 if all_done else 1
+
+
+def _do(task: Task, options: argparse.Namespace, stop: Stop) -> bool:
+    """Whether it came to its end."""
+    experiment, mode = task
+    copy = _copier(options)
+    if mode == "enjoy":
+        return enjoy(experiment, options.results) == 0
+    if mode == "search":
+        return search(experiment, options.results, options.ray_address, stop, say, copy)
+    sessions = sessions_of(experiment, mode, options.results)
+    return Runner(stop, say, copy).run(sessions, verbose=mode == "dev")
+
+
+def _copier(options: argparse.Namespace) -> Callable[[], object]:
+    """Copies results, if that was asked for; a disk that refuses stops no run."""
+
+    def copy() -> None:
+        try:
+            upkeep.sync(options.results, options.sync_dir)
+        except UserError as error:
+            say(str(error))
+
+    return copy if options.sync_dir else lambda: None
+
+
+def _check_copies(options: argparse.Namespace) -> None:
+    if options.sync_dir:
+        upkeep.check_target(options.results, options.sync_dir)
+
+
+def benchmark(options: argparse.Namespace, fits: Fits) -> int:
+    """All experiments of a file, and one table of them."""
+    _check_copies(options)
+    experiments = [*read_experiments(options.file).values()]
+    root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)
+    whole = Benchmark(experiments, options.results, runner, say, _copier(options))
+    if options.table:
+        whole.write()  # also while another lab plays
+        return 0
+    if options.detach:
+        return _detach(options, root)
+    played = chosen(experiments, options.only, options.all)
+    for experiment in played:
+        fits(experiment)
+    with folder.only_lab(root):
+        return 0 if whole.play(played, options.side_by_side) else 1
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Copy finished results until Ctrl-C."""
+    _check_copies(options)
+    stop = Stop().on_signals()
+    while True:
+        if copied := upkeep.sync(options.results, options.sync_dir):
+            say(f"{copied} files copied to {options.sync_dir}.")
+        if stop.wait(WATCH_EVERY_S):
+            return 0
+
+
+def attach(options: argparse.Namespace) -> int:
+    """Show a detached lab; Ctrl-C leaves it running."""
+    folder.attach(options.results, say, Stop().on_signals())
+    return 0
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End the lab and its sessions, which save first."""
+    say(f"{folder.stop_lab(options.results)} processes were ended.")
+    return 0
+
+
+def reset(options: argparse.Namespace) -> int:
+    """Remove all results, or one experiment's."""
+    root = options.results.resolve()
+    named = upkeep.results_of(root, options.name) if options.name else upkeep.all_results(root)
+    return _remove(named, options)
+
+
+def clear(options: argparse.Namespace) -> int:
+    """Remove sessions that failed or were stopped."""
+    return _remove(upkeep.unfinished(options.results), options)
+
+
+def _remove(paths: list[Path], options: argparse.Namespace) -> int:
+    if not paths:
+        say("There is nothing to remove.")
+        return 0
+    say("\n".join(["This removes:", *map(str, paths)]))
+    if not options.yes and not _agreed():
+        say("Nothing was removed.")
+        return 1
+    upkeep.remove(paths, options.results)
+    say("Removed.")
+    return 0
+
+
+def _agreed() -> bool:
+    """Whether the user says so; where nobody can answer, no."""
+    try:
+        return input("Go on? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        say("")
+        return False

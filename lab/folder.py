@@ -1,0 +1,190 @@
+"""The folder of a lab: one lab at a time in it, in a terminal or detached; its processes and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from args import UserError
+from lab.files import LOCK, LOG, PROCESS, read_whole
+from lab.session import known_record, read_record
+from reporting.atomic import write_atomically
+
+POLL_EVERY_S = 0.1
+
+
+def started_at(pid: int) -> int:
+    """Start of a living process in clock ticks since boot (proc(5), stat's field 22); 0 if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    state, *fields = stat.rpartition(")")[2].split()
+    return 0 if state == "Z" else int(fields[18])
+
+
+def lives(pid: int, began: int) -> bool:
+    """Whether that very process still runs."""
+    return pid > 0 and began > 0 and started_at(pid) == began
+
+
+def end(pid: int, began: int, patience_s: float) -> bool:
+    """Ask that process to save and end, and kill its group after `patience_s`; whether it lived."""
+    if not lives(pid, began):
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + patience_s
+    while lives(pid, began) and time.monotonic() < deadline:
+        time.sleep(POLL_EVERY_S)
+    if lives(pid, began):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    return True
+
+
+DEFAULT = Path("results/lab")
+PATIENCE_S = 90.0
+"""From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the folder, or held it last: `lab.json`."""
+
+    pid: int
+    began: int
+
+
+def command_for(name: str, root: Path) -> str:
+    """What a user types to act on the lab in that folder."""
+    return f"python run_lab.py {name}" if root == DEFAULT else f"python run_lab.py {name} --results {root}"
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of the lab. Raises UserError where it cannot be."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"Nothing can be written to {root} ({error.strerror}): check --results.") from error
+
+
+@contextlib.contextmanager
+def only_lab(root: Path) -> Iterator[None]:
+    """Hold the folder. Raises UserError where another lab does."""
+    make_root(root)
+    with (root / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"Another lab runs in {root}: see it with `{command_for('attach', root)}`, end it with"
+                f" `{command_for('stop', root)}`, or name another --results."
+            ) from error
+        pid = os.getpid()
+        write_atomically(root / PROCESS, json.dumps(asdict(Holder(pid, started_at(pid)))).encode())
+        yield
+
+
+def lab_process(root: Path) -> tuple[int, int] | None:
+    """Number and start of the lab that runs in the folder, or None. Raises UserError."""
+    holder = read_whole(root / PROCESS, Holder, "once no lab runs there")
+    return (holder.pid, holder.began) if holder and lives(holder.pid, holder.began) else None
+
+
+def session_folders(root: Path) -> list[Path]:
+    """Folders of all sessions: <experiment>/<mode>/<trial>/session_<number>."""
+    return sorted(root.glob("*/*/*/session_*"))
+
+
+def stop_lab(root: Path, patience_s: float = PATIENCE_S) -> int:
+    """End the lab and sessions that outlived it, by their recorded numbers; how many processes that were.
+
+    Raises UserError for a damaged record, once all others are ended.
+    """
+    process = lab_process(root)
+    ended = end(*process, patience_s) if process else False
+    folders = session_folders(root)
+    sessions = end_sessions(folders, patience_s)
+    for folder in folders:
+        read_record(folder)
+    return ended + sessions
+
+
+def end_sessions(folders: Iterable[Path], patience_s: float = PATIENCE_S) -> int:
+    """End those that outlived whoever started them; how many processes that were."""
+    records = [known_record(folder) for folder in folders]
+    return sum(end(record.pid, record.began, patience_s) for record in records)
+
+
+LAUNCHER = Path(__file__).resolve().parents[1] / "run_lab.py"
+START_LIMIT_S = 60.0
+LAST_LINES = 20
+
+
+def log_path(root: Path) -> Path:
+    """What a detached lab says."""
+    return root / LOG
+
+
+def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> str:
+    """Start `run_lab.py` with these arguments in a session of its own; what became of it so far, in words.
+
+    Raises UserError, with its last words, where it ended within `limit_s` and not well.
+    """
+    if lab_process(root):
+        raise UserError(f"Another lab runs in {root}: see it with `{command_for('attach', root)}`.")
+    make_root(root)
+    with log_path(root).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(LAUNCHER), *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + limit_s
+    while not (holds := _holds(process.pid, root)) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(POLL_EVERY_S)
+    attach_it = f"`{command_for('attach', root)}`"
+    if holds:
+        return f"The lab runs as process {process.pid}; {attach_it} shows it."
+    if process.returncode is None:
+        known = f"Process {process.pid} runs, and has not taken {root} in {limit_s:.0f} s"
+        return f"{known}: what it does is not known yet; {attach_it} shows what it says."
+    words = log_path(root).read_text(encoding="utf-8", errors="replace").splitlines()
+    if process.returncode:
+        raise UserError(words[-1].removeprefix("error: ") if words else "The lab ended at once.")
+    return f"The lab has ended already, all done; {attach_it} shows what it said."
+
+
+def _holds(pid: int, root: Path) -> bool:
+    process = lab_process(root)
+    return process is not None and process[0] == pid
+
+
+def attach(root: Path, say: Callable[[str], None], stopped: Callable[[], bool]) -> None:
+    """Show the last lines of a detached lab, and what follows until it ends or a stop is asked for."""
+    process = lab_process(root)
+    path = log_path(root)
+    if not path.exists():
+        raise UserError(f"No lab was detached in {root}.")
+    with path.open(encoding="utf-8", errors="replace") as log:
+        for line in log.read().splitlines()[-LAST_LINES:]:
+            say(line)
+        while process and not stopped():
+            alive = lives(*process)
+            for line in log.read().splitlines():
+                say(line)
+            if not alive:
+                break
+            time.sleep(POLL_EVERY_S)
