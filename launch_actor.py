@@ -25,6 +25,7 @@ from wiring import (
     build_actor,
     build_lone_actor,
     canonical,
+    check_agent_fits,
     connect_redis,
     say_plainly,
     sentences_for_errors,
@@ -55,6 +56,7 @@ def run_actor(args: Args, stop: Stop) -> None:
         if run.began != began:
             reported, began = recent_episodes(), run.began
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
+        check_agent_fits(setting)
         with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
             try:
                 slot = ActorSlot(client, keys, lease, run, find_run, reported)

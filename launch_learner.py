@@ -10,10 +10,12 @@ if __name__ == "__main__":
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 
+from acting.actor import Actor
 from acting.run_link import ActorSlot, RunChanged
 from args import Args, parse_args
-from learning.serial import run_serially
+from learning.learner import run_serially
 from memory.replay.replay import ReplayLost
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
@@ -28,6 +30,7 @@ from wiring import (
     build_actor,
     build_learner,
     canonical,
+    check_agent_fits,
     check_divided,
     check_store,
     connect_redis,
@@ -40,9 +43,10 @@ log = logging.getLogger(__name__)
 
 
 def run_learner(args: Args, stop: Stop) -> None:
-    """Learn until the run ends. When Redis was emptied meanwhile, go on from a snapshot made at once."""
+    """Learn until the run ends. When Redis was emptied meanwhile, resume from a snapshot made at once."""
     check_divided(args)
     setting = setting_of(args)
+    check_agent_fits(setting)
     check_store(setting.args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else _learn
@@ -53,19 +57,18 @@ def run_learner(args: Args, stop: Stop) -> None:
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
     with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
         learning = build_learner(setting, client, keys, lease, stop)
-        keep_up = learning.housekeeper.keep_up
-        patience_s = setting.args.redis_patience
-        return _save_after(lambda: learning.learner.run(stop, keep_up), learning, client, keys, patience_s)
+        do_due_tasks = learning.housekeeper.do_due_tasks
+        return _save_after(lambda: learning.learner.run(stop, do_due_tasks), learning)
 
 
 def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
     """`--serial`: the same parts, taking turns."""
-    actor_key = keys.actor_lease(setting.args.id_actor)
+    id_actor = setting.args.id_actor
     with (
         Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
-        Lease(client, actor_key).acquire(f"actor {setting.args.id_actor}", stop) as actor_lease,
+        Lease(client, keys.actor_lease(id_actor)).acquire(f"actor {id_actor}", stop) as actor_lease,
     ):
-        learning = build_learner(setting, client, keys, lease, stop, publish_every_s=0.0)
+        learning = build_learner(setting, client, keys, lease, stop)
 
         def find_run() -> RunInfo | None:
             return read_living_run(client, keys)
@@ -74,34 +77,27 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
         assert run is not None
         slot = ActorSlot(client, keys, actor_lease, run, find_run)
         with closing(build_actor(setting, slot, stop)) as actor:
-            keep_up, saved = learning.housekeeper.keep_up, learning.actor_state
-            learning.housekeeper.actor_state = actor.state_dict
-            return _save_after(
-                lambda: run_serially(actor, learning.learner, keep_up, stop, saved),
-                learning,
-                client,
-                keys,
-                setting.args.redis_patience,
-            )
+            do_due_tasks = partial(learning.housekeeper.do_due_tasks, actor)
+            play = partial(run_serially, actor, learning.learner, do_due_tasks, stop, learning.actor_state)
+            return _save_after(play, learning, actor)
 
 
-def _save_after(
-    work: Callable[[], None], learning: Learning, client: Client, keys: Keys, patience_s: float
-) -> bool:
+def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | None = None) -> bool:
     """Do `work` and save; False when Redis lost the replay, so that all must be built again."""
     try:
         work()
     except (ReplayLost, RunChanged) as lost:
-        counters = patiently(lambda: read_counters(client, keys), patience_s, "Redis")
-        if counters.epoch > learning.learner.epoch:
-            raise LostLease("Another learner has begun: it goes on with this run.") from lost
+        slot = learning.slot
+        counters = patiently(lambda: read_counters(slot.client, slot.keys), slot.patience.seconds, "Redis")
+        if counters.epoch > slot.epoch:
+            raise LostLease("Another learner has begun: it continues this run.") from lost
         log.warning("%s Going on from a snapshot made now.", lost)
-        learning.housekeeper.put_away()
+        learning.housekeeper.close(actor)
         return False
     except (*UNREACHABLE, Interrupted):
-        learning.housekeeper.put_away()
+        learning.housekeeper.close(actor)
         raise
-    learning.housekeeper.end()
+    learning.housekeeper.finish(actor)
     return True
 
 

@@ -33,13 +33,20 @@ Command = Callable[[str, Work, str], argparse.ArgumentParser]
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
-    from wiring import canonical, check_store, setting_of  # here, since it takes seconds to load PyTorch
+    from wiring import (  # here, since it takes seconds to load PyTorch
+        canonical,
+        check_agent_fits,
+        check_store,
+        setting_of,
+    )
     from wiring.endings import USER_ERRORS
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
         try:
-            check_store(setting_of(canonical(args)).args)
+            setting = setting_of(canonical(args))
+            check_agent_fits(setting)
+            check_store(setting.args)
         except USER_ERRORS as error:
             raise UserError(f"{experiment.where}: {error}") from error
 

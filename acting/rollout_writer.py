@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from acting.player import VectorStep
 from acting.weights import ActingWeights
 from acting.writer import Writer
-from agents.base import RolloutActing
-from learning.divergence import Diverged
+from agents.base import Diverged, RolloutActing
 from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPacket, rollout_to_bytes
 from memory.rollouts.rollout import Rollout

@@ -19,6 +19,10 @@ ActingNoise = dict[str, Tensor]
 """All randomness of acting, [rows, ...] each, held for `acting_noise_period` steps. Rows are independent."""
 
 
+class Diverged(ValueError):
+    """A loss, gradient, probability or value is no longer finite: nothing can be learned any more."""
+
+
 class AgentError(ValueError):
     """An agent was asked for what it cannot be or do; the message is one sentence for the user."""
 

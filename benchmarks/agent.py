@@ -27,7 +27,7 @@ from memory.server.connection import RedisConfig, make_client
 from models.torso import Torso
 from supervision.process import keep_freed_memory
 from wiring import Setting, build_agent, set_up_torch
-from wiring.replay_store import sizes_of
+from wiring.sources import sizes_of
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
 SPECS = {

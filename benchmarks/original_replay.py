@@ -16,7 +16,7 @@ from acting.player import VectorStep
 from memory.replay.batch import Batch
 from memory.server.connection import Client
 from wiring import Setting
-from wiring.replay_store import sizes_of
+from wiring.sources import sizes_of
 
 APPENDED = "naive:appended"
 

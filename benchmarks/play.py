@@ -26,7 +26,7 @@ from memory.runs.run import open_run
 from memory.server.connection import Client, RedisConfig
 from supervision.redis_server import RedisServer
 from wiring import Setting, setting_of
-from wiring.replay_store import sizes_of
+from wiring.sources import sizes_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CAPACITY = 65_536

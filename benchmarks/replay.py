@@ -22,7 +22,7 @@ from memory.runs.run import open_run
 from memory.server.connection import RedisConfig, make_client
 from supervision.process import keep_freed_memory
 from wiring import Setting
-from wiring.replay_store import sizes_of
+from wiring.sources import sizes_of
 
 ENVIRONMENTS = 16
 STEPS = 512

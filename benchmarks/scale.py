@@ -20,7 +20,7 @@ from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import open_run
 from memory.server.connection import RedisConfig, make_client
 from wiring import Setting
-from wiring.replay_store import sizes_of
+from wiring.sources import sizes_of
 
 RATE = 200.0
 """Transitions per second of one actor."""

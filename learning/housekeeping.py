@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from learning.disk import PatientDisk
-from learning.generators import global_generators
-from learning.learner import Learner
-from learning.results import Results
+from acting.actor import Actor
+from learning.learner import Learner, LearnerSlot
+from learning.results import PatientDisk, Results
+from learning.resume import global_generators
 from learning.snapshot import Snapshot, best_model_path, save_last_model, save_snapshot
 from memory.replay.replay import ReplayLost
 from memory.runs import status
 from memory.runs.counters import read_counters
-from memory.runs.keys import Keys
-from memory.runs.lease import Lease
 from memory.runs.push import LostLease
 from memory.runs.run import finish_run
-from memory.server.connection import Client, Patience
 from reporting.learning import LearningPoint
-from reporting.scores import WINDOW
+from reporting.scores import WINDOW, ScoreSummary
 from reporting.terminal import ProgressLines
 
 log = logging.getLogger(__name__)
@@ -50,110 +45,115 @@ class Best:
     mean: float | None = None
     episodes: int = 0  # how many episodes it is the mean of
 
-    def beaten_by(self, mean: float, episodes: int) -> bool:
+    def beaten_by(self, scores: ScoreSummary) -> bool:
         """A mean over a full window outranks any over fewer episodes; among equals the higher one wins."""
-        if self.mean is None or (episodes == WINDOW and self.episodes < WINDOW):
+        if self.mean is None or (scores.episodes == WINDOW and self.episodes < WINDOW):
             return True
-        return episodes >= min(self.episodes, WINDOW) and mean > self.mean
+        return scores.episodes >= min(self.episodes, WINDOW) and scores.mean > self.mean
+
+
+class SnapshotFiles:
+    """The newest and the best snapshot of a run in its folder."""
+
+    def __init__(self, folder: Path, file_name: str, best: Best) -> None:
+        self._folder, self._file_name, self._best = folder, file_name, best
+
+    def save(self, snapshot: Snapshot, scores: ScoreSummary | None) -> None:
+        """Write `snapshot` as the newest, and as the best where its scores are."""
+        best = self._best
+        if scores is not None and best.beaten_by(scores):
+            best = Best(scores.mean, scores.episodes)
+        snapshot = snapshot | {"best_mean": best.mean, "best_episodes": best.episodes}
+        path = save_last_model(self._folder, self._file_name, snapshot["t_actors"], snapshot)
+        if best is not self._best:
+            save_snapshot(best_model_path(self._folder, self._file_name), snapshot)
+        self._best = best
+        log.info("Saved %s.", path)
 
 
 class Housekeeper:
-    """Owns all result files of a run."""
+    """Owns all result files of a run.
+
+    In serial mode its methods are given the actor of this process, whose state is part of snapshots.
+    """
 
     def __init__(
         self,
         config: HousekeepingConfig,
-        client: Client,
-        keys: Keys,
-        lease: Lease,
+        slot: LearnerSlot,
         learner: Learner,
         results: Results,
-        folder: Path,
-        file_name: str,
+        files: SnapshotFiles,
         origin: Snapshot,
-        best: Best,
-        patience: Patience,
     ) -> None:
-        """`origin`: what every snapshot says of the run it is from."""
-        self._config, self._client, self._keys, self._lease = config, client, keys, lease
+        """`origin`: the parts of every snapshot that name its run and parameters."""
+        self._config, self._slot, self._patiently = config, slot, slot.patience
         self._learner, self._source, self._results = learner, learner.source, results
-        self._folder, self._file_name, self._origin, self._best = folder, file_name, origin, best
-        self._patiently = patience
+        self._files, self._origin = files, origin
         self._lines = ProgressLines("learner", config.log_interval, config.t_max)
         self._evaluated = self._source.counters.steps // config.evaluation_interval
-        self._snapshot_at = self._told_at = time.monotonic()
-        self._told_updates, self._told_t, self._told_waited_s = learner.updates, learner.t_learner, 0.0
+        self._snapshot_at = self._status_at = time.monotonic()
+        self._status_updates, self._status_t, self._status_waited_s = learner.updates, learner.t_learner, 0.0
         self._speeds: dict[str, float] = {}
-        self._size_said = False
+        self._size_logged = False
         self._on_disk = PatientDisk()
-        self.actor_state: Callable[[], dict[str, Any] | None] = lambda: None
-        """In serial mode, what the actor of this process goes on from."""
 
-    def keep_up(self) -> None:
-        """Do what is due. Raises LostLease."""
-        if self._lease.lost.is_set():
+    def do_due_tasks(self, actor: Actor | None = None) -> None:
+        """Log, publish and save what is due. Raises LostLease."""
+        if self._slot.lease.lost.is_set():
             raise LostLease("The learner lost its lease: another learner of this run may be alive.")
         if self._lines.progress(self._learner.t_learner):
             t_learner, values = self._learner.t_learner, self._scalars()
             self._on_disk("scalars", lambda: self._results.scalars(t_learner, values))
         now = time.monotonic()
-        if now - self._told_at < status.EVERY_S:
+        if now - self._status_at < status.EVERY_S:
             return
-        self._patiently(lambda: self._tell(now))
-        if self._source.drawn and not self._size_said:
-            self._patiently(self._say_size)
+        self._patiently(lambda: self._publish_status(now))
+        if self._source.drawn and not self._size_logged:
+            self._patiently(self._log_size)
         self._on_disk("scores", lambda: self._patiently(self._collect))
         evaluated = self._source.counters.steps // self._config.evaluation_interval
         if evaluated > self._evaluated or now - self._snapshot_at >= self._config.snapshot_seconds:
             self._patiently(self._check_epoch)
-            if not self._on_disk("the snapshot and its plot", self.save):
+            if not self._on_disk("the snapshot and its plot", lambda: self.save(actor)):
                 self._snapshot_at = now + SAVE_AGAIN_AFTER_S - self._config.snapshot_seconds
         if evaluated > self._evaluated:
             self._evaluated = evaluated
             self._on_disk("the replay", lambda: self._patiently(self._source.save))
 
-    def _check_epoch(self) -> None:
-        """A learner that slept must not write over its successor's snapshots. Raises LostLease."""
-        if read_counters(self._client, self._keys).epoch > self._learner.epoch:
-            raise LostLease("Another learner has begun: it goes on with this run.")
-
-    def save(self) -> None:
+    def save(self, actor: Actor | None = None) -> None:
         """Write snapshot, best model and plot."""
         self._snapshot_at = time.monotonic()
-        scores = self._results.scores
-        best = self._best
-        if scores is not None and best.beaten_by(scores.mean, scores.episodes):
-            best = Best(scores.mean, scores.episodes)
-        snapshot = self.snapshot() | {"best_mean": best.mean, "best_episodes": best.episodes}
-        path = save_last_model(self._folder, self._file_name, self._source.counters.steps, snapshot)
-        if best is not self._best:
-            save_snapshot(best_model_path(self._folder, self._file_name), snapshot)
-        self._best = best
+        self._files.save(self._snapshot(actor), self._results.scores)
         self._results.plot()
-        log.info("Saved %s.", path)
 
-    def end(self) -> None:
-        """The last save, made even when Redis is away; when the run is over, the actors are told."""
+    def finish(self, actor: Actor | None = None) -> None:
+        """The last save, made even when Redis is away; tells the actors when the run is over."""
         try:
             if self._learner.finished:
-                self._patiently(lambda: finish_run(self._client, self._keys))
+                self._patiently(lambda: finish_run(self._slot.client, self._slot.keys))
             with suppress(ReplayLost):
                 self._patiently(self._source.ingest)  # what the actors pushed while learning ended
             self._patiently(self._collect)
         finally:
-            self.put_away()
+            self.close(actor)
         self._patiently(self._source.save)
 
-    def put_away(self) -> None:
+    def close(self, actor: Actor | None = None) -> None:
         """Save and close what is on disk; needs no Redis."""
-        self.save()
+        self.save(actor)
         self._results.close()
 
-    def _collect(self) -> None:
-        self._results.collect(self._client, self._keys)
+    def _check_epoch(self) -> None:
+        """A learner that slept must not write over its successor's snapshots. Raises LostLease."""
+        if read_counters(self._slot.client, self._slot.keys).epoch > self._learner.epoch:
+            raise LostLease("Another learner has begun: it continues this run.")
 
-    def snapshot(self) -> Snapshot:
-        """What a later process needs to go on, but for the best score."""
+    def _collect(self) -> None:
+        self._results.collect(self._slot.client, self._slot.keys)
+
+    def _snapshot(self, actor: Actor | None) -> Snapshot:
+        """What a later process needs to continue, but for the best score."""
         return {
             **self._origin,
             "agent_state": self._learner.agent.state_dict(),
@@ -164,7 +164,7 @@ class Housekeeper:
             "epoch": self._learner.epoch,
             "published_t": self._learner.published_t,
             "global_generators": global_generators(),
-            "actor": self.actor_state(),
+            "actor": None if actor is None else actor.state_dict(),
             **self._source.state_dict(),
         }
 
@@ -182,17 +182,34 @@ class Housekeeper:
             values |= {f"learner/{name}": float(value) for name, value in last.metrics.items()}
         return values
 
-    def _tell(self, now: float) -> None:
-        seconds, learner, source = now - self._told_at, self._learner, self._source
-        learned = learner.updates - self._told_updates
-        self._speeds = {
-            "speed/updates_per_second": learned / seconds,
-            "speed/learner_steps_per_second": (learner.t_learner - self._told_t) / seconds,
-            "speed/actor_steps_per_second": self._actor_speed(),
-            "speed/learner_wait_share": (learner.waited_s - self._told_waited_s) / seconds,
+    def _publish_status(self, now: float) -> None:
+        learner = self._learner
+        learned = learner.updates > self._status_updates
+        self._speeds = self._measured_speeds(now - self._status_at)
+        status.publish(self._slot.client, self._slot.keys, "learner", self._status())
+        if learned:
+            point = self._learning_point()
+            self._on_disk("the history of learning", lambda: self._results.learned(point))
+        self._status_at, self._status_waited_s = now, learner.waited_s
+        self._status_updates, self._status_t = learner.updates, learner.t_learner
+
+    def _measured_speeds(self, seconds: float) -> dict[str, float]:
+        """Since the last status; actors' steps as they last published them."""
+        learner = self._learner
+        actors = status.read_actors(self._slot.client, self._slot.keys)
+        speeds = [values.get("steps_per_second") for values in actors]
+        return {
+            "speed/updates_per_second": (learner.updates - self._status_updates) / seconds,
+            "speed/learner_steps_per_second": (learner.t_learner - self._status_t) / seconds,
+            "speed/actor_steps_per_second": sum(
+                float(speed) for speed in speeds if isinstance(speed, float | int)
+            ),
+            "speed/learner_wait_share": (learner.waited_s - self._status_waited_s) / seconds,
         }
-        scores = self._results.scores
-        values: status.Status = {
+
+    def _status(self) -> status.Status:
+        learner, source, scores = self._learner, self._source, self._results.scores
+        return {
             "t": learner.t_learner if source.drawn else None,
             "t_actors": source.counters.steps,
             "t_max": self._config.t_max,
@@ -207,12 +224,11 @@ class Housekeeper:
             "starved_s": learner.starved_s,
             "state": self._state(),
         }
-        status.publish(self._client, self._keys, "learner", values)
-        if learned:
-            point = self._learning_point()
-            self._on_disk("the history of learning", lambda: self._results.learned(point))
-        self._told_at, self._told_waited_s = now, learner.waited_s
-        self._told_updates, self._told_t = learner.updates, learner.t_learner
+
+    def _state(self) -> str:
+        if self._source.drawn:
+            return "learning"
+        return "refilling the replay" if self._learner.updates else "warm-up"
 
     def _learning_point(self) -> LearningPoint:
         assert self._learner.last is not None
@@ -221,16 +237,6 @@ class Housekeeper:
         clocks = self._learner.t_learner, self._source.counters.steps, self._learner.updates
         return LearningPoint(*clocks, metrics)
 
-    def _state(self) -> str:
-        if self._source.drawn:
-            return "learning"
-        return "refilling the replay" if self._learner.updates else "warm-up"
-
-    def _say_size(self) -> None:
+    def _log_size(self) -> None:
         log.info("%s", self._source.size_sentence())
-        self._size_said = True
-
-    def _actor_speed(self) -> float:
-        """Steps per second of all actors together, as they last said."""
-        speeds = [said.get("steps_per_second") for said in status.read_actors(self._client, self._keys)]
-        return sum(float(speed) for speed in speeds if isinstance(speed, float | int))
+        self._size_logged = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,27 @@ from reporting.run_page import RunHistory, write_run_html
 from reporting.scores import EVALUATION_WINDOW, WINDOW, GameScores, ScoreSummary
 
 log = logging.getLogger(__name__)
+
+
+class PatientDisk:
+    """Tries writes that may be tried again later; logs when a kind of them begins and ceases to fail."""
+
+    def __init__(self) -> None:
+        self._failing: set[str] = set()
+
+    def __call__(self, what: str, write: Callable[[], None]) -> bool:
+        """Whether `write` succeeded; `what` names its kind in sentences."""
+        try:
+            write()
+        except OSError as error:
+            if what not in self._failing:
+                log.warning("Cannot write %s (%s): going on, and trying again.", what, error)
+            self._failing.add(what)
+            return False
+        if what in self._failing:
+            log.warning("Writing %s again.", what)
+            self._failing.discard(what)
+        return True
 
 
 class Results:

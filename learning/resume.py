@@ -1,12 +1,17 @@
-"""Where a learner begins: afresh, from given weights, or from the newest snapshot that can be read."""
+"""What a learner resumes from: the newest readable snapshot, what its replay lacks, global generators."""
 
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
 
 from learning.snapshot import (
     Snapshot,
@@ -21,7 +26,7 @@ from memory.replay.replay import ReplayShape
 log = logging.getLogger(__name__)
 
 RESUMED = ("acting_weights", "updates", "t_actors", "best_mean", "best_episodes")
-"""What every learner goes on from, beside the state of its agent."""
+"""Parts that every learner resumes from, beside the state of its agent."""
 POLL_EVERY_S = 0.5
 """How often a folder is looked at for its first snapshot."""
 
@@ -74,12 +79,12 @@ def wait_for_snapshot(folder: Path, file_name: str, stopped: Callable[[], bool])
 
 
 def wanted_slots(snapshot: Snapshot | None, shape: ReplayShape) -> int:
-    """Chunks that the replay held when `snapshot` was made, or was to hold when learning went on."""
+    """Chunks that the replay held, or was to gather before learning continued, when `snapshot` was made."""
     return 0 if snapshot is None else min(int(snapshot["replay_slots"]), shape.slots)
 
 
 def unlearned_steps(snapshot: Snapshot | None, t_actors: int, slack: int) -> int:
-    """Steps not learned from yet: owed when `snapshot` was made, or played since; never more than `slack`."""
+    """Steps not learned from yet when `snapshot` was made, and those played since; at most `slack`."""
     if snapshot is None:
         return 0
     return min(int(snapshot["owed_steps"]) + t_actors - int(snapshot["t_actors"]), slack)
@@ -88,10 +93,30 @@ def unlearned_steps(snapshot: Snapshot | None, t_actors: int, slack: int) -> int
 def missing_transitions(
     snapshot: Snapshot | None, filled_slots: int, shape: ReplayShape, learn_start: int
 ) -> int:
-    """Transitions to gather before learning goes on: until there are learn_start, or until the replay is as
-    full as it was when the snapshot was made after learning had begun.
+    """Transitions to gather before learning continues.
+
+    Once learning has begun, the replay must be as full as when the snapshot was made; before, learn_start.
     """
     learned = snapshot is not None and snapshot["updates"] > 0
     if snapshot is None or not learned:
         return max(learn_start - filled_slots * shape.chunk_length, 0)
     return max(wanted_slots(snapshot, shape) - filled_slots, 0) * shape.chunk_length
+
+
+def global_generators() -> dict[str, Any]:
+    """States of Python's, NumPy's and torch's global generators.
+
+    Nothing here draws from them, but environments of other packages may.
+    """
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(legacy=False),
+        "torch": torch.get_rng_state(),
+    }
+
+
+def restore_global_generators(states: Mapping[str, Any]) -> None:
+    """Continue from `global_generators()`."""
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])

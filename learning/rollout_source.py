@@ -1,4 +1,4 @@
-"""The on-policy learner's source: one rollout of every actor, side by side."""
+"""The on-policy learner's source: one rollout of every actor, joined along the batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memory.runs.counters import Counters
 log = logging.getLogger(__name__)
 
 ACTORS_EVERY_S = 1.0
-"""How often it is looked which actors are alive."""
+"""How often the living actors are looked up."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RolloutSource(Source[Rollout]):
     def __init__(
         self, config: RolloutSourceConfig, store: RolloutStore, updates: int, steps: int, counters: Counters
     ) -> None:
-        """`updates` and `steps`: what the agent has learned from already."""
+        """`updates` and `steps`: of the agent so far."""
         super().__init__(counters, 1, config.redis_patience)
         self._config, self._store = config, store
         self._updates_before, self._steps_drawn = updates, steps
@@ -47,18 +47,15 @@ class RolloutSource(Source[Rollout]):
         self._actors: set[int] = set()  # that are alive and have delivered before
         self._looked_at = 0.0
         self._waits_since: float | None = None
-        self._drawn_actors: queue.SimpleQueue[list[int]] = (
-            queue.SimpleQueue()
-        )  # whose rollouts each draw joins
-        self._learned_actors: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
-        self._to_tell: list[int] = []  # actors, once for each rollout that is done with
-        self._told_batches = 0
+        self._drawn_actors = queue.SimpleQueue[list[int]]()  # whose rollouts each draw joins
+        self._learned_actors = queue.SimpleQueue[list[int]]()
+        self._to_release: list[int] = []  # actors, once for each rollout that is learned from or dropped
+        self._published_batches = 0
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was drawn last
         self._dropped = 0
 
-    @property
-    def owes(self) -> bool:
-        """Whether all actors have delivered, or those that have must no longer wait for the others."""
+    def is_due(self, ahead: int = 0) -> bool:
+        """Whether all actors have delivered, or those that have were kept waiting long enough."""
         delivered = {actor for actor, rollouts in self._waiting.items() if rollouts}
         if not delivered:
             return False
@@ -66,12 +63,12 @@ class RolloutSource(Source[Rollout]):
         complete = delivered >= self._actors and len(delivered) >= awaited
         return complete or self._impatient()
 
-    def clock(self, updates: int) -> int:
-        """T_learner: transitions handed out so far."""
+    def t_learner(self, updates: int) -> int:
+        """T_learner: transitions drawn so far."""
         return self._steps_drawn
 
     def ingest(self) -> None:
-        """Take what waits in Redis; look who is alive."""
+        """Take the rollouts that wait in Redis, and look up the living actors."""
         self.counters = self._store.counters()
         for actor, pushed in self._store.take():
             self._actors.add(actor)  # from now on its next ones are waited for
@@ -103,24 +100,24 @@ class RolloutSource(Source[Rollout]):
         self._drawn_actors.put([pushed.actor for pushed in chosen])
         return rollout
 
-    def take_back(self, batch: Rollout, losses: NDArray[Any]) -> None:
-        """Learned from, in the order in which they were drawn: their actors may go on."""
+    def return_losses(self, batch: Rollout, losses: NDArray[Any]) -> None:
+        """The rollout was learned from: its actors may play the next one."""
         self._learned_actors.put(self._drawn_actors.get())
 
-    def settle(self, write_back: bool) -> None:
-        """Tell the actors what was learned from; what Redis did not hear is told again."""
+    def apply_losses(self, write_back: bool) -> None:
+        """Release the actors whose rollouts were learned from; after an error the rest is released later."""
         while not self._learned_actors.empty():
-            self._to_tell += self._learned_actors.get()
+            self._to_release += self._learned_actors.get()
             self.consumed += 1
-        while self._to_tell:
-            self._store.done(self._to_tell[0])
-            del self._to_tell[0]
-        if self._told_batches < self.consumed:
+        while self._to_release:
+            self._store.done(self._to_release[0])
+            del self._to_release[0]
+        if self._published_batches < self.consumed:
             self._store.count_batches(self.consumed)
-            self._told_batches = self.consumed
+            self._published_batches = self.consumed
 
     def scalars(self) -> dict[str, float]:
-        """How many actors there are, and what waits."""
+        """Numbers of actors, and of rollouts that wait or were dropped."""
         waiting = sum(len(rollouts) for rollouts in self._waiting.values())
         return {
             "rollouts/actors": float(len(self._actors)),
@@ -129,15 +126,15 @@ class RolloutSource(Source[Rollout]):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The learner's clock; rollouts that wait are played anew."""
+        """The learner's step; rollouts that wait are played anew."""
         return {"steps_learned": self._steps_drawn}
 
     def size_sentence(self) -> str:
-        """What waits in Redis at most."""
+        """How much memory a rollout takes at most."""
         return f"Rollouts take at most {self._store.largest_bytes / 1e6:,.1f} MB each in Redis."
 
     def _is_usable(self, pushed: PushedRollout) -> bool:
-        """Warm-up always is; a policy must be of this epoch, and no older than the lag."""
+        """Random warm-up always is; a policy must be of this epoch, and no older than the lag."""
         age = self._updates_before + self.drawn - pushed.updates
         recent = pushed.weights_epoch == self.counters.epoch and age <= self._config.max_policy_lag
         return recent or not pushed.rollout.looked.all()
@@ -145,7 +142,7 @@ class RolloutSource(Source[Rollout]):
     def _drop(self, actor: int) -> None:
         log.info("A rollout of actor %d was damaged, or played with weights of another time.", actor)
         self._dropped += 1
-        self._to_tell.append(actor)
+        self._to_release.append(actor)
 
     def _impatient(self) -> bool:
         waited = time.monotonic() - (self._waits_since or time.monotonic())

@@ -1,4 +1,4 @@
-"""The sampler: alone touches the replay's tree and beta; hands the learner its batches."""
+"""The sampler draws batches by priority; it alone touches the replay's tree and beta."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from learning.replay_dump import ReplayDump
+from learning.fill_replay import ReplayDump
 from learning.source import Source
 from memory.replay.batch import Batch
 from memory.replay.limiter import Limiter
@@ -35,8 +35,16 @@ class SamplerConfig:
     redis_patience: float
 
 
+class SamplerStart(NamedTuple):
+    """Where a sampler begins."""
+
+    updates: int  # of the agent so far: beta continues from there
+    counters: Counters
+    wanted_slots: int = 0  # chunks to gather before learning continues
+
+
 class Returned(NamedTuple):
-    """Losses of a consumed batch on their way back to the tree."""
+    """Losses of a batch that was learned from, in flight to the tree."""
 
     leaf: NDArray[np.int64]
     chunk_id: NDArray[np.int64]
@@ -56,50 +64,39 @@ class Sampler(Source[Batch]):
         config: SamplerConfig,
         replay: Replay,
         limiter: Limiter,
-        updates: int,
-        counters: Counters,
-        wanted_slots: int,
+        start: SamplerStart,
         dump: ReplayDump | None = None,
         stage: Callable[[Batch], Batch] | None = None,
     ) -> None:
-        """`updates`: those already done by the agent; beta goes on from there.
-
-        `wanted_slots`: chunks to gather before learning goes on; a stop before that does not make it less;
-        `dump`: where the replay is to be saved, if it is; `stage`: begins to bring a batch to the learner's
-        device, in this source's thread.
-        """
-        super().__init__(counters, config.queue_size, config.redis_patience)
-        self._wanted_slots, self._dump, self._stage = wanted_slots, dump, stage
+        """`dump`: saves the replay to disk; `stage`: see `Source.stage`."""
+        super().__init__(start.counters, config.queue_size, config.redis_patience)
         self._config, self._replay, self._limiter = config, replay, limiter
-        self._updates_before = updates
+        self._updates_before, self._wanted_slots = start.updates, start.wanted_slots
+        self._dump, self._stage = dump, stage
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
         self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
         self._draws_ahead = False
         self._learned = 0  # batches that came back
-        self._counted = 0  # of them, as the replay was told last
+        self._counted = 0  # of the consumed ones, as last published
         self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
-    def clock(self, updates: int) -> int:
+    def t_learner(self, updates: int) -> int:
         """T_learner = learn_start + replay_frequency * updates."""
         return learner_step(self._config.learn_start, self._config.replay_frequency, updates)
 
     @property
     def beta(self) -> float:
         """Importance exponent of the next batch: from priority_weight to 1, linear in T_learner / T_max."""
-        return self._beta_after(self.drawn)
+        return self._beta(0)
 
-    def _beta_after(self, drawn: int) -> float:
-        t_learner, config = self.clock(self._updates_before + drawn), self._config
+    def _beta(self, ahead: int) -> float:
+        t_learner, config = self.t_learner(self._updates_before + self.drawn + ahead), self._config
         return config.priority_weight + (1 - config.priority_weight) * min(t_learner / config.t_max, 1.0)
 
-    @property
-    def owes(self) -> bool:
-        """Whether an update is due by the counters last seen."""
-        return self._owes_after(self.drawn)
-
-    def _owes_after(self, drawn: int) -> bool:
-        may_update = self._limiter.learner_may_update(self.counters, drawn)
+    def is_due(self, ahead: int = 0) -> bool:
+        """Whether the limiter allows an update by the counters last read, after `ahead` more draws."""
+        may_update = self._limiter.learner_may_update(self.counters, self.drawn + ahead)
         return may_update and self._replay.fill >= self._config.batch_size
 
     @property
@@ -120,14 +117,14 @@ class Sampler(Source[Batch]):
         }
 
     def size_sentence(self) -> str:
-        """Estimated from the chunks that are there."""
+        """How much memory a full replay takes, estimated from the chunks that are there."""
         megabytes = self._replay.stored_bytes() * self._replay.shape.slots / 1e6
         return f"Judging by the chunks so far, a full replay takes about {megabytes:,.1f} MB in Redis."
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed learner's sampler goes on from: batches drawn but not learned from are drawn again.
+        """Where a resumed sampler continues: batches that were not learned from are drawn again.
 
-        For the learner's thread.
+        It is called by the learner's thread. A stop while the replay refills leaves `replay_slots` as it was.
         """
         return {
             "sampler_generator": self._learned_state,
@@ -147,31 +144,31 @@ class Sampler(Source[Batch]):
 
     def draw(self) -> Batch:
         """One batch, now."""
-        later = range(self.drawn + 1, self.drawn + 1 + DRAWN_AHEAD) if self._draws_ahead else ()
-        later_betas = [self._beta_after(drawn) for drawn in later if self._owes_after(drawn)]
-        batch = self._replay.sample(self._config.batch_size, self.beta, later_betas)
+        later = range(1, 1 + DRAWN_AHEAD) if self._draws_ahead else ()
+        later_betas = [self._beta(ahead) for ahead in later if self.is_due(ahead)]
+        batch = self._replay.sample(self._config.batch_size, self._beta(0), later_betas)
         self._drawn_states.append(self._replay.drawn_state)
         self.drawn += 1
         age = self._replay.newest_chunk - batch.chunk_id.mean()
         self._mean_age = float(age) * self._replay.shape.chunk_length
         return batch
 
-    def prepared(self, batch: Batch) -> Batch:
-        """On its way to the learner's device, where that is another one."""
+    def stage(self, batch: Batch) -> Batch:
+        """Begin to bring `batch` to the learner's device, where that is a GPU."""
         return batch if self._stage is None else self._stage(batch)
 
     def ingest(self) -> None:
-        """Take in arrivals and counters."""
+        """Read arrivals and counters."""
         self.counters = self._replay.ingest()
         self.fill = self._replay.fill / self._replay.shape.memory_capacity
 
-    def take_back(self, batch: Batch, losses: NDArray[Any]) -> None:
-        """Losses of a consumed batch, from which its new priorities are made; in the order of the draws."""
+    def return_losses(self, batch: Batch, losses: NDArray[Any]) -> None:
+        """Return the losses [B] of a batch, from which its new priorities are made."""
         self._learned, self._learned_state = self._learned + 1, self._drawn_states.popleft()
         self._returned.put(Returned(batch.leaf, batch.chunk_id, losses))
 
-    def settle(self, write_back: bool) -> None:
-        """Bring returned losses into the tree, and if asked into Redis."""
+    def apply_losses(self, write_back: bool) -> None:
+        """Set returned losses as priorities in the tree, and if asked in Redis."""
         while not self._returned.empty():
             self._replay.update(*self._returned.get())
             self.consumed += 1

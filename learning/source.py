@@ -1,4 +1,4 @@
-"""Where a learner's experience comes from: a thread of its process that keeps a few batches ready."""
+"""Where a learner's batches come from: a thread of its process that keeps a few of them ready."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ IDLE_S = 0.002
 INGEST_EVERY_S = 0.02
 """Longest time that new experience waits to be seen while batches are drawn without pause."""
 WRITE_BACK_EVERY_S = 1.0
-"""How much learning of priorities a killed learner may lose."""
+"""The newest priorities, of so many seconds, are lost with a learner that is killed."""
 
 BatchT = TypeVar("BatchT")
 
 
 class Source(ABC, Generic[BatchT]):
-    """Draws due batches; usable step by step (serial mode) or as a thread (`start`, `next_batch`)."""
+    """Draws batches when they are due, step by step (serial mode) or in a thread (`start`, `next_batch`)."""
 
     publishes_every_update: ClassVar[bool] = False
     """Whether actors must see the weights of every update."""
@@ -45,49 +45,48 @@ class Source(ABC, Generic[BatchT]):
         self._thread = threading.Thread(target=self._run, name="source", daemon=True)
         self._ingested_at = self._written_at = 0.0
 
-    @property
     @abstractmethod
-    def owes(self) -> bool:
-        """Whether a batch is due by what was last seen."""
+    def is_due(self, ahead: int = 0) -> bool:
+        """Whether a batch is due by the counters last read, if `ahead` more were drawn already."""
 
     @abstractmethod
-    def clock(self, updates: int) -> int:
-        """T_learner, in agent steps, of an agent with `updates` behind it."""
+    def t_learner(self, updates: int) -> int:
+        """T_learner, in agent steps, of an agent after so many updates."""
 
     @abstractmethod
     def ingest(self) -> None:
-        """Look for new experience, and how far the actors are."""
+        """Read new experience and the run's counters."""
 
     @abstractmethod
     def draw(self) -> BatchT:
-        """One batch, now; for a caller that has seen `owes`."""
+        """One batch, now; for a caller that has seen `is_due`."""
 
-    def prepared(self, batch: BatchT) -> BatchT:
-        """`batch` as the learner's thread should find it: what can be done for it beforehand, is."""
+    def stage(self, batch: BatchT) -> BatchT:
+        """Begin to bring `batch` to the learner's device; in this source's thread."""
         return batch
 
     @abstractmethod
-    def take_back(self, batch: BatchT, losses: NDArray[Any]) -> None:
-        """`batch` was learned from with these losses; any thread."""
+    def return_losses(self, batch: BatchT, losses: NDArray[Any]) -> None:
+        """`batch` was learned from with these losses [B]; in any thread, in the order of the draws."""
 
     @abstractmethod
-    def settle(self, write_back: bool) -> None:
-        """Draw the consequences of what came back, and if asked write them to Redis."""
+    def apply_losses(self, write_back: bool) -> None:
+        """Apply what was returned, and if asked write it to Redis."""
 
     @abstractmethod
     def scalars(self) -> dict[str, float]:
-        """What a plot should tell of the store."""
+        """Figures of the store, by the names of their plots."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed learner's source goes on from."""
+        """Where a resumed learner's source continues."""
 
     def save(self) -> None:  # noqa: B027 - most have nothing to save
-        """Write to disk what is to outlive Redis. Raises a redis error, or OSError."""
+        """Write to disk what must outlive Redis. Raises a redis error, or OSError."""
 
     @abstractmethod
     def size_sentence(self) -> str:
-        """What the store takes in Redis, judging by what it holds."""
+        """How much of Redis' memory the store takes, estimated from what it holds."""
 
     def start(self) -> None:
         """Begin to prepare batches in a thread."""
@@ -103,7 +102,7 @@ class Source(ABC, Generic[BatchT]):
             return None
 
     def stop(self) -> None:
-        """End the thread after it has settled all that came back."""
+        """End the thread after it has applied and written all losses that were returned."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -112,7 +111,7 @@ class Source(ABC, Generic[BatchT]):
         try:
             while not self._ended.is_set():
                 self._patiently(self._turn)
-            self._patiently(lambda: self.settle(write_back=True))
+            self._patiently(lambda: self.apply_losses(write_back=True))
         except BaseException as failure:  # noqa: BLE001 - handed to the learner's thread, which raises it
             self._failure = failure
 
@@ -122,12 +121,12 @@ class Source(ABC, Generic[BatchT]):
     def _turn(self) -> None:
         now = time.monotonic()
         write_back = now - self._written_at > WRITE_BACK_EVERY_S
-        self.settle(write_back)
+        self.apply_losses(write_back)
         self._written_at = now if write_back else self._written_at
-        if not self.owes or now - self._ingested_at > INGEST_EVERY_S:
+        if not self.is_due() or now - self._ingested_at > INGEST_EVERY_S:
             self.ingest()
             self._ingested_at = now
-        if self.owes and not self._batches.full():
-            self._batches.put(self.prepared(self.draw()))
+        if self.is_due() and not self._batches.full():
+            self._batches.put(self.stage(self.draw()))
         else:
             time.sleep(IDLE_S)

@@ -117,13 +117,13 @@ def _learn(args: Args, client: Client, batches: int) -> list[Batch]:
     """What a learner that begins anew from the last snapshot, and saves another, learns from."""
     keys, learned = Keys(args.run_name), []
     with Lease(client, keys.learner_lease).acquire("learner") as lease:
-        learning = build_learner(setting_of(args), client, keys, lease, Stop(), publish_every_s=0.0)
+        learning = build_learner(setting_of(args), client, keys, lease, Stop())
         source = learning.learner.source
         for _ in range(batches):
             learned.append(source.draw())
-            source.take_back(learned[-1], learning.learner.update(learned[-1]))
-            source.settle(write_back=True)
-        learning.housekeeper.put_away()
+            learning.learner.learn(learned[-1])
+            source.apply_losses(write_back=True)
+        learning.housekeeper.close()
     return learned
 
 

@@ -12,7 +12,7 @@ from agents.base import AgentError
 from args import UserError, read_args
 from kernels import choice
 from memory.replay.sum_tree import SumTree
-from wiring import build_agent, check_store, sentences_for_errors, set_up_torch, setting_of
+from wiring import build_agent, check_agent_fits, check_store, sentences_for_errors, set_up_torch, setting_of
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_replay_holds_what_is_to_be_learned_from(words: str, sentence: str) ->
 @pytest.mark.parametrize("units", [10**11, 10**20])
 def test_a_network_for_which_there_is_no_memory_is_refused(units: int) -> None:
     with pytest.raises(AgentError, match="This network cannot be built: "):
-        setting_of(read_args(["--game", "probe:catch", "--hidden-size", str(units)]))
+        check_agent_fits(setting_of(read_args(["--game", "probe:catch", "--hidden-size", str(units)])))
 
 
 def test_a_replay_for_which_there_is_no_memory_is_one_sentence(caplog: pytest.LogCaptureFixture) -> None:

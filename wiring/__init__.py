@@ -2,19 +2,20 @@
 
 from wiring.actor import build_actor, build_lone_actor
 from wiring.endings import say_plainly, sentences_for_errors
-from wiring.folder import results_folder
 from wiring.learner import Learning, build_learner
 from wiring.restored import Restored, games_to_play, restore_agent
 from wiring.setting import (
     Setting,
     build_agent,
     canonical,
+    check_agent_fits,
     check_divided,
     connect_redis,
+    results_folder,
     set_up_torch,
     setting_of,
 )
-from wiring.stores import check_store
+from wiring.sources import check_store
 
 __all__ = [
     "Learning",
@@ -25,6 +26,7 @@ __all__ = [
     "build_lone_actor",
     "build_learner",
     "canonical",
+    "check_agent_fits",
     "check_divided",
     "check_store",
     "connect_redis",

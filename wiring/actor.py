@@ -27,7 +27,6 @@ from memory.runs.counters import Counters
 from memory.runs.push import ChunkPusher, Pusher
 from memory.runs.weights import WeightsReader
 from memory.server.connection import Patience
-from wiring.replay_store import sizes_of
 from wiring.setting import (
     ACTOR,
     Setting,
@@ -37,6 +36,7 @@ from wiring.setting import (
     game_of_actor,
     set_up_torch,
 )
+from wiring.sources import sizes_of
 
 
 class ExperienceSink(NamedTuple):

@@ -13,13 +13,12 @@ from types import FrameType
 
 import redis
 
-from agents.base import AgentError
+from agents.base import AgentError, Diverged
 from args import UserError
 from envs import EnvError
 from evaluation.policies import PolicyError
 from evaluation.scenes import SceneError
 from event_log.records import EventLogError
-from learning.divergence import Diverged
 from learning.snapshot import SnapshotError
 from memory.runs.counters import CountersError
 from memory.runs.lease import LeaseTaken

@@ -1,9 +1,11 @@
-"""What every process of a run works out from its parameters first: environment, problem, device, agent."""
+"""What every process of a run derives from its parameters first: environment, problem, device, agent."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +33,7 @@ def derived_seed(seed: int, *path: int) -> int:
 
 
 class Setting(NamedTuple):
-    """What every process of a run works out from its parameters first."""
+    """Parameters without gaps, and the environment and the agent's problem that follow from them."""
 
     args: Args
     description: EnvDescription
@@ -50,7 +52,7 @@ def canonical(args: Args) -> Args:
 def setting_of(args: Args) -> Setting:
     """Look at the environment, and fill what the agent or the environment decides where the user did not.
 
-    Raises EnvError, or AgentError where agent and environment do not fit.
+    Raises EnvError. Whether the agent can play there is checked by `check_agent_fits`.
     """
     description = _shared_description(args)
     history_length = args.history_length or description.history_length
@@ -66,7 +68,6 @@ def setting_of(args: Args) -> Setting:
         description.action_high,
         description.mirrored_action,
     )
-    build_agent(args, problem, learning=False)  # what does not fit is refused before anything starts
     return Setting(args, description, problem)
 
 
@@ -84,8 +85,13 @@ def _shared_description(args: Args) -> EnvDescription:
     return first
 
 
+def check_agent_fits(setting: Setting) -> None:
+    """Raise AgentError where agent and environment do not fit, by building one and dropping it."""
+    build_agent(setting.args, setting.problem, learning=False)
+
+
 def check_divided(args: Args) -> None:
-    """Raises UserError where actors cannot be divided among the run's games."""
+    """Raise UserError where actors cannot be divided among the run's games."""
     games = len(args.games)
     if games > 1 and (args.serial or args.nb_actor < games):
         raise UserError(
@@ -137,6 +143,18 @@ def build_agent(args: Args, problem: Problem, learning: bool) -> Agent:
     agent = kind(problem, args.select(kind.config_type), device, seed, learning)
     bonus = args.select(RndBonusConfig)
     return with_intrinsic(args.intrinsic, agent, problem, bonus, device, seed, learning)
+
+
+def results_folder(args: Args) -> Path:
+    """--path-to-results, made where it is missing. Raises UserError where nothing can be written to it."""
+    folder = Path(args.path_to_results)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        reason = f"({error.strerror}): check --path-to-results."
+        raise UserError(f"Nothing can be written to {folder} {reason}") from error
 
 
 def connect_redis(args: Args, stopped: Callable[[], bool]) -> Client:

@@ -13,7 +13,7 @@ import redis
 
 from acting.actor import Actor, ActorConfig, Exchange
 from acting.run_link import ActorSlot, RunChanged, RunLink
-from learning.serial import run_serially
+from learning.learner import run_serially
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.push import LostLease, Packet
@@ -170,7 +170,7 @@ def test_taking_turns_the_learner_sees_what_was_played(client: Client, keys: Key
     def ingest() -> None:
         seen.append(read_counters(client, keys).last_chunk)
 
-    source = SimpleNamespace(ingest=ingest, owes=False)
+    source = SimpleNamespace(ingest=ingest, is_due=lambda: False)
     learner: Any = SimpleNamespace(publish=lambda: None, source=source)
     actor: Any = Turns()
     run_serially(actor, learner, lambda: None, lambda: False)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from learning.disk import PatientDisk
+from learning.results import PatientDisk
 from reporting.atomic import append
 from reporting.episodes import EpisodeRecord, EpisodeTable
 from reporting.learning import LearningHistory, LearningPoint, Scalars

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from agents.base import Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from event_log.records import EventLogError, LoggedEpisode, LogHeader
 from event_log.writer import EventLogWriter
-from learning.preseed import PreseedLines, preseed
+from learning.fill_replay import FileProgress, preseed
+from learning.learner import LearnerSlot
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes
 from memory.replay.batch import Batch
 from memory.replay.priorities import FIRST_LEAF, PriorityRule
@@ -31,13 +33,18 @@ CAPACITY = 8000
 PATIENCE = Patience(5.0, lambda: False)
 
 
+def _slot(client: Client, keys: Keys, epoch: int, patience: Patience = PATIENCE) -> LearnerSlot:
+    lease: Any = None
+    return LearnerSlot(client, keys, lease, epoch, patience)
+
+
 def _preseed(
     path: Path, header: LogHeader, client: Client, keys: Keys, capacity: int = CAPACITY
 ) -> tuple[int, Replay]:
     epoch = begin(client, keys, capacity).epoch
     replay = make_replay(client, keys, epoch, capacity)
     slots = replay.shape.slots
-    pushed = preseed(path, header, client, keys, epoch, SHAPE, slots, PATIENCE, PreseedLines(path))
+    pushed = preseed(path, header, _slot(client, keys, epoch), SHAPE, slots, FileProgress(path))
     replay.load()
     return pushed, replay
 
@@ -152,13 +159,14 @@ def test_another_game_is_refused_before_anything_is_pushed(
 def test_a_stop_and_another_learner_end_it(client: Client, keys: Keys, tmp_path: Path) -> None:
     path = tmp_path / "log"
     write_log(path, PIXELS, seed=4)
-    opened, progress = begin(client, keys, CAPACITY), PreseedLines(path)
-    place = (client, keys, opened.epoch, SHAPE, CAPACITY // SHAPE.chunk_length)
+    opened, progress = begin(client, keys, CAPACITY), FileProgress(path)
+    slots = CAPACITY // SHAPE.chunk_length
     with pytest.raises(Interrupted):
-        preseed(path, PIXELS, *place, Patience(5.0, lambda: True), progress)
+        slot = _slot(client, keys, opened.epoch, Patience(5.0, lambda: True))
+        preseed(path, PIXELS, slot, SHAPE, slots, progress)
     begin(client, keys, CAPACITY)
     with pytest.raises(LostLease, match="Another learner has begun"):
-        preseed(path, PIXELS, *place, PATIENCE, progress)
+        preseed(path, PIXELS, _slot(client, keys, opened.epoch), SHAPE, slots, progress)
 
 
 def test_progress_goes_from_the_first_piece_to_the_whole_log(
@@ -167,6 +175,6 @@ def test_progress_goes_from_the_first_piece_to_the_whole_log(
     path, told = tmp_path / "log", list[float]()
     write_log(path, PIXELS, seed=5)
     epoch = begin(client, keys, CAPACITY).epoch
-    preseed(path, PIXELS, client, keys, epoch, SHAPE, CAPACITY, PATIENCE, told.append)
+    preseed(path, PIXELS, _slot(client, keys, epoch), SHAPE, CAPACITY, told.append)
     assert told == sorted(told)
     assert 0 < told[0] < 0.5 and told[-1] == 1.0

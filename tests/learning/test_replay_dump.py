@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import torch
 
 from args import read_args
 from launch_learner import run_learner
-from learning.replay_dump import ReplayDump
+from learning.fill_replay import ReplayDump
+from learning.learner import LearnerSlot
 from learning.snapshot import load_snapshot
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
@@ -44,8 +46,13 @@ def replay(client: Client, keys: Keys) -> Replay:
     return replay
 
 
-def _dump(folder: Path, client: Client, keys: Keys, replay: Replay, **other: object) -> ReplayDump:
-    return ReplayDump(folder, "none", client, keys, replay.shape, {**LAYOUT, **other})
+def _dump(
+    folder: Path, client: Client, keys: Keys, replay: Replay, epoch: int = 0, **other: object
+) -> ReplayDump:
+    """Of a learner that has opened `epoch`."""
+    lease: Any = None
+    slot = LearnerSlot(client, keys, lease, epoch, PATIENCE)
+    return ReplayDump(folder, "none", slot, replay.shape, {**LAYOUT, **other})
 
 
 def _held(client: Client, keys: Keys) -> list[tuple[bytes, ...]]:
@@ -71,7 +78,7 @@ def test_every_chunk_comes_back_with_its_priorities(
     dump.save(7)
     dump.save(12)
     assert [path.name for path in tmp_path.iterdir()] == ["replay_none_12.dump"], "only the newest is kept"
-    dump.restore(_lose(client, keys), PATIENCE)
+    _dump(tmp_path, client, keys, replay, _lose(client, keys)).restore()
     assert _held(client, keys) == before and len(before) == replay.shape.slots
     assert read_counters(client, keys).steps == 0, "nobody played them now"
 
@@ -91,7 +98,7 @@ def test_damage_is_named_and_what_is_whole_is_used(
     ):
         path.write_bytes(damaged)
         caplog.clear()
-        dump.restore(_lose(client, keys), PATIENCE)
+        _dump(tmp_path, client, keys, replay, _lose(client, keys)).restore()
         assert f"{path} cannot be restored any further" in caplog.text and reason in caplog.text
         restored = _held(client, keys)
         assert restored == before[: len(restored)]
@@ -109,7 +116,7 @@ def test_damaged_priorities_cost_their_own_chunk_alone(
     before = [held for held in _held(client, keys) if held[-1] != stored[CHUNK_ID.size :]]
     client.hset(keys.priorities, slot, stored[: CHUNK_ID.size] + row)
     dump.save(1)
-    dump.restore(_lose(client, keys), PATIENCE)
+    _dump(tmp_path, client, keys, replay, _lose(client, keys)).restore()
     assert _held(client, keys) == before and len(before) == replay.shape.slots - 1
 
 
@@ -125,7 +132,7 @@ def test_a_dump_of_other_settings_is_left_alone(
     client: Client, keys: Keys, replay: Replay, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _dump(tmp_path, client, keys, replay).save(1)
-    _dump(tmp_path, client, keys, replay, discount=0.5).restore(_lose(client, keys), PATIENCE)
+    _dump(tmp_path, client, keys, replay, _lose(client, keys), discount=0.5).restore()
     assert "made with discount 0.9, not 0.5" in caplog.text
     assert _held(client, keys) == []
 
@@ -160,6 +167,6 @@ def test_a_dump_of_another_version_is_left_alone(
     with monkeypatch.context() as other_version:
         other_version.setattr("memory.replay.dump.COLUMNS_FORMAT", COLUMNS_FORMAT + 1)
         _dump(tmp_path, client, keys, replay).save(1)
-    _dump(tmp_path, client, keys, replay).restore(_lose(client, keys), PATIENCE)
+    _dump(tmp_path, client, keys, replay, _lose(client, keys)).restore()
     assert f"made with chunk_format {COLUMNS_FORMAT + 1}, not {COLUMNS_FORMAT}" in caplog.text
     assert _held(client, keys) == []

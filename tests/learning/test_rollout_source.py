@@ -23,19 +23,19 @@ def test_an_actor_that_has_delivered_is_waited_for_from_then_on(client: Client, 
     (one, _), (other, _) = (pusher_of(client, keys, epoch, actor, 1) for actor in (0, 1))
     one.push([random_packet(0, 1, 0)])
     source.ingest()
-    assert source.owes and len(source.draw().stream) == ENVIRONMENTS
+    assert source.is_due() and len(source.draw().stream) == ENVIRONMENTS
     for pusher, actor in ((one, 0), (other, 1)):
         pusher.push([random_packet(actor, pusher.sequence + 1, 1)])
     source.ingest()
-    assert source.owes and len(source.draw().stream) == 2 * ENVIRONMENTS
+    assert source.is_due() and len(source.draw().stream) == 2 * ENVIRONMENTS
     store.done(0)
     one.push([random_packet(0, 3, 1)])
     source.ingest()
-    assert not source.owes
+    assert not source.is_due()
     store.done(1)
     other.push([random_packet(1, 2, 1)])
     source.ingest()
-    assert source.owes and len(source.draw().stream) == 2 * ENVIRONMENTS
+    assert source.is_due() and len(source.draw().stream) == 2 * ENVIRONMENTS
 
 
 def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at_first(
@@ -52,17 +52,17 @@ def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at
     with pytest.MonkeyPatch.context() as away:
         away.setattr(client, "hset", _unreachable)
         with pytest.raises(redis.exceptions.ConnectionError):
-            source.settle(write_back=False)
-    source.settle(write_back=False)
+            source.apply_losses(write_back=False)
+    source.apply_losses(write_back=False)
     assert pusher.may_begin() and source.scalars()["rollouts/dropped"] == 1
     pusher.push([random_packet(0, 2, 0)])
     source.ingest()
-    source.take_back(source.draw(), np.zeros(0))
+    source.return_losses(source.draw(), np.zeros(0))
     with pytest.MonkeyPatch.context() as away:
         away.setattr(client, "hset", _unreachable)
         with pytest.raises(redis.exceptions.ConnectionError):
-            source.settle(write_back=False)
-    source.settle(write_back=False)
+            source.apply_losses(write_back=False)
+    source.apply_losses(write_back=False)
     assert pusher.may_begin() and source.consumed == source.drawn == 1
     assert read_counters(client, keys).batches == 1
 

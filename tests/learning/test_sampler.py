@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import redis
 
-from learning.sampler import DRAWN_AHEAD, Sampler, SamplerConfig
+from learning.sampler import DRAWN_AHEAD, Sampler, SamplerConfig, SamplerStart
 from memory.chunks.builder import ChunkBuilder
 from memory.replay.batch import Batch
 from memory.replay.limiter import Limiter
@@ -43,7 +43,9 @@ def sampler(client: Client, keys: Keys, staged: list[tuple[str, Batch]]) -> Iter
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
-    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0, stage=stage)
+    sampler = Sampler(
+        CONFIG, replay, Limiter(False, 4, 0), SamplerStart(0, read_counters(client, keys)), stage=stage
+    )
     sampler.start()
     yield sampler
     sampler.stop()
@@ -65,7 +67,7 @@ def test_batches_that_were_not_learned_from_are_drawn_again(sampler: Sampler) ->
         batch = None
         while batch is None:
             batch = sampler.next_batch(1.0)
-        sampler.take_back(batch, np.ones(BATCH, np.float32))
+        sampler.return_losses(batch, np.ones(BATCH, np.float32))
         deadline = time.monotonic() + 60
         while sampler.drawn < learned + QUEUE and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -89,14 +91,14 @@ def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) ->
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     replay = make_replay(client, keys, run.epoch, CAPACITY)
-    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), 0, read_counters(client, keys), 0)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), SamplerStart(0, read_counters(client, keys)))
     sampler.ingest()
-    sampler.take_back(sampler.draw(), np.ones(BATCH, np.float32))
+    sampler.return_losses(sampler.draw(), np.ones(BATCH, np.float32))
     client.client_kill_filter(_type="normal", skipme=True)
     with pytest.raises(redis.exceptions.ConnectionError):
-        sampler.settle(write_back=False)
+        sampler.apply_losses(write_back=False)
     assert read_counters(client, keys).batches == 0
-    sampler.settle(write_back=False)
+    sampler.apply_losses(write_back=False)
     assert read_counters(client, keys).batches == 1
     lease.release()
 
@@ -110,7 +112,7 @@ def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     allow_learning(client, keys, CAPACITY - 4 * CONFIG.replay_frequency)
     replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
-    sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), 0, read_counters(client, keys), 0)
+    sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), SamplerStart(0, read_counters(client, keys)))
     asked: list[list[float]] = []
     sample = replay.sample
 
@@ -123,7 +125,7 @@ def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
     for _ in range(4):
         while (batch := sampler.next_batch(1.0)) is None:
             pass
-        sampler.take_back(batch, np.ones(BATCH, np.float32))
+        sampler.return_losses(batch, np.ones(BATCH, np.float32))
     sampler.stop()
     betas = [0.4 + 0.6 * (CONFIG.learn_start + 4 * drawn) / CONFIG.t_max for drawn in range(4)]
     assert asked == [pytest.approx(betas[drawn : drawn + 1 + DRAWN_AHEAD]) for drawn in range(4)]
