@@ -98,8 +98,8 @@ class RunLink(Link):
 
     def push(self, packets: list[Any], num_transitions: int) -> None:
         """Send all packets, which count at once; the other counters come with the reply."""
-        self._check_lease()
         if packets or self._ahead.is_due:
+            self._check_lease()
             self.wait_until_stored()
         if not packets:
             return

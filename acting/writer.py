@@ -63,11 +63,13 @@ class ExperienceWriter(Writer):
         assert step.acting is None or isinstance(step.acting, Acting)
         estimates = (None, None) if step.acting is None else (step.acting.chosen, step.acting.greedy)
         taken = step.a_t, step.rewards, step.terminated, step.truncated, step.active
-        return self._packets(self._builder.add(Moments(step.frames, *taken, *estimates)))
+        drafts = self._builder.add(Moments(step.frames, *taken, *estimates))
+        return self._packets(drafts) if drafts else []
 
     def flush(self, frames: NDArray[Any]) -> list[Packet]:
         """What is left when the actor stops before `frames` [N, *frame], as short chunks."""
-        return self._packets(self._builder.flush(frames))
+        drafts = self._builder.flush(frames)
+        return self._packets(drafts) if drafts else []
 
     def state_dict(self) -> dict[str, Any]:
         """Unfinished chunks, and the largest leaf so far."""
@@ -81,8 +83,6 @@ class ExperienceWriter(Writer):
         self._largest = np.float32(state["largest"])
 
     def _packets(self, drafts: list[Draft]) -> list[Packet]:
-        if not drafts:
-            return []
         sizes = np.array([draft.transitions for draft in drafts])
         leaves = np.zeros((len(drafts), self._shape.chunk_length), np.float32)
         leaves[np.arange(self._shape.chunk_length) < sizes[:, None]] = self._first_leaves(drafts)

@@ -96,15 +96,16 @@ class Housekeeper:
         self._status_updates, self._status_t, self._status_waited_s = learner.updates, learner.t_learner, 0.0
         self._speeds: dict[str, float] = {}
         self._size_logged = False
+        self._seen_updates = -1
         self._on_disk = PatientDisk()
 
     def do_due_tasks(self, actor: Actor | None = None) -> None:
         """Log, publish and save what is due. Raises LostLease."""
         if self._slot.lease.lost.is_set():
             raise LostLease("The learner lost its lease: another learner of this run may be alive.")
-        if self._lines.progress(self._learner.t_learner):
-            t_learner, values = self._learner.t_learner, self._scalars()
-            self._on_disk("scalars", lambda: self._results.scalars(t_learner, values))
+        if self._learner.updates != self._seen_updates:
+            self._seen_updates = self._learner.updates
+            self._log_progress()
         now = time.monotonic()
         if now - self._status_at < status.EVERY_S:
             return
@@ -143,6 +144,12 @@ class Housekeeper:
         """Save and close what is on disk; needs no Redis."""
         self.save(actor)
         self._results.close()
+
+    def _log_progress(self) -> None:
+        t_learner = self._learner.t_learner
+        if self._lines.progress(t_learner):
+            values = self._scalars()
+            self._on_disk("scalars", lambda: self._results.scalars(t_learner, values))
 
     def _check_epoch(self) -> None:
         """A learner that slept must not write over its successor's snapshots. Raises LostLease."""
