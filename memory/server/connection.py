@@ -38,6 +38,25 @@ UNREACHABLE = (
     redis.exceptions.BusyLoadingError,
 )
 """What a server that is away, restarting or stalled raises."""
+PASSING_ERRORS = (
+    *UNREACHABLE,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+PASSING_CODES = (
+    "BUSY ",
+    "NOREPLICAS ",
+    "UNKILLABLE ",
+    "READONLY ",
+    "MASTERDOWN ",
+    "CLUSTERDOWN ",
+    "TRYAGAIN ",
+)
+"""How the replies of a server begin that refuses for a while: a failover or a long script is under way, a
+cluster moves its slots, too few replicas are connected. They are waited for like a server that is away.
+"""
 
 LOOK_AGAIN_AFTER_S = 1.0
 
@@ -176,8 +195,8 @@ def patiently(
     stopped: Callable[[], bool] = lambda: False,
     announced: bool = False,
 ) -> Result:
-    """Run an action that may safely be repeated, again and again while the server is away, for `patience_s`
-    seconds, or has no room, for FULL_PATIENCE_S.
+    """Run an action that may safely be repeated, again and again: while the server is away or refuses for a
+    while, for `patience_s` seconds; while it has no room, for FULL_PATIENCE_S.
 
     Waits between tries grow from BACKOFF_FIRST_S to BACKOFF_LAST_S with jitter; the wait is announced once,
     unless it was `announced` before.
@@ -189,12 +208,12 @@ def patiently(
         try:
             result = action()
         except (*UNREACHABLE, redis.exceptions.ResponseError) as error:
-            away = isinstance(error, UNREACHABLE)
-            if not (away or has_no_room(error)):
+            passes = is_passing(error)
+            if not (passes or has_no_room(error)):
                 raise
             if stopped():
                 raise Interrupted(f"Stopped while waiting for {what}.") from error
-            if time.monotonic() - began >= (patience_s if away else FULL_PATIENCE_S):
+            if time.monotonic() - began >= (patience_s if passes else FULL_PATIENCE_S):
                 raise
             if not announced:
                 log.warning("Waiting for %s (%s).", what, error)
@@ -205,6 +224,11 @@ def patiently(
             if announced:
                 log.warning("%s answers.", what)
             return result
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the server is away, or refuses for a while; Redis 6.2 wraps what a script met."""
+    return isinstance(error, PASSING_ERRORS) or any(code in f"{error} " for code in PASSING_CODES)
 
 
 def has_no_room(error: Exception) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+import redis
 
 from memory.chunks.builder import ChunkBuilder
 from memory.replay.replay import ReplayLost
@@ -182,3 +184,42 @@ def test_chunks_that_another_client_deleted_are_never_drawn_again(
     again.load()
     assert again.fill == 0
     lease.release()
+
+
+FAULTS_THAT_PASS = {
+    "readonly": ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+    "busy": ("EVAL while|true|do|end 0", "SCRIPT KILL"),
+    "noreplicas": ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS_THAT_PASS)
+def test_a_server_that_refuses_for_a_while_is_waited_for(
+    fault: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A failover, somebody's endless script, a lack of replicas: nothing pushed is lost or counted twice."""
+    begins, ends = (
+        [word.replace("|", " ") for word in command.split()] for command in FAULTS_THAT_PASS[fault]
+    )
+    with serving(tmp_path) as socket:
+        client, other = (make_client(RedisConfig(socket, 0)) for _ in range(2))
+        client.config_set("lua-time-limit", 50)
+        keys = Keys("run")
+        run = begin(client, keys, CAPACITY)
+        pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+        sent = packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 400)), 1.0)
+
+        def refuse() -> None:
+            with suppress(redis.exceptions.ResponseError):  # the script that was killed
+                other.execute_command(*begins)
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        time.sleep(0.3)
+        threading.Timer(1.0, lambda: make_client(RedisConfig(socket, 0)).execute_command(*ends)).start()
+        counters = pusher.push(sent)
+        refusing.join()
+        assert counters.last_chunk == len(sent) == client.hlen(keys.chunks)
+        assert counters.steps == sum(packet.transitions for packet in sent)
+        assert caplog.text.count("Waiting for Redis (") == 1
+        lease.release()
