@@ -1,4 +1,4 @@
-"""DQN (Mnih et al. 2015, *Human-level control through deep reinforcement learning*).
+"""DQN (Mnih et al. 2015, *Human-level control through deep reinforcement learning*) and Double DQN.
 
 n-step returns and prioritised replay, which the paper does not have, are the replay's.
 """
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.learning import TensorBatch
 from agents.losses import huber_error, huber_loss
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.parts.batches import TensorBatch
 from agents.parts.exploration import EpsilonGreedy, EpsilonGreedyConfig
 from agents.parts.target import PeriodicTarget
 from models.dqn import QNetwork
@@ -84,14 +84,11 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         return losses
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        target = self._targets(batch)
+        with torch.no_grad():
+            target = batch.r_t + batch.discount_t * self._value_t(batch.s_t)
         q = self._forward(self.online, batch.s_tm1).gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)
+        assert target.shape == q.shape == batch.r_t.shape
         return huber_loss(target - q, self.config.kappa), q
-
-    @torch.no_grad()
-    def _targets(self, batch: TensorBatch) -> Tensor:
-        """[B]: r + discount * value of s_t."""
-        return batch.r_t + batch.discount_t * self._value_t(batch.s_t)
 
     def _value_t(self, s_t: Tensor) -> Tensor:
         """[B]: the largest Q of the target network at s_t."""
@@ -99,3 +96,12 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return huber_error(losses, self.config.kappa)
+
+
+class DoubleDqnAgent(DqnAgent):
+    """Double DQN (van Hasselt et al. 2016, arXiv 1509.06461), whose targets are their Y^DoubleDQN."""
+
+    def _value_t(self, s_t: Tensor) -> Tensor:
+        """[B]: the online network selects the action, the target network evaluates it."""
+        a_t = self._forward(self.online, s_t).argmax(1, keepdim=True)
+        return self._forward(self.target.network, s_t).gather(1, a_t).squeeze(1)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.learning import TensorBatch
 from agents.losses import quantile_huber_loss
 from agents.off_policy import NoisyAgent, NoisyConfig, of_action
+from agents.parts.batches import TensorBatch
 from models.dueling import NetworkConfig
 from models.iqn import IqnNetwork
 

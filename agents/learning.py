@@ -1,51 +1,18 @@
-"""Parts that learning agents are made of: batches, optimiser step, weights in and out, precision."""
+"""What learning agents have in common: optimiser step, weights in and out, precision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from agents.base import AgentError
-from memory.replay.batch import Batch
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 PRECISIONS = ("float32", "bfloat16", "auto")
-
-
-class TensorBatch(NamedTuple):
-    """The part of a Batch that is learned from, on the device."""
-
-    s_tm1: Tensor
-    a_tm1: Tensor
-    r_t: Tensor
-    discount_t: Tensor
-    s_t: Tensor
-    weights: Tensor
-
-
-class Arriving(Protocol):
-    """Tensors on their way to a device."""
-
-    def received(self) -> TensorBatch:
-        """The tensors, ready for what the caller does with them next."""
-
-
-class StagedBatch(Batch):
-    """A batch whose tensors are on their way already. What `_replace` makes of it is none: it has others."""
-
-    arriving: Arriving | None = None
-
-
-def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
-    """Those that are on their way; else the batch's own memory on the CPU, and copies elsewhere."""
-    if isinstance(batch, StagedBatch) and batch.arriving is not None:
-        return batch.arriving.received()
-    arrays = (getattr(batch, name) for name in TensorBatch._fields)
-    return TensorBatch(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
 class GradientStep:

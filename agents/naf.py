@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.learning import GradientStep, TensorBatch
+from agents.learning import GradientStep
 from agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.parts.batches import TensorBatch
 from agents.parts.distributions import ActionBox
 from agents.parts.exploration import ExplorationConfig, exploration
 from agents.parts.target import PolyakTarget
@@ -124,17 +125,14 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         """Squared TD errors; the size of parameter noise adapts to each batch."""
         if self._mirrored_action is not None:
             batch = self._half_mirrored(batch, self._mirrored_action)
-        target, quadratic = self._targets(batch), self._forward(self.online, batch.s_tm1)
+        with torch.no_grad():
+            value_t = self._forward(self.target.network, batch.s_t).value
+            target = batch.r_t + batch.discount_t * value_t
+        quadratic = self._forward(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
-        assert q.shape == target.shape == batch.r_t.shape
+        assert target.shape == q.shape == batch.r_t.shape
         return (target - q).square(), q
-
-    @torch.no_grad()
-    def _targets(self, batch: TensorBatch) -> Tensor:
-        """[B]: r + discount * V of s_t by the target network."""
-        value_t = self._forward(self.target.network, batch.s_t).value
-        return batch.r_t + batch.discount_t * value_t
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

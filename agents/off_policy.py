@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from agents.base import ActingNoise, AgentError, Problem, ReplayAgent, Update
 from agents.learning import (
     GradientStep,
-    TensorBatch,
-    batch_to_device,
     copied_to_cpu,
     load_weights,
     seeded,
     uses_bfloat16,
 )
-from agents.parts.passes import Passes
+from agents.parts.batches import TensorBatch, batch_to_device
+from agents.parts.forward_passes import ForwardPasses
 from agents.parts.target import PeriodicTarget, Target
 from memory.replay.batch import Batch
 from models.dueling import DuelingNetwork, NetworkConfig
@@ -37,8 +36,8 @@ class OffPolicyConfig:
     lr: float  # Adam's learning rate
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
-    precision: str  # of network passes, one of agents.learning.PRECISIONS
-    compile: str  # a learner's passes, one of agents.parts.passes.COMPILE
+    precision: str  # of forward passes, one of agents.learning.PRECISIONS
+    compile: str  # a learner's forward passes, one of agents.parts.forward_passes.COMPILE
 
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)
@@ -55,7 +54,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self.config, self.device = config, device
         self._bfloat16 = uses_bfloat16(config.precision, device)
         self._learning = learning
-        self.passes = Passes(config.compile if learning else "none", device)
+        self.forward_passes = ForwardPasses(config.compile if learning else "none", device)
         weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
         self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
         self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
@@ -85,7 +84,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     def update(self, experience: Batch, t_learner: int) -> Update:
         """One step of Adam, then the target network follows; AgentError without learning=True."""
         self._require_learning()
-        self.passes.begin_update()
+        self.forward_passes.begin_update()
         batch = batch_to_device(experience, self.device)
         losses, q = self._losses(batch)
         assert losses.shape == q.shape == batch.weights.shape
@@ -135,7 +134,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         Autocast caches no weights that it casts: a pass with gradient must not get those of one without.
         """
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
-            output: OutputT = self.passes(network, *inputs)
+            output: OutputT = self.forward_passes(network, *inputs)
         return output
 
     def _require_learning(self) -> None:

@@ -22,7 +22,7 @@ from agents.parts.policy_losses import explained_variance, gae, standardised, vt
 from agents.parts.rollouts import RolloutStates, episodic_steps, slices
 from agents.parts.streams import OpenEpisodes
 from memory.rollouts.rollout import Rollout
-from models.actor_critic import ActorCriticNetwork
+from models.policy import ActorCriticNetwork
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.learning import TensorBatch
 from agents.losses import cross_entropy, project_onto_atoms
 from agents.off_policy import NoisyAgent, NoisyConfig, of_action
-from models.dueling import NetworkConfig
-from models.rainbow import RainbowNetwork
+from agents.parts.batches import TensorBatch
+from models.dueling import NetworkConfig, RainbowNetwork
 
 
 @dataclass(frozen=True)

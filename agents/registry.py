@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agents.base import Agent, AgentError
-from agents.double_dqn import DoubleDqnAgent
-from agents.dqn import DqnAgent
+from agents.dqn import DoubleDqnAgent, DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
 from agents.policy_gradient import A2cAgent, ReinforceAgent

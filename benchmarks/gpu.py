@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.off_policy import OffPolicyAgent
-from agents.parts.passes import COMPILE
-from agents.parts.staging import Staging
+from agents.parts.batches import Staging
+from agents.parts.forward_passes import COMPILE
 from benchmarks.loops import POLL_S, Processes, python
 from benchmarks.play import recorded_batches, setting_for, throwaway_server
 from benchmarks.report import write_document
@@ -84,7 +84,7 @@ def learner(redis: RedisConfig, words: str) -> Works:
 
     for _ in range(WARM_UP):
         update()
-    if setting.args.compile != "none" and not agent.passes.compiles:
+    if setting.args.compile != "none" and not agent.forward_passes.compiles:
         raise RuntimeError(f"--compile {setting.args.compile} does not work here.")
     return {"update": update}
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from agents.iqn import IqnConfig
-from agents.learning import TensorBatch, batch_to_device
+from agents.parts.batches import TensorBatch, batch_to_device
 from benchmarks.original_replay import OriginalReplay, Step, steps_of
 from benchmarks.play import BETA, BUFFER, CAPACITY, record, setting_for
 from envs import EnvConfig, SeededVectorEnv, make_env

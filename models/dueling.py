@@ -1,6 +1,7 @@
-"""Noisy dueling head, and the torso-and-head network that IQN and Rainbow share.
+"""Noisy dueling head, the torso-and-head network that IQN and Rainbow share, and Rainbow's.
 
 Dueling: Wang et al. 2016, arXiv 1511.06581, equation 9. Noisy: Fortunato et al. 2018, arXiv 1706.10295.
+Rainbow: Hessel et al. 2018, arXiv 1710.02298.
 """
 
 from __future__ import annotations
@@ -91,3 +92,15 @@ class DuelingNetwork(nn.Module):
     def noise_sizes(self) -> dict[str, int]:
         """Names and sizes of the noise of a forward pass."""
         return self.head.noise_sizes
+
+
+class RainbowNetwork(DuelingNetwork):
+    """Observation -> logits of the return's distribution over C51's atoms."""
+
+    def __init__(self, config: NetworkConfig, atoms: int) -> None:
+        super().__init__(config, num_outputs=atoms)
+
+    def forward(self, observation: Tensor, noise: Noise) -> Tensor:
+        """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
+        logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
+        return logits.squeeze(1)

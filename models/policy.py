@@ -1,22 +1,38 @@
-"""Policy network with value heads (Burda et al. 2018, arXiv 1810.12894, and the code they published)."""
+"""Networks of policies with values: actor and critic, and that of random network distillation.
+
+Actor and critic: Mnih et al. 2016, arXiv 1602.01783. RND: Burda et al. 2018, arXiv 1810.12894, and its code.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.initial import orthogonal
 from models.torso import Torso
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+RELU_GAIN = math.sqrt(2)
+"""Keeps the size of signals through layers that a ReLU follows (He et al. 2015, arXiv 1502.01852)."""
 EXTRA_GAIN = 0.1
 """Of the initial weights of the extra layers: at first they add little to what they skip."""
 OUTPUT_GAIN = 0.01
 """Of the initial weights of the outputs: the first policy is nearly uniform, the first values are near 0."""
+
+
+def orthogonal(module: ModuleT, gain: float = RELU_GAIN) -> ModuleT:
+    """Orthogonal weights times `gain` and zero biases in all layers (Saxe et al. 2014, arXiv 1312.6120)."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.orthogonal_(layer.weight, gain)
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias)
+    return module
 
 
 class PolicyValues(NamedTuple):
@@ -54,3 +70,32 @@ class PolicyNetwork(nn.Module):
         for_values = x + functional.relu(self.extra_values(x))
         with torch.autocast(x.device.type, enabled=False):
             return PolicyValues(self.logits(for_policy.float()), self.values(for_values.float()))
+
+
+class ActorCriticNetwork(nn.Module):
+    """Only the torso is shared, so that nothing is where observations are vectors (torso "flat").
+
+    Raises ValueError where a hidden layer has no units.
+    """
+
+    def __init__(self, torso: Torso, head_sizes: Sequence[int], num_parameters: int, num_values: int) -> None:
+        super().__init__()
+        if min(head_sizes, default=0) < 1:
+            raise ValueError(f"Each hidden layer needs at least one unit, not {list(head_sizes)}.")
+        self.torso = orthogonal(torso)
+        widths = [torso.num_features, *head_sizes]
+        self.policy_hidden, self.values_hidden = _hidden(widths), _hidden(widths)
+        self.policy = orthogonal(nn.Linear(widths[-1], num_parameters), OUTPUT_GAIN)
+        self.values = orthogonal(nn.Linear(widths[-1], num_values), gain=1.0)
+
+    def forward(self, observation: Tensor) -> PolicyValues:
+        """observation [B, H, *frame]; the outputs stay in float32 under autocast: their differences count."""
+        features = self.torso(observation)
+        for_policy, for_values = self.policy_hidden(features), self.values_hidden(features)
+        with torch.autocast(features.device.type, enabled=False):
+            return PolicyValues(self.policy(for_policy.float()), self.values(for_values.float()))
+
+
+def _hidden(widths: Sequence[int]) -> nn.Sequential:
+    layers = (part for ends in pairwise(widths) for part in (nn.Linear(*ends), nn.ReLU()))
+    return orthogonal(nn.Sequential(*layers))

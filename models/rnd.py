@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from models.initial import orthogonal
+from models.policy import orthogonal
 from models.torso import Torso
 
 NEGATIVE_SLOPE = 0.2

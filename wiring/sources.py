@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.base import RolloutAgent
-from agents.parts.staging import Staging
+from agents.parts.batches import Staging
 from agents.registry import agent_type
 from args import Args, UserError
 from envs import EnvDescription

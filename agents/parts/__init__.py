@@ -1,1 +1,6 @@
-"""What several agents are made of: exploration, distributions, targets, V-trace, running statistics."""
+"""Parts that several agents are made of: targets, exploration, rollouts, intrinsic rewards, batches.
+
+In come tensors and plain numbers, out go tensors; nothing here knows Redis, environments or flags.
+Everything runs in the thread that updates or acts, except `batches.Staging`, which belongs to the sampler's
+thread.
+"""

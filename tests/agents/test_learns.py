@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from agents import Problem
+from kernels import choice, gated_hidden, noisy_linear
 from memory.replay.batch import Batch
 
 STATES = np.eye(2, dtype=np.float32)[:, None]  # [2, 1, 2]
@@ -35,6 +36,21 @@ def transitions(rng: np.random.Generator, rows: int) -> Batch:
 
 @pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "double_dqn"])
 def test_two_states_are_learned(name: str, make_agent: Callable[..., Any]) -> None:
+    _learn_two_states(make_agent, name)
+
+
+@pytest.mark.parametrize("kernels", choice.KINDS)
+def test_two_states_are_learned_with_either_kernels(
+    kernels: str, make_agent: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where layers and products are large enough for compiled loops."""
+    monkeypatch.setattr(noisy_linear, "LEAST_WEIGHTS", 1)
+    monkeypatch.setattr(gated_hidden, "LEAST_ROWS", 1)
+    with choice.using(kernels):
+        _learn_two_states(make_agent, "iqn")
+
+
+def _learn_two_states(make_agent: Callable[..., Any], name: str) -> None:
     quiet = {} if "dqn" in name else {"noisy_std": 0.1}
     agent = make_agent(name, problem=TWO_STATES, lr=5e-3, target_update=40, **quiet)
     rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import torch
 from agents import AgentError
 from agents.learning import seeded
 from memory.replay.batch import Batch
-from models.initial import orthogonal
+from models.policy import orthogonal
 
 MakeAgent = Callable[..., Any]
 MakeBatch = Callable[..., Batch]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.iqn import IqnAgent
-from agents.learning import batch_to_device
+from agents.parts.batches import batch_to_device
 from benchmarks.original_agent import (
     Noise,
     OriginalActor,

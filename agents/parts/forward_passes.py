@@ -1,4 +1,4 @@
-"""How network passes run: as they are written, or compiled."""
+"""How forward passes run: as they are written, or compiled by torch.compile."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BACKEND = "inductor"
 """Of torch.compile: C++ for CPUs, Triton for GPUs."""
 
 
-class Passes:
+class ForwardPasses:
     """Runs networks as they are written, or by torch.compile as long as that works here.
 
-    A network keeps its own weights under its own names: only the way they are computed with is another, and
-    results differ from the uncompiled ones as sums in another order do.
+    A network keeps its weights and their names. Results differ from the uncompiled ones as sums in another
+    order do.
     """
 
     def __init__(self, compile: str, device: torch.device) -> None:
@@ -35,17 +35,17 @@ class Passes:
             self._give_up("CUDA graphs need a CUDA device")
 
     def begin_update(self) -> None:
-        """What the passes of the last update returned may be overwritten from here on."""
+        """From here on, outputs of the last update's forward passes may be overwritten."""
         if self._graphs:
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def __call__(self, network: nn.Module, *inputs: Any) -> Any:
-        """What `network` makes of `inputs`; compiled when it is first called with their shapes."""
+        """network(*inputs); compiled at the first call with inputs of these shapes."""
         if not self.compiles:
             return network(*inputs)
         try:
             return self._compiled_of(network)(*inputs)
-        except Exception as error:  # compilers raise many kinds; a mistake of the network's own comes again
+        except Exception as error:  # compilers raise many kinds; a network's own comes again below
             self._give_up(_innermost(error))
             return network(*inputs)
 
@@ -56,12 +56,12 @@ class Passes:
         return self._compiled[network]
 
     def _give_up(self, reason: str) -> None:
-        log.warning("Network passes are not compiled, and go on as they are written: %s.", reason.rstrip("."))
+        log.warning("Forward passes are not compiled, and run as they are written: %s.", reason.rstrip("."))
         self.compiles = self._graphs = False
 
 
 def _innermost(error: BaseException) -> str:
-    """The first line of what began it."""
+    """The first line of the error that caused it."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

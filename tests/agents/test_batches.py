@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learning import StagedBatch, TensorBatch, batch_to_device
-from agents.parts.staging import Staging, staged
+from agents.parts.batches import StagedBatch, Staging, TensorBatch, batch_to_device, staged
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
@@ -42,7 +41,7 @@ def test_a_changed_batch_does_not_give_what_arrived_for_the_old_one() -> None:
     """As when an intrinsic bonus is added to its returns."""
     batch = _batch()
     changed = staged(batch, _Arrived(batch_to_device(batch, CPU)))._replace(r_t=batch.r_t + 1)
-    assert isinstance(changed, StagedBatch) and changed.arriving is None
+    assert isinstance(changed, StagedBatch) and changed.in_flight is None
     assert np.array_equal(batch_to_device(changed, CPU).r_t, batch.r_t + 1)
 
 

@@ -1,4 +1,4 @@
-"""Compiled passes give what written ones give; what cannot be compiled goes on as it is written.
+"""Compiled forward passes give what written ones give; what cannot be compiled runs as it is written.
 
 torch.compile is told to trace but not to generate code ("aot_eager"): that would take most of a minute here.
 """
@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from agents.base import Agent, AgentError
-from agents.parts import passes
-from agents.parts.passes import Passes
+from agents.parts import forward_passes
+from agents.parts.forward_passes import ForwardPasses
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ def test_compiled_updates_are_those_of_written_passes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Noisy layers, a target network that is copied, autocast; each continues from a state of the other."""
-    monkeypatch.setattr(passes, "BACKEND", "aot_eager")
+    monkeypatch.setattr(forward_passes, "BACKEND", "aot_eager")
     flags = {"precision": precision, "target_update": 8}
     written, compiled = make_agent(name, **flags), make_agent(name, compile="default", **flags)
     for step in range(6):
@@ -50,26 +50,26 @@ def _swap_states(one: Agent, other: Agent) -> None:
 
 def _said(caplog: pytest.LogCaptureFixture) -> list[str]:
     """torch.compile logs much besides."""
-    return [record.message for record in caplog.records if record.name == passes.log.name]
+    return [record.message for record in caplog.records if record.name == forward_passes.log.name]
 
 
 def test_what_cannot_be_compiled_goes_on_as_written(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(passes, "BACKEND", "no such compiler")
-    run = Passes("default", CPU)
+    monkeypatch.setattr(forward_passes, "BACKEND", "no such compiler")
+    run = ForwardPasses("default", CPU)
     for rows in (1, 2):
         run.begin_update()
         assert torch.equal(run(LINE, torch.ones(rows, 3)), LINE(torch.ones(rows, 3)))
     (sentence,) = _said(caplog)
-    assert sentence.startswith("Network passes are not compiled, and go on as they are written: ")
+    assert sentence.startswith("Forward passes are not compiled, and run as they are written: ")
     assert "no such compiler" in sentence
 
 
 def test_cuda_graphs_need_cuda(caplog: pytest.LogCaptureFixture) -> None:
-    run = Passes("cuda-graphs", CPU)
+    run = ForwardPasses("cuda-graphs", CPU)
     run.begin_update()
     assert torch.equal(run(LINE, torch.ones(1, 3)), LINE(torch.ones(1, 3)))
     assert [sentence.split(": ")[1] for sentence in _said(caplog)] == ["CUDA graphs need a CUDA device."]
     with pytest.raises(AgentError, match="There is no way to compile 'all': choose one of none, default"):
-        Passes("all", CPU)
+        ForwardPasses("all", CPU)
