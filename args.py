@@ -1,4 +1,4 @@
-"""Every parameter: its flag, type, default, one sentence with unit and source, and the checks across them.
+"""The table of all parameters: composed of what each room's settings.py declares, and checked across rooms.
 
 No room knows this module: launchers hand each room the frozen dataclass it declares, filled by `Args.select`.
 Reads at most the one file named by --spec (spec_file.py); no other input or output, no seeding, no torch.
@@ -22,7 +22,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from acting.settings import ActorSettings
+from agents.settings import LearnerSettings, NetworkSettings, PolicySettings
+from envs.settings import EnvironmentSettings, MalmoSettings
+from evaluation.settings import ReportingSettings
+from memory.settings import RedisSettings, ReplaySettings, RolloutSettings
 from spec_file import SpecFileError, read_document
+from wiring.settings import DeviceSettings, RunSettings
 
 Plain = bool | int | float | str | None
 Dataclass = TypeVar("Dataclass")
@@ -46,17 +52,43 @@ class UserError(ValueError):
     """A mistake of the user's: one sentence, exit code 2."""
 
 
-def flag(default: Any, sentence: str, *, shared: bool = False, name: str | None = None, **bounds: Any) -> Any:
-    """A parameter. `shared`: the learner publishes it and actors adopt it; `name`: a flag that is not its field's name."""
-    return Field(default, description=sentence, json_schema_extra={"shared": shared, "flag": name}, **bounds)
+GROUPS: tuple[type, ...] = (
+    RunSettings,
+    EnvironmentSettings,
+    MalmoSettings,
+    RedisSettings,
+    ActorSettings,
+    ReplaySettings,
+    RolloutSettings,
+    LearnerSettings,
+    PolicySettings,
+    NetworkSettings,
+    DeviceSettings,
+    ReportingSettings,
+)
+"""In the order of --help; the first line of a docstring heads its group."""
 
 
-class Group(BaseModel):
-    """Parameters of one topic; the docstring's first line heads them in --help."""
+class _Checked(BaseModel, frozen=True):
+    """Checks the fields of the dataclasses that a subclass inherits."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, coerce_numbers_to_str=True
+        extra="forbid", validate_default=True, allow_inf_nan=False, coerce_numbers_to_str=True
     )
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        # pydantic takes a plain default from a dataclass, without its sentence and bounds.
+        for group in filter(dataclasses.is_dataclass, cls.__mro__):
+            for field in dataclasses.fields(group):
+                about = field.metadata
+                described = Field(
+                    field.default,
+                    description=about["sentence"],
+                    json_schema_extra={"shared": about["shared"]},
+                    **about["bounds"],
+                )
+                setattr(cls, field.name, described)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -65,485 +97,21 @@ class Group(BaseModel):
         return no_truth(value) if number else value
 
 
-class RunArgs(Group):
-    """Run."""
-
-    spec: str | None = flag(
-        None, "YAML file of parameters (flag names without dashes); flags given besides override it"
-    )
-    agent: str = flag(
-        "iqn",
-        "Learning algorithm, a name of agents/registry.py; evaluation also takes random and constant:<action>",
-        shared=True,
-    )
-    rainbow_only: bool = flag(False, "The seed's name for --agent rainbow: C51 instead of IQN")
-    game: str = flag(
-        "space_invaders",
-        "ALE game, Gymnasium id (CartPole-v1), minatar:<game>, maze:<n> … or probe:<name>; or several, as pong,breakout: actors are divided among them",
-        shared=True,
-    )
-    run: str = flag("", "Name under which Redis keeps this run; empty = the game", pattern=r"^[^{}\s]*$")
-    seed: int = flag(123, "Seed of every generator, with the process's own number mixed in", ge=0, lt=2**31)
-    T_max: int = flag(
-        50_000_000,
-        "Length of the run, agent steps of all actors (times --action-repeat = 200M frames)",
-        shared=True,
-        ge=1,
-    )
-    model: str | None = flag(
-        None, "Start afresh from this snapshot's weights; in evaluation, the snapshot to play"
-    )
-    path_to_results: str = flag(
-        "results", "Folder of scores, plots, snapshots and logs; a stopped run resumes from here"
-    )
-    event_log_in: str | None = flag(
-        None,
-        "Learner: fill the replay of a new run from this event log before learning (event_log/__main__.py)",
-    )
-    serial: bool = flag(
-        False, "One process alternates actor and learner: exactly repeatable, for study and tests"
-    )
-
-
-class EnvironmentArgs(Group):
-    """Environment (SABER by default, Toromanoff et al. 2019, arXiv 1908.04683)."""
-
-    envs_per_actor: int = flag(1, "Environments that each actor steps together", ge=1, le=1024)
-    history_length: int = flag(
-        0,
-        "Frames stacked into a state (4 in DQN); 0 = usual for the game: 4 for images, 1 for vectors",
-        shared=True,
-        ge=0,
-        le=64,
-    )
-    action_repeat: int = flag(
-        4,
-        "Emulator frames per agent step (ALE, VizDoom); moves in mazes, pictures in Malmo",
-        shared=True,
-        ge=1,
-    )
-    proba_sticky_actions: float = flag(
-        0.25,
-        "Probability that ALE repeats the last action instead (Machado et al. 2018); 0 = off",
-        shared=True,
-        ge=0,
-        lt=1,
-    )
-    disable_SABER_mode: bool = flag(
-        False,
-        "Episodes end after 30 minutes of play instead of SABER's 100 hours and stuck rule",
-        shared=True,
-    )
-    max_episode_steps: int = flag(
-        0,
-        "ALE, Gymnasium and MinAtar: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
-        shared=True,
-        ge=0,
-    )
-    max_stuck_time: float = flag(
-        300.0,
-        "SABER: seconds of play (60 frames each) without reward after which an episode stops",
-        shared=True,
-        gt=0,
-    )
-    stuck_is_terminal: bool = flag(
-        False, "That stop is a termination, as in the seed, instead of a truncation", shared=True
-    )
-    frame_width: int = flag(
-        160,
-        "Width of the images of mazes, VizDoom and Malmo, pixels (malmomo: 160)",
-        shared=True,
-        ge=16,
-        le=1920,
-    )
-    frame_height: int = flag(
-        120, "Height of those images, pixels (malmomo: 120)", shared=True, ge=16, le=1080
-    )
-    reward_clip: float = flag(
-        1.0, "Rewards are learned from within +- this; 0 = not clipped", shared=True, ge=0
-    )
-    reward_smoothing: float = flag(
-        0.0,
-        "Share of the last step's learned reward that is carried into the next (exponential mean); 0 = off",
-        shared=True,
-        ge=0,
-        lt=1,
-    )
-
-
-class MalmoArgs(Group):
-    """Malmo (Minecraft; docs/malmo.md)."""
-
-    malmo_ports: str = flag(
-        "9000",
-        "Minecraft clients that actors share: ports, or host:port, as 11100,11200 (MalmoEnv's default: 9000)",
-        pattern=r"^[^,\s]+(,[^,\s]+)*$",
-    )
-    overclock_rate: float = flag(
-        4.0, "How much faster than real time Minecraft runs (malmomo: 4)", gt=0, le=100
-    )
-    onscreen_rendering: bool = flag(False, "Minecraft draws to its window as well; slower")
-    episode_time_sec: float = flag(
-        30.0, "Length of a mission, seconds of Minecraft's own time (malmomo: 30)", shared=True, gt=0
-    )
-    no_reward_default: float = flag(0.0, "Reward of a step for which Minecraft sends none", shared=True)
-
-
-class RedisArgs(Group):
-    """Redis."""
-
-    host_redis: str = flag("localhost", "Host of the Redis server, or the path of its Unix socket")
-    port_redis: int = flag(6379, "TCP port of the Redis server", ge=1, le=65535)
-    user_redis: str = flag(
-        "", "ACL user (redis_conf/redis_acl.conf); its password is in REDIS_PASSWORD or --redis-password-file"
-    )
-    redis_password_file: str = flag(
-        "", "File with the password; without it the environment variable REDIS_PASSWORD, if set"
-    )
-    redis_tls: bool = flag(False, "Encrypt, and check the server's certificate")
-    redis_ca: str = flag("", "Certificate authority of the server; empty = those that the system trusts")
-    redis_cert: str = flag("", "This process's own certificate, where the server asks for one")
-    redis_key: str = flag("", "Private key that belongs to --redis-cert")
-    redis_patience: float = flag(
-        60.0, "Seconds for which a process tries again when Redis is away before it gives up", gt=0
-    )
-    redis_conf: str = flag(
-        "redis_conf/redis_rainbow_6379.conf",
-        "Configuration for the server that start_learning.py starts if none answers",
-    )
-
-
-class ActorArgs(Group):
-    """Actors."""
-
-    nb_actor: int = flag(1, "Number of actors expected", ge=1, le=4096)
-    id_actor: int = flag(
-        0, "Number of this actor, from 0; each at most once at a time (-1 is accepted for the learner)", ge=-1
-    )
-    eval: bool = flag(
-        False, "Actor: act without noise, and have its scores plotted apart from those of training"
-    )
-    no_push: bool = flag(False, "Actor: keep its experience out of the replay")
-    post_episode_sleep: float = flag(0.0, "Actor: pause after each episode, seconds", ge=0)
-    ckpt_dir: str | None = flag(
-        None,
-        "Actor: take weights from the newest snapshot in this folder, read again each episode, not from Redis",
-    )
-    event_log_out: str | None = flag(
-        None, "Actor: append its episodes to this event log (event_log/__main__.py)"
-    )
-    synchronize_actors_with_learner: bool = flag(
-        True, "One update per --replay-frequency steps; actors and learner wait for each other", shared=True
-    )
-    length_actor_buffer: int = flag(
-        1000,
-        "Upper bound on the transitions an actor holds back before it pushes: shortens --chunk-length where needed",
-        shared=True,
-        ge=1,
-    )
-    weight_synchro_frequency: int = flag(
-        400,
-        "Agent steps between two publications of weights (Ape-X and seed: 400), at most one a second",
-        shared=True,
-        ge=1,
-    )
-
-
-class ReplayArgs(Group):
-    """Replay."""
-
-    memory_capacity: int = flag(1_000_000, "Transitions kept in Redis (Rainbow: 1M)", shared=True, ge=16)
-    learn_start: int = flag(
-        80_000,
-        "Agent steps of random play before learning (seed: 80K; Rainbow's 80K are frames, 20K agent steps)",
-        shared=True,
-        ge=1,
-    )
-    replay_frequency: int = flag(
-        4, "Agent steps per update (DQN: 4); acting noise is held as long", shared=True, ge=1
-    )
-    chunk_length: int = flag(
-        16, "Transitions per chunk sent to Redis (measured: docs/architecture.md)", shared=True, ge=1, le=4096
-    )
-    save_replay: bool = flag(
-        False,
-        "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval",
-    )
-    batch_size: int = flag(32, "Transitions per update (DQN: 32)", ge=1)
-    queue_size: int = flag(5, "Batches that the sampler prepares ahead of the learner", ge=1, le=1000)
-    priority_exponent: float | None = flag(
-        None,
-        "Exponent alpha of priorities; default: the agent's own (iqn 0.2, rainbow 0.5, dqn 0: uniform)",
-        shared=True,
-        ge=0,
-        le=1,
-    )
-    priority_epsilon: float = flag(
-        1e-6, "Added to losses before they become priorities (Schaul et al. 2016: small)", shared=True, ge=0
-    )
-    priority_max: float = flag(
-        0.0, "Upper bound of a loss as a priority, before the exponent; 0 = none", shared=True, ge=0
-    )
-    priority_weight: float = flag(
-        0.4,
-        "Importance-sampling exponent beta at the start, annealed to 1 at T-max (Schaul et al. 2016)",
-        ge=0,
-        le=1,
-    )
-    multi_step: int = flag(3, "Steps of the n-step return (Rainbow: 3)", shared=True, ge=1, le=1024)
-    discount: float = flag(0.99, "Discount gamma per agent step (DQN: 0.99)", shared=True, ge=0, le=1)
-
-
-class RolloutArgs(Group):
-    """Rollouts (on-policy agents)."""
-
-    rollout_length: int = flag(
-        128, "Vector steps of a rollout (Burda et al. 2018: 128)", shared=True, ge=1, le=65536
-    )
-    max_policy_lag: int = flag(
-        1,
-        "Updates by which the weights that a rollout is played with may be old; 0 = --sequential",
-        shared=True,
-        ge=0,
-        le=16,
-    )
-    sequential: bool = flag(False, "Actors and learner take turns instead of overlapping: --max-policy-lag 0")
-    rollout_patience: float = flag(
-        60.0, "Seconds for which the learner waits for an actor's rollout before it learns without it", gt=0
-    )
-
-
-class LearnerArgs(Group):
-    """Learner."""
-
-    lr: float = flag(5e-5, "Adam's learning rate (IQN: 5e-5; Rainbow: 6.25e-5)", gt=0)
-    adam_eps: float = flag(3.125e-4, "Adam's epsilon (IQN: 0.01/32; Rainbow: 1.5e-4)", gt=0)
-    max_grad_norm: float = flag(
-        0.0, "Norm to which gradients are clipped; 0 = not clipped, as the seed", ge=0
-    )
-    target_update: int = flag(
-        32_000,
-        "Agent steps between copies to the target network (seed: 32K; Rainbow's 32K are frames, 8K agent steps)",
-        shared=True,
-        ge=1,
-    )
-    polyak: float = flag(
-        0.001,
-        "naf: share of the online network that the target takes over per update (tau)",
-        shared=True,
-        gt=0,
-        le=1,
-    )
-    l2: float = flag(0.0, "naf: weight decay, added to the gradient as L2 * weight", ge=0)
-    mirror: bool = flag(
-        False,
-        "naf: learn half of each batch mirrored, image and turn together, where a mirror image is as likely",
-    )
-    precision: str = flag(
-        "float32",
-        "Of network passes: float32, bfloat16, or auto: bfloat16 where the processor has units for it",
-        pattern="^(float32|bfloat16|auto)$",
-    )
-    compile: str = flag(
-        "none",
-        "Learners on a replay: network passes by torch.compile (default), with CUDA graphs too, or none",
-        pattern="^(none|default|cuda-graphs)$",
-    )
-
-
-class PolicyArgs(Group):
-    """Policy gradients and random network distillation (Burda et al. 2018, arXiv 1810.12894)."""
-
-    epochs: int = flag(4, "ppo_rnd: passes over a rollout (Burda et al.: 4)", ge=1)
-    ppo_clip: float = flag(
-        0.1, "ppo_rnd: the ratio to the old policy counts within 1 +- this (Burda et al.: 0.1)", gt=0
-    )
-    entropy_coeff: float = flag(0.001, "Weight of the entropy bonus, per nat (Burda et al.: 0.001)", ge=0)
-    gae_lambda: float = flag(0.95, "Lambda of advantages and value targets (Burda et al.: 0.95)", ge=0, le=1)
-    baseline: bool = flag(True, "reinforce: subtract a learned value from the return (Williams 1992)")
-    reward_scale: float = flag(
-        1.0, "reinforce, a2c: rewards are learned from times this, then within --reward-clip", gt=0
-    )
-    standardise_advantages: bool = flag(
-        False, "reinforce, a2c: advantages of an update to mean 0 and deviation 1 (as SLM-Lab does)"
-    )
-    episodic: bool = flag(
-        False, "a2c: learn from steps once their episode has ended, not from every rollout as it comes"
-    )
-    v_trace: bool = flag(
-        True,
-        "Correct for rollouts that are some updates old (Espeholt et al. 2018); off: as if they were not",
-    )
-    ext_discount: float = flag(
-        0.999, "ppo_rnd: gamma of extrinsic, episodic returns (Burda et al.: 0.999)", ge=0, le=1
-    )
-    int_discount: float = flag(
-        0.99,
-        "ppo_rnd: gamma of intrinsic returns, which no episode's end cuts (Burda et al.: 0.99)",
-        ge=0,
-        le=1,
-    )
-    ext_coeff: float = flag(2.0, "ppo_rnd: weight of extrinsic advantages (Burda et al.: 2)", ge=0)
-    int_coeff: float = flag(
-        1.0, "Weight of intrinsic advantages (Burda et al.: 1), or of --intrinsic's bonus in the reward", ge=0
-    )
-    rnd_update_proportion: float = flag(
-        0.25,
-        "Share of the samples that RND's predictor learns from (Burda et al.: 0.25 at 128 environments)",
-        gt=0,
-        le=1,
-    )
-    intrinsic: str = flag(
-        "none",
-        "none, or rnd: a bonus for new frames in the rewards of a replay agent",
-        shared=True,
-        pattern="^(none|rnd)$",
-    )
-    rnd_lr: float = flag(1e-4, "Adam's learning rate of --intrinsic's predictor (Burda et al.: 1e-4)", gt=0)
-
-
-class NetworkArgs(Group):
-    """Networks."""
-
-    torso: str = flag(
-        "auto",
-        "auto, nature, data_efficient, minatar, mlp or flat (models/torso.py)",
-        shared=True,
-        pattern="^(auto|nature|data_efficient|minatar|mlp|flat)$",
-    )
-    hidden_size: int = flag(512, "Units of each dueling stream's hidden layer (DQN: 512)", shared=True, ge=1)
-    head_sizes: str = flag(
-        "100,50",
-        "Policy agents and naf: units of the hidden layers above the torso (malmomo: 100,50; Burda et al.: 256,448)",
-        shared=True,
-        pattern=r"^\d+(,\d+)*$",
-    )
-    epsilon: float = flag(
-        0.4,
-        "dqn, double_dqn: share of random actions in the first environment of all (Ape-X: 0.4)",
-        shared=True,
-        ge=0,
-        le=1,
-    )
-    epsilon_alpha: float = flag(
-        7.0,
-        "dqn, double_dqn: alpha of epsilon^(1 + alpha i / (N - 1)), environment i of N in all (Ape-X: 7)",
-        shared=True,
-        ge=0,
-    )
-    action_noise: str = flag(
-        "ou",
-        "naf: ou (Ornstein-Uhlenbeck), parameter (Plappert et al. 2018) or none",
-        shared=True,
-        pattern="^(ou|parameter|none)$",
-    )
-    ou_theta: float = flag(
-        0.15, "naf: pull of the noise to 0 per step (Lillicrap et al. 2016: 0.15)", shared=True, ge=0, le=1
-    )
-    ou_sigma: float = flag(
-        0.2,
-        "naf: standard deviation of its steps, in half ranges of the action (DDPG: 0.2)",
-        shared=True,
-        ge=0,
-    )
-    parameter_noise_distance: float = flag(
-        0.2,
-        "naf: root mean square change of actions that parameter noise aims at, half ranges",
-        shared=True,
-        gt=0,
-    )
-    noisy_std: float = flag(
-        0.1,
-        "Initial standard deviation of noisy layers (seed: 0.1; Fortunato et al. 2018: 0.5)",
-        shared=True,
-        ge=0,
-    )
-    num_tau_samples: int = flag(
-        64, "IQN: N, quantiles of the online network (arXiv 1806.06923 eq. 3)", shared=True, ge=1
-    )
-    num_tau_prime_samples: int = flag(
-        64, "IQN: N', quantiles of the target network (eq. 3)", shared=True, ge=1
-    )
-    num_quantile_samples: int = flag(
-        32, "IQN: K, quantiles averaged to choose an action (eq. 3)", shared=True, ge=1
-    )
-    quantile_embedding_dim: int = flag(64, "IQN: n, cosines per quantile (eq. 4)", shared=True, ge=1)
-    kappa: float = flag(1.0, "iqn, dqn, double_dqn: threshold of the Huber loss (both: 1)", shared=True, gt=0)
-    atoms: int = flag(51, "Rainbow: atoms of the value distribution (C51)", shared=True, ge=2)
-    V_min: float = flag(-10.0, "Rainbow: lower end of the value support", shared=True)
-    V_max: float = flag(10.0, "Rainbow: upper end of the value support", shared=True)
-
-
-class DeviceArgs(Group):
-    """Devices."""
-
-    disable_cuda: bool = flag(False, "Use the CPU even where there is a GPU")
-    disable_cudnn: bool = flag(False, "Use PyTorch's own GPU convolutions instead of cuDNN's")
-    gpu_number: int = flag(0, "GPU of this process; the CPU where there is none", ge=0)
-    gpu_numbers: str | None = flag(
-        None, "start_learning.py: GPU of the learner, then of each actor, as 0,0,1,1", pattern=r"^\d+(,\d+)*$"
-    )
-    gpu_mem_fraction: float = flag(
-        1.0,
-        "Largest share of the GPU's memory that this process may take (several learners on one GPU)",
-        gt=0,
-        le=1,
-    )
-    threads: int = flag(
-        0,
-        "CPU threads of PyTorch in this process; 0 = one in an actor, with --serial and for a small network,"
-        " else all cores",
-        ge=0,
-    )
-    kernels: str = flag(
-        "compiled",
-        "CPU loops: compiled, or plain: PyTorch's and NumPy's own operations in their place, slower",
-        pattern="^(compiled|plain)$",
-    )
-
-
-class ReportingArgs(Group):
-    """Reporting and evaluation."""
-
-    log_interval: int = flag(25_000, "Agent steps between two lines of progress", ge=1)
-    evaluation_interval: int = flag(
-        500_000, "Agent steps between two snapshots, each with the plot drawn anew", ge=1
-    )
-    snapshot_seconds: float = flag(300.0, "Seconds after which a snapshot is written besides", gt=0)
-    evaluation_episodes: int = flag(100, "Episodes of an evaluation (SABER: 100)", ge=1)
-    evaluation_envs: int = flag(
-        16, "Environments that an evaluation steps together; does not change its result", ge=1
-    )
-    transfer: bool = flag(
-        False, "Evaluation may play another game than the snapshot's, with the same images and actions"
-    )
-    evaluation_size: int = flag(500, "Accepted for old command lines; the seed never used it")
-    eval_noise: bool | None = flag(
-        None,
-        "Evaluation acts with the agent's noise; default: the agent's own (noisy layers as the seed: on; naf: off)",
-    )
-    render: bool = flag(False, "Evaluation, or an actor, shows the play in a window, at real speed")
-    record: str | None = flag(None, "Evaluation films one episode into this .mp4 file")
-
-
-GROUPS: tuple[type[Group], ...] = (
-    RunArgs, EnvironmentArgs, MalmoArgs, RedisArgs, ActorArgs, ReplayArgs, RolloutArgs, LearnerArgs, PolicyArgs, NetworkArgs, DeviceArgs, ReportingArgs,
-)  # fmt: skip
-
-
 class Args(
-    RunArgs,
-    EnvironmentArgs,
-    MalmoArgs,
-    RedisArgs,
-    ActorArgs,
-    ReplayArgs,
-    RolloutArgs,
-    LearnerArgs,
-    PolicyArgs,
-    NetworkArgs,
-    DeviceArgs,
-    ReportingArgs,
+    _Checked,
+    RunSettings,
+    EnvironmentSettings,
+    MalmoSettings,
+    RedisSettings,
+    ActorSettings,
+    ReplaySettings,
+    RolloutSettings,
+    LearnerSettings,
+    PolicySettings,
+    NetworkSettings,
+    DeviceSettings,
+    ReportingSettings,
+    frozen=True,
 ):
     """All parameters of one process, checked."""
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from acting.run_link import ActorSlot, RunChanged
-from agents import agent_type
+from agents.registry import agent_type
 from args import Args, UserError, parse_args
 from learning.resume import wait_for_snapshot
 from memory.runs.episodes import recent_episodes
@@ -21,16 +21,9 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from supervision.process import Stop, keep_freed_memory
-from wiring import (
-    build_actor,
-    build_lone_actor,
-    canonical,
-    check_agent_fits,
-    connect_redis,
-    say_plainly,
-    sentences_for_errors,
-    setting_of,
-)
+from wiring.actor import build_actor, build_lone_actor
+from wiring.endings import say_plainly, sentences_for_errors
+from wiring.setting import canonical, check_agent_fits, connect_redis, setting_of
 
 log = logging.getLogger(__name__)
 

@@ -24,20 +24,11 @@ from memory.runs.push import LostLease
 from memory.runs.run import RunInfo, read_living_run
 from memory.server.connection import UNREACHABLE, Client, Interrupted, patiently
 from supervision.process import Stop, keep_freed_memory
-from wiring import (
-    Learning,
-    Setting,
-    build_actor,
-    build_learner,
-    canonical,
-    check_agent_fits,
-    check_divided,
-    check_store,
-    connect_redis,
-    say_plainly,
-    sentences_for_errors,
-    setting_of,
-)
+from wiring.actor import build_actor
+from wiring.endings import say_plainly, sentences_for_errors
+from wiring.learner import Learning, build_learner
+from wiring.setting import Setting, canonical, check_agent_fits, check_divided, connect_redis, setting_of
+from wiring.sources import check_store
 
 log = logging.getLogger(__name__)
 

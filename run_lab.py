@@ -33,13 +33,9 @@ Command = Callable[[str, Work, str], argparse.ArgumentParser]
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
-    from wiring import (  # here, since it takes seconds to load PyTorch
-        canonical,
-        check_agent_fits,
-        check_store,
-        setting_of,
-    )
     from wiring.endings import USER_ERRORS
+    from wiring.setting import canonical, check_agent_fits, setting_of
+    from wiring.sources import check_store
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))

@@ -15,23 +15,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agents import Curious
+from agents.base import Curious
 from args import Args, UserError, parse_args
-from envs import EnvConfig, describe_env
+from envs.config import EnvConfig
+from envs.registry import describe_env
 from evaluation.evaluator import Observer, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from learning.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
-from wiring import (
-    canonical,
-    games_to_play,
-    restore_agent,
-    results_folder,
-    say_plainly,
-    sentences_for_errors,
-)
+from wiring.endings import say_plainly, sentences_for_errors
+from wiring.restored import games_to_play, restore_agent
+from wiring.setting import canonical, results_folder
 
 CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import EnvDescription
+from envs.config import EnvDescription
 
 BINS = 20
 """Equal parts of the range of each component of a continuous action."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acting.player import VectorStep
-from envs import EnvDescription
+from envs.config import EnvDescription
 from reporting.film import FilmError, open_window
 
 STEPS_PER_SECOND = 15.0

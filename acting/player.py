@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from agents.base import Acting, Agent, RolloutActing
 from agents.random_agent import RandomPolicy
-from envs import SeededVectorEnv
+from envs.contract import SeededVectorEnv
 
 
 class VectorStep(NamedTuple):

@@ -22,11 +22,13 @@ from benchmarks.original_replay import Step
 from benchmarks.play import recorded_batches, setting_for
 from benchmarks.report import Figure
 from benchmarks.timing import Contestant, Effort, Works, race
-from envs import EnvConfig, environment_seeds, make_env
+from envs.config import EnvConfig
+from envs.registry import make_env
+from envs.seeding import environment_seeds
 from memory.server.connection import RedisConfig, make_client
 from models.torso import Torso
 from supervision.process import keep_freed_memory
-from wiring import Setting, build_agent, set_up_torch
+from wiring.setting import Setting, build_agent, set_up_torch
 from wiring.sources import sizes_of
 
 SPEC = "specs/atari/rainbow_iqn.yaml"

@@ -34,7 +34,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from reporting.provenance import machine
 from supervision.process import keep_freed_memory
-from wiring import build_agent
+from wiring.setting import build_agent
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
 BATCHES = 8

@@ -29,10 +29,12 @@ from agents.iqn import IqnConfig
 from agents.parts.batches import TensorBatch, batch_to_device
 from benchmarks.original_replay import OriginalReplay, Step, steps_of
 from benchmarks.play import BETA, BUFFER, CAPACITY, record, setting_for
-from envs import EnvConfig, SeededVectorEnv, make_env
+from envs.config import EnvConfig
+from envs.contract import SeededVectorEnv
+from envs.registry import make_env
 from memory.replay.batch import Batch
 from memory.server.connection import RedisConfig, make_client
-from wiring import Setting
+from wiring.setting import Setting
 
 PRIORITIES_AT_ONCE = 32
 """Transitions in a forward pass for priorities: the learner's batch."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from acting.player import VectorStep
 from memory.replay.batch import Batch
 from memory.server.connection import Client
-from wiring import Setting
+from wiring.setting import Setting
 from wiring.sources import sizes_of
 
 APPENDED = "naive:appended"

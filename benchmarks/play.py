@@ -15,7 +15,9 @@ from acting.player import Player, VectorStep
 from acting.writer import ExperienceWriter
 from agents.random_agent import RandomAgent, RandomConfig
 from args import read_args
-from envs import EnvConfig, environment_seeds, make_env
+from envs.config import EnvConfig
+from envs.registry import make_env
+from envs.seeding import environment_seeds
 from memory.chunks.codec import Meta
 from memory.replay.batch import Batch
 from memory.replay.replay import Replay
@@ -25,7 +27,7 @@ from memory.runs.push import ChunkPusher, PushAhead
 from memory.runs.run import open_run
 from memory.server.connection import Client, RedisConfig
 from supervision.redis_server import RedisServer
-from wiring import Setting, setting_of
+from wiring.setting import Setting, setting_of
 from wiring.sources import sizes_of
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -27,7 +27,7 @@ from benchmarks.timing import spread
 from learning.snapshot import load_snapshot
 from memory.replay.batch import Batch
 from memory.server.connection import make_client
-from wiring import build_agent
+from wiring.setting import build_agent
 
 SPEC = "specs/atari/rainbow_iqn_cpu.yaml"
 LARGEST_LOSS_ERROR = 0.01

@@ -21,7 +21,7 @@ from memory.runs.keys import Keys
 from memory.runs.run import open_run
 from memory.server.connection import RedisConfig, make_client
 from supervision.process import keep_freed_memory
-from wiring import Setting
+from wiring.setting import Setting
 from wiring.sources import sizes_of
 
 ENVIRONMENTS = 16

@@ -19,7 +19,7 @@ from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import open_run
 from memory.server.connection import RedisConfig, make_client
-from wiring import Setting
+from wiring.setting import Setting
 from wiring.sources import sizes_of
 
 RATE = 200.0

@@ -7,22 +7,3 @@ flags, step by step, in the thread that built it. Every environment keeps to the
 which also says how to add one. Importing this room imports no emulator: a family's own packages come with the
 first name that is looked up.
 """
-
-from envs.config import EnvConfig, EnvDescription, EnvError
-from envs.contract import SeededVectorEnv
-from envs.playback import Playback
-from envs.registry import canonical_game, describe_env, make_env, make_playback
-from envs.seeding import environment_seeds
-
-__all__ = [
-    "EnvConfig",
-    "EnvDescription",
-    "EnvError",
-    "Playback",
-    "SeededVectorEnv",
-    "canonical_game",
-    "describe_env",
-    "environment_seeds",
-    "make_env",
-    "make_playback",
-]

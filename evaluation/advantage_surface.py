@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import EnvDescription
+from envs.config import EnvDescription
 from evaluation.scenes import Scene
 from reporting.advantage import HEIGHT, Mark, Surface
 from reporting.page import BROWSERS, StillError, find_browser, write_still

@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from acting.episodes import FinishedEpisode, tracker_of
 from acting.player import FrameStack
-from envs import EnvConfig, describe_env, make_env
+from envs.config import EnvConfig
+from envs.registry import describe_env, make_env
 from evaluation.policies import Policy
 from evaluation.result import Evaluation
 

@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import EnvConfig, describe_env, make_playback
+from envs.config import EnvConfig
+from envs.registry import describe_env, make_playback
 from evaluation.evaluator import Action
 from evaluation.result import Evaluation
 from reporting.film import Mp4Film, check_film_name, open_window

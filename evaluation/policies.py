@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents import Agent
+from agents.base import Agent
 from agents.random_agent import RandomPolicy
-from envs import EnvDescription
+from envs.config import EnvDescription
 
 PASS_ROWS = 16
 """Rows of every forward pass, filled up with zeros: another width may round a row differently."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from envs import EnvConfig, canonical_game
+from envs.config import EnvConfig
+from envs.registry import canonical_game
 from reporting.atomic import write_atomically
 from reporting.scores import normalised
 

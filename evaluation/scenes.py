@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acting.player import FrameStack
-from envs import EnvConfig, EnvDescription, EnvError, make_env, make_playback
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.registry import make_env, make_playback
 from event_log.reader import check_header, read_episodes, read_header
 from event_log.records import log_header
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import EnvDescription
+from envs.config import EnvDescription
 from memory.chunks.codec import CodecError, Columns, Meta, Packed, pack
 
 MAGIC = b"RCEVENTS"

@@ -23,12 +23,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np  # noqa: E402
 
 from args import Args, UserError, parse_args  # noqa: E402
-from envs import EnvConfig, EnvDescription, describe_env  # noqa: E402
+from envs.config import EnvConfig, EnvDescription  # noqa: E402
+from envs.registry import describe_env  # noqa: E402
 from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
 from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from test_multiple_seed import snapshot_candidate  # noqa: E402
-from wiring import canonical, results_folder, say_plainly, sentences_for_errors  # noqa: E402
+from wiring.endings import say_plainly, sentences_for_errors  # noqa: E402
+from wiring.setting import (
+    canonical,  # noqa: E402
+    results_folder,  # noqa: E402
+)
 
 GRID = 5
 """-1, -1/2, 0, 1/2 and 1 of a component's range: stand still, half and full in both directions."""

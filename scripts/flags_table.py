@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
-from args import GROUPS, Args, Group
+from args import GROUPS, Args
 
 FLAGS = Path(__file__).resolve().parent.parent / "docs" / "flags.md"
-BEGIN = "<!-- flags: written by `python -m scripts.flags_table`; edit args.py instead -->"
+BEGIN = "<!-- flags: written by `python -m scripts.flags_table`; edit the settings.py of a room instead -->"
 END = "<!-- end of flags -->"
 SHARED_MARK = " ●"
 
@@ -39,7 +39,7 @@ def updated(document: str) -> str:
     return f"{before}{BEGIN}\n\n{render()}\n\n{END}{after}"
 
 
-def _section(group: type[Group], shared: frozenset[str]) -> str:
+def _section(group: type, shared: frozenset[str]) -> str:
     title = (group.__doc__ or "").rstrip(".")
     rows = [_row(name, Args.model_fields[name], name in shared) for name in group.__annotations__]
     return "\n".join([f"**{title}**", "", "| Flag | Type | Default | Meaning |", "|---|---|---|---|", *rows])

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from envs import EnvConfig  # noqa: E402
 from envs.atari.game import AleGame  # noqa: E402
 from envs.atari.games import NUM_ACTIONS, room_byte  # noqa: E402
+from envs.config import EnvConfig  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 
 GAME = "montezuma_revenge"

@@ -24,13 +24,16 @@ import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from acting.player import Player  # noqa: E402
-from agents import Agent, Curious  # noqa: E402
+from agents.base import Agent, Curious  # noqa: E402
 from args import Args, UserError, parse_args  # noqa: E402
-from envs import EnvConfig, make_env  # noqa: E402
+from envs.config import EnvConfig  # noqa: E402
+from envs.registry import make_env  # noqa: E402
 from evaluation.evaluator import episode_seeds  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from reporting.episodes import EpisodeTable  # noqa: E402
-from wiring import build_agent, canonical, restore_agent, say_plainly, sentences_for_errors  # noqa: E402
+from wiring.endings import say_plainly, sentences_for_errors  # noqa: E402
+from wiring.restored import restore_agent  # noqa: E402
+from wiring.setting import build_agent, canonical  # noqa: E402
 
 FRAMES = ROOT / "results" / "kept" / "montezuma_rooms.npz"
 PLAYED_STEPS = 1000

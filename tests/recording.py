@@ -12,7 +12,9 @@ from acting.player import Player, VectorStep
 from agents.base import Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from args import read_args
-from envs import EnvConfig, describe_env, environment_seeds, make_env
+from envs.config import EnvConfig
+from envs.registry import describe_env, make_env
+from envs.seeding import environment_seeds
 from event_log.records import LogHeader, log_header
 from event_log.writer import EventRecorder
 

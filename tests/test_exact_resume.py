@@ -20,7 +20,8 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.server.connection import Client
 from supervision.process import Stop
-from wiring import build_learner, canonical, setting_of
+from wiring.learner import build_learner
+from wiring.setting import canonical, setting_of
 
 WORDS = (
     "--serial --memory-capacity 400 --learn-start 200 --replay-frequency 2 --batch-size 8 --hidden-size 16"

@@ -29,8 +29,10 @@ def _rule(rooms: str = "", packages: str = "") -> Rule:
 
 LOOPS = "acting event_log evaluation learning supervision"
 EVERY_ROOM = f"args agents envs kernels memory models reporting {LOOPS}"
+SETTINGS = " ".join(f"{room}.settings" for room in "acting agents envs evaluation memory wiring".split())
 RULES: dict[str, Rule] = {
-    "args": _rule("spec_file", "pydantic pydantic_core"),
+    "args": _rule(f"{SETTINGS} spec_file", "pydantic pydantic_core"),
+    "parameters": _rule(),
     "spec_file": _rule(packages="yaml"),
     "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
@@ -99,7 +101,7 @@ def _faults(module: str) -> Iterator[str]:
     rule = RULES[_rule_name(module)]
     for name in _imports(module):
         top = name.partition(".")[0]
-        if top == room or top in sys.stdlib_module_names or top in rule.packages:
+        if top == room or top in sys.stdlib_module_names or top in rule.packages or top == "parameters":
             continue
         if top not in rule.rooms and name not in rule.rooms:
             yield f"{module} imports {name}"

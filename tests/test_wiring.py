@@ -12,7 +12,9 @@ from agents.base import AgentError
 from args import UserError, read_args
 from kernels import choice
 from memory.replay.sum_tree import SumTree
-from wiring import build_agent, check_agent_fits, check_store, sentences_for_errors, set_up_torch, setting_of
+from wiring.endings import sentences_for_errors
+from wiring.setting import build_agent, check_agent_fits, set_up_torch, setting_of
+from wiring.sources import check_store
 
 
 @pytest.fixture

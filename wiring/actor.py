@@ -17,7 +17,8 @@ from acting.writer import ExperienceWriter, Writer
 from agents.base import Agent, ReplayAgent
 from agents.on_policy import OnPolicyAgent
 from args import Args
-from envs import EnvConfig, make_env
+from envs.config import EnvConfig
+from envs.registry import make_env
 from envs.seeding import environment_seeds
 from event_log.records import log_header
 from event_log.writer import EventRecorder

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from args import Args, UserError, parse_args
-from envs import EnvConfig, EnvDescription, environment_seeds
+from envs.config import EnvConfig, EnvDescription
+from envs.seeding import environment_seeds
 from evaluation.advantage_surface import AdvantageAgent, draw_still, surface_of
 from evaluation.scenes import Scene, scenes_of_images, scenes_of_log, scenes_of_play
 from reporting.advantage import write_advantage_html
-from wiring import Setting, canonical, restore_agent, say_plainly, sentences_for_errors
+from wiring.endings import say_plainly, sentences_for_errors
+from wiring.restored import restore_agent
+from wiring.setting import Setting, canonical
 
 FRAMES = 6
 """Frames drawn where no list of them is given."""

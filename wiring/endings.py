@@ -15,7 +15,7 @@ import redis
 
 from agents.base import AgentError, Diverged
 from args import UserError
-from envs import EnvError
+from envs.config import EnvError
 from evaluation.policies import PolicyError
 from evaluation.scenes import SceneError
 from event_log.records import EventLogError

@@ -13,7 +13,7 @@ import torch
 
 from agents.base import Agent
 from args import Args, UserError
-from envs import EnvDescription
+from envs.config import EnvDescription
 from learning.housekeeping import Best, Housekeeper, HousekeepingConfig, SnapshotFiles
 from learning.learner import Learner, LearnerConfig, LearnerSlot
 from learning.results import Results, set_aside

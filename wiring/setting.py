@@ -15,7 +15,8 @@ from agents.base import Agent, Problem
 from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.registry import agent_type
 from args import Args, UserError
-from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.registry import canonical_game, describe_env
 from kernels.choice import use as use_kernels
 from memory.server.connection import Client, RedisConfig, connect
 

@@ -14,7 +14,7 @@ from agents.base import RolloutAgent
 from agents.parts.batches import Staging
 from agents.registry import agent_type
 from args import Args, UserError
-from envs import EnvDescription
+from envs.config import EnvDescription
 from event_log.records import log_header
 from learning.fill_replay import FileProgress, ReplayDump, preseed
 from learning.learner import LearnerSlot

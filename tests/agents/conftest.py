@@ -8,7 +8,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents import Agent, Problem, agent_type
+from agents.base import Agent, Problem
+from agents.registry import agent_type
 from memory.replay.batch import Batch
 
 PIXELS = Problem((2, 10, 5), "uint8", num_actions=3, action_low=None, action_high=None)

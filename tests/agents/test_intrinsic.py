@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import AgentError
+from agents.base import AgentError
 from agents.parts.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
 from memory.replay.batch import Batch
 from tests.agents.conftest import PIXELS, PROBLEMS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Problem
+from agents.base import Problem
 from kernels import choice, gated_hidden, noisy_linear
 from memory.replay.batch import Batch
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents import AgentError, Problem
+from agents.base import AgentError, Problem
 from memory.replay.batch import Batch
 
 pytestmark = pytest.mark.parametrize("name", ["naf"])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents import AGENTS, AgentError, Problem, agent_type
+from agents.base import AgentError, Problem
+from agents.registry import AGENTS, agent_type
 
 MakeAgent = Callable[..., Any]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import AgentError
+from agents.base import AgentError
 from agents.learning import seeded
 from memory.replay.batch import Batch
 from models.policy import orthogonal

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import Agent, AgentError
+from agents.base import Agent, AgentError
 from agents.learning import has_bfloat16_units
 from agents.losses import cross_entropy, huber_loss, project_onto_atoms, quantile_huber_loss
 from memory.replay.batch import Batch

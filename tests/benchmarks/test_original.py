@@ -22,11 +22,12 @@ from benchmarks.original_agent import (
 )
 from benchmarks.original_replay import OriginalReplay, Step, steps_of
 from benchmarks.play import Road, record, setting_for
-from envs import EnvConfig, make_env
+from envs.config import EnvConfig
+from envs.registry import make_env
 from memory.replay.batch import Batch
 from memory.server.connection import Client, RedisConfig, make_client
 from models.noisy import draw_noise
-from wiring import Setting, build_agent
+from wiring.setting import Setting, build_agent
 
 SPEC = "--spec specs/atari/rainbow_iqn_cpu.yaml --precision float32 --memory-capacity 1024 --learn-start 32"
 CPU = torch.device("cpu")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from envs import EnvConfig
+from envs.config import EnvConfig
 
 MakeConfig = Callable[..., EnvConfig]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs import EnvConfig
+from envs.config import EnvConfig
 from envs.malmo.connection import TimeLimits
 from envs.malmo.game import MalmoVector
 from tests.envs.malmo_server import Server

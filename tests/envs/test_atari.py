@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from envs import EnvConfig, make_env
 from envs.atari.games import episode_cap
 from envs.atari.vector import stuck_cap
+from envs.config import EnvConfig
+from envs.registry import make_env
 
 MakeConfig = Callable[..., EnvConfig]
 NOOP, FIRE = np.array([0]), np.array([1])

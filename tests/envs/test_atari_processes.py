@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from envs import EnvConfig, EnvError
 from envs.atari.processes import AleProcesses
 from envs.atari.threads import AleThreads
+from envs.config import EnvConfig, EnvError
 
 MakeConfig = Callable[..., EnvConfig]
 Make = Callable[..., AleProcesses]
@@ -120,7 +120,8 @@ def test_processes_end_with_what_nobody_uses(make_config: MakeConfig) -> None:
 
 PARENT = f"""
 import numpy as np
-from envs import EnvConfig, make_env
+from envs.config import EnvConfig
+from envs.registry import make_env
 env = make_env(EnvConfig("{GAME}", 4, 0.25, False, 300.0, False), [1, 2])
 env.reset()
 print("playing", flush=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from envs import EnvConfig, make_env
+from envs.config import EnvConfig
+from envs.registry import make_env
 
 MakeConfig = Callable[..., EnvConfig]
 

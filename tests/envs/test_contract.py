@@ -10,7 +10,10 @@ import pytest
 from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from envs import EnvConfig, EnvError, SeededVectorEnv, describe_env, environment_seeds, make_env
+from envs.config import EnvConfig, EnvError
+from envs.contract import SeededVectorEnv
+from envs.registry import describe_env, make_env
+from envs.seeding import environment_seeds
 
 GAMES = ["pong", "space_invaders", "probe:catch", "minatar:breakout", "CartPole-v1", "Pendulum-v1"]
 STOCHASTIC = {"pong": 60, "space_invaders": 120, "probe:catch": 10, "minatar:breakout": 10}

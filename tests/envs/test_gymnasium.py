@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
 
-from envs import EnvConfig, EnvError, describe_env, make_env
+from envs.config import EnvConfig, EnvError
+from envs.registry import describe_env, make_env
 
 MakeConfig = Callable[..., EnvConfig]
 PIXELS = Box(0, 255, (6, 5, 3), np.uint8)

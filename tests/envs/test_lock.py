@@ -5,7 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from envs import EnvConfig, EnvError, SeededVectorEnv, describe_env, make_env, make_playback
+from envs.config import EnvConfig, EnvError
+from envs.contract import SeededVectorEnv
+from envs.registry import describe_env, make_env, make_playback
 
 MakeConfig = Callable[..., EnvConfig]
 LENGTH = 12

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env, make_env, make_playback
+from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.malmo.missions import FLOOR, draw_arena, mission_init
+from envs.registry import canonical_game, describe_env, make_env, make_playback
 from tests.envs import malmo_play, test_contract
 from tests.envs.malmo_play import SMALL
 from tests.envs.malmo_server import Server

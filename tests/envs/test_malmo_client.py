@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs import EnvError
+from envs.config import EnvError
 from tests.envs import malmo_play
 from tests.envs.malmo_play import IDLE, QUICK, Start, idle_until_the_end
 from tests.envs.malmo_server import Faults, Server

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from malmoenv.core import StringActionSpace
 
-from envs import EnvConfig
+from envs.config import EnvConfig
 from envs.malmo.game import MalmoVector
 from tests.envs import malmo_play
 from tests.envs.malmo_play import SMALL

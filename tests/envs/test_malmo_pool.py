@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs import EnvError
+from envs.config import EnvError
 from envs.malmo.clients import FileLock
 from tests.envs import malmo_play
 from tests.envs.malmo_play import IDLE, QUICK, Start, idle_until_the_end
@@ -70,7 +70,7 @@ PLAY = """
 import sys
 import numpy as np
 from dataclasses import replace
-from envs import make_env
+from envs.registry import make_env
 from tests.envs.conftest import SABER
 from tests.envs.malmo_play import SMALL
 env = make_env(replace(SABER, game="malmo:1", malmo_ports=sys.argv[1], **SMALL), [1])

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from envs import EnvConfig, EnvDescription, EnvError, describe_env, make_env, make_playback
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.registry import describe_env, make_env, make_playback
 from tests.envs import test_contract
 from tests.processes import ROOT
 

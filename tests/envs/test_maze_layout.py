@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs import EnvError, canonical_game
+from envs.config import EnvError
 from envs.maze.missions import draw_layout, mission
+from envs.registry import canonical_game
 
 
 def test_names() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from envs import EnvConfig, EnvDescription, EnvError, canonical_game, describe_env
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.registry import canonical_game, describe_env
 
 MakeConfig = Callable[..., EnvConfig]
 

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from envs import EnvConfig, make_env, make_playback
 from envs.atari.game import AlePlayback
+from envs.config import EnvConfig
 from envs.gym import GymPlayback
+from envs.registry import make_env, make_playback
 
 MakeConfig = Callable[..., EnvConfig]
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from envs import EnvConfig, make_env
 from envs.atari.game import AleGame
 from envs.atari.games import all_games, room_byte
+from envs.config import EnvConfig
+from envs.registry import make_env
 
 MakeConfig = Callable[..., EnvConfig]
 

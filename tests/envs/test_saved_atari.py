@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs import EnvConfig, EnvError, SeededVectorEnv, make_env
 from envs.atari.game import AleInProcess
 from envs.atari.threads import AleThreads
+from envs.config import EnvConfig, EnvError
+from envs.contract import SeededVectorEnv
+from envs.registry import make_env
 
 MakeConfig = Callable[..., EnvConfig]
 N, SEEDS, OTHERS = 2, [7, 8], [70, 80]

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from envs import EnvError, environment_seeds
+from envs.config import EnvError
+from envs.seeding import environment_seeds
 
 
 def test_neighbours_share_no_seed() -> None:

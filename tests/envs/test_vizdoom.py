@@ -17,16 +17,9 @@ import cv2
 import numpy as np
 import pytest
 
-from envs import (
-    EnvConfig,
-    EnvDescription,
-    EnvError,
-    SeededVectorEnv,
-    canonical_game,
-    describe_env,
-    make_env,
-    make_playback,
-)
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.contract import SeededVectorEnv
+from envs.registry import canonical_game, describe_env, make_env, make_playback
 from envs.vizdoom import SCENARIOS
 from envs.vizdoom.game import PREFIX, smallest_resolution
 from tests.envs import test_contract
@@ -154,7 +147,7 @@ def test_without_the_package_only_the_environment_is_missing(
 PLAY = """
 import signal
 import numpy as np
-from envs import make_env
+from envs.registry import make_env
 from tests.envs.conftest import SABER
 from dataclasses import replace
 signal.signal(signal.SIGINT, lambda *_: None)

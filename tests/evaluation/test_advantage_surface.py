@@ -13,14 +13,14 @@ import torch
 from agents.base import Problem
 from agents.naf import NafAgent, NafConfig
 from args import Args, read_args
-from envs import EnvDescription
+from envs.config import EnvDescription
 from evaluation.advantage_surface import POINTS, surface_of
 from evaluation.scenes import Scene
 from event_log.records import LogHeader
 from event_log.writer import EventLogWriter
 from learning.snapshot import save_snapshot
-from wiring import build_agent, setting_of
 from wiring.advantage_surface import run
+from wiring.setting import build_agent, setting_of
 
 LOW, HIGH = (-1.0, -2.0, 0.0), (1.0, 0.5, 4.0)
 

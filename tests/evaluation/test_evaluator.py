@@ -11,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from acting.episodes import FinishedEpisode
-from agents import Problem, agent_type
-from envs import EnvConfig, describe_env, make_env, make_playback
+from agents.base import Problem
+from agents.registry import agent_type
+from envs.config import EnvConfig
+from envs.registry import describe_env, make_env, make_playback
 from evaluation.evaluator import episode_seeds, evaluate, progress_bar
 from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy

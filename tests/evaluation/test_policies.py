@@ -5,8 +5,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents import Acting, ActingNoise, Agent, Problem, RolloutActing, agent_type
-from envs import EnvDescription
+from agents.base import Acting, ActingNoise, Agent, Problem, RolloutActing
+from agents.registry import agent_type
+from envs.config import EnvDescription
 from evaluation.policies import PASS_ROWS, AgentPolicy, Policy, PolicyError, baseline_policy, is_baseline
 
 DISCRETE = EnvDescription((4,), "float32", 3, None, None, 1, None, 1)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs import EnvConfig, EnvDescription, describe_env, make_env
+from envs.config import EnvConfig, EnvDescription
+from envs.registry import describe_env, make_env
 from evaluation.scenes import SceneError, frame_picture, scenes_of_images, scenes_of_log, scenes_of_play
 from event_log.records import EventLogError, LogHeader
 from event_log.writer import EventLogWriter

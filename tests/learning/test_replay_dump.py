@@ -26,7 +26,7 @@ from memory.server.connection import Client, Patience
 from supervision.process import Stop
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
-from wiring import canonical
+from wiring.setting import canonical
 
 CAPACITY = 4000
 PATIENCE = Patience(5.0, lambda: False)

@@ -26,7 +26,7 @@ from supervision.process import Stop
 from tests.faults.stage import _free_port
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
-from wiring import canonical
+from wiring.setting import canonical
 
 CONF = Path(__file__).resolve().parents[2] / "redis_conf" / "redis_acl.conf"
 ROLES = ("learner", "actor", "viewer")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import Problem
+from agents.base import Problem
 from agents.ppo_rnd import PpoRndAgent, PpoRndConfig
 from memory.rollouts.rollout import Rollout
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import AgentError, Problem
+from agents.base import AgentError, Problem
 from agents.parts.distributions import ClippedGaussian, distribution_of
 
 CPU = torch.device("cpu")

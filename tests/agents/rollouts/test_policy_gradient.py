@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import Problem, agent_type
+from agents.base import Problem
 from agents.parts.rollouts import RolloutStates, transition_mask
+from agents.registry import agent_type
 from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
 from tests.agents.rollouts.corridor import Corridor

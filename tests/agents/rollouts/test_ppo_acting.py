@@ -11,9 +11,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents import AgentError, Problem, RolloutAgent, agent_type
+from agents.base import AgentError, Problem, RolloutAgent
 from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.ppo_rnd import PpoRndAgent
+from agents.registry import agent_type
 from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import AgentError
+from agents.base import AgentError
 from agents.learning import has_bfloat16_units
 from agents.parts.policy_losses import approximate_kl, clipped_surrogate, explained_variance, vtrace
 from agents.parts.rollouts import ROWS, RolloutStates, episodic_steps, unbroken_steps

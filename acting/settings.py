@@ -1,0 +1,44 @@
+"""Parameters of the actors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parameters import parameter
+
+
+@dataclass(frozen=True)
+class ActorSettings:
+    """Actors."""
+
+    nb_actor: int = parameter(1, "Number of actors expected", ge=1, le=4096)
+    id_actor: int = parameter(
+        0, "Number of this actor, from 0; each at most once at a time (-1 is accepted for the learner)", ge=-1
+    )
+    eval: bool = parameter(
+        False, "Actor: act without noise, and have its scores plotted apart from those of training"
+    )
+    no_push: bool = parameter(False, "Actor: keep its experience out of the replay")
+    post_episode_sleep: float = parameter(0.0, "Actor: pause after each episode, seconds", ge=0)
+    ckpt_dir: str | None = parameter(
+        None,
+        "Actor: take weights from the newest snapshot in this folder, read again each episode, not from Redis",
+    )
+    event_log_out: str | None = parameter(
+        None, "Actor: append its episodes to this event log (event_log/__main__.py)"
+    )
+    synchronize_actors_with_learner: bool = parameter(
+        True, "One update per --replay-frequency steps; actors and learner wait for each other", shared=True
+    )
+    length_actor_buffer: int = parameter(
+        1000,
+        "Upper bound on the transitions an actor holds back before it pushes: shortens --chunk-length where needed",
+        shared=True,
+        ge=1,
+    )
+    weight_synchro_frequency: int = parameter(
+        400,
+        "Agent steps between two publications of weights (Ape-X and seed: 400), at most one a second",
+        shared=True,
+        ge=1,
+    )

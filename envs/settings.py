@@ -1,0 +1,93 @@
+"""Parameters of the environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parameters import parameter
+
+
+@dataclass(frozen=True)
+class EnvironmentSettings:
+    """Environment (SABER by default, Toromanoff et al. 2019, arXiv 1908.04683)."""
+
+    envs_per_actor: int = parameter(1, "Environments that each actor steps together", ge=1, le=1024)
+    history_length: int = parameter(
+        0,
+        "Frames stacked into a state (4 in DQN); 0 = usual for the game: 4 for images, 1 for vectors",
+        shared=True,
+        ge=0,
+        le=64,
+    )
+    action_repeat: int = parameter(
+        4,
+        "Emulator frames per agent step (ALE, VizDoom); moves in mazes, pictures in Malmo",
+        shared=True,
+        ge=1,
+    )
+    proba_sticky_actions: float = parameter(
+        0.25,
+        "Probability that ALE repeats the last action instead (Machado et al. 2018); 0 = off",
+        shared=True,
+        ge=0,
+        lt=1,
+    )
+    disable_SABER_mode: bool = parameter(
+        False,
+        "Episodes end after 30 minutes of play instead of SABER's 100 hours and stuck rule",
+        shared=True,
+    )
+    max_episode_steps: int = parameter(
+        0,
+        "ALE, Gymnasium and MinAtar: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
+        shared=True,
+        ge=0,
+    )
+    max_stuck_time: float = parameter(
+        300.0,
+        "SABER: seconds of play (60 frames each) without reward after which an episode stops",
+        shared=True,
+        gt=0,
+    )
+    stuck_is_terminal: bool = parameter(
+        False, "That stop is a termination, as in the seed, instead of a truncation", shared=True
+    )
+    frame_width: int = parameter(
+        160,
+        "Width of the images of mazes, VizDoom and Malmo, pixels (malmomo: 160)",
+        shared=True,
+        ge=16,
+        le=1920,
+    )
+    frame_height: int = parameter(
+        120, "Height of those images, pixels (malmomo: 120)", shared=True, ge=16, le=1080
+    )
+    reward_clip: float = parameter(
+        1.0, "Rewards are learned from within +- this; 0 = not clipped", shared=True, ge=0
+    )
+    reward_smoothing: float = parameter(
+        0.0,
+        "Share of the last step's learned reward that is carried into the next (exponential mean); 0 = off",
+        shared=True,
+        ge=0,
+        lt=1,
+    )
+
+
+@dataclass(frozen=True)
+class MalmoSettings:
+    """Malmo (Minecraft; docs/malmo.md)."""
+
+    malmo_ports: str = parameter(
+        "9000",
+        "Minecraft clients that actors share: ports, or host:port, as 11100,11200 (MalmoEnv's default: 9000)",
+        pattern=r"^[^,\s]+(,[^,\s]+)*$",
+    )
+    overclock_rate: float = parameter(
+        4.0, "How much faster than real time Minecraft runs (malmomo: 4)", gt=0, le=100
+    )
+    onscreen_rendering: bool = parameter(False, "Minecraft draws to its window as well; slower")
+    episode_time_sec: float = parameter(
+        30.0, "Length of a mission, seconds of Minecraft's own time (malmomo: 30)", shared=True, gt=0
+    )
+    no_reward_default: float = parameter(0.0, "Reward of a step for which Minecraft sends none", shared=True)
