@@ -30,6 +30,11 @@ def compiled_in_use() -> bool:
     return _kind == "compiled" and not _missing
 
 
+def can_compile() -> bool:
+    """Whether nothing that compiled loops need is missing."""
+    return not _missing
+
+
 def only_plain(missing: object) -> None:
     """Compiled loops cannot be made in this process, for lack of what is `missing`: it is logged once."""
     global _missing

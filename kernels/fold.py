@@ -1,72 +1,78 @@
-"""Noting what changes from frame to frame, folding it and packing it into chunks: compiled, word by word."""
+"""Noting what changes from frame to frame, and folding it into the bytes that a chunk stores."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
-import lz4.block
 import numpy as np
-from isal import isal_zlib
-from numba import types
 from numpy.typing import NDArray
 
-from kernels.compiled import compiled, external
+from kernels.choice import compiled_in_use
+from kernels.compiled import compiled
 
 FARTHEST = (1 << 16) - 1
 """A gap has two bytes: where nothing changes for so long, a word is stored that did not."""
 BLOCK = 64
 """Words that are compared before any of them is looked at."""
-LZ4_STREAM_BYTES = 1 << 15
-"""That LZ4 works in; its version 1.9 needs 16,416."""
-PREFIX_BYTES = 16
-"""Four uint32: what the bytes are, the header's size, the body's as it was, the checksum."""
-init_lz4_stream = external(
-    lz4.block._block.__file__,
-    "LZ4_initStream",  # (stream, its bytes) -> stream, or 0
-    types.intp(types.voidptr, types.uint64),
-)
-compress_lz4 = external(
-    lz4.block._block.__file__,
-    "LZ4_compress_fast_continue",  # (stream, source, target, bytes of source, room, 1) -> bytes written, or 0
-    types.int32(types.voidptr, types.voidptr, types.voidptr, types.int32, types.int32, types.int32),
-)
-crc32 = external(
-    isal_zlib.__file__,
-    "crc32_gzip_refl",  # (checksum so far, first byte, bytes) -> checksum
-    types.uint32(types.uint32, types.voidptr, types.uint64),
-)
+
+Words = NDArray[Any]
+Places = NDArray[np.uint32]
+Indices = NDArray[np.int64]
 
 
-class Changes(NamedTuple):
-    """What frames of N environments were, and what has changed in them since."""
+def note_changes(frames: Words, newest: Words, words: Words, places: Places, counts: Indices) -> None:
+    """Note where frames of N environments differ from those before.
 
-    oldest: NDArray[Any]  # [N, W]
-    since: NDArray[np.int64]  # [N] moment of each
-    words: NDArray[Any]  # [N, C]
-    places: NDArray[np.uint32]  # [N, C] which words of a frame they are
-    until: NDArray[np.int64]  # [N, T] how many changes there were, moment by moment
+    Args:
+        frames: [N, W] in words.
+        newest: [N, W] those before, which become `frames`.
+        words: [N, C] that changed, in order; new ones go behind the first `counts`.
+        places: [N, C] which words of a frame they are.
+        counts: [N] how many there are, brought up to date.
+    """
+    note = _note_changes if compiled_in_use() else plain_note_changes
+    note(frames, newest, words, places, counts)
 
 
-class Before(NamedTuple):
-    """What stands before the frames of R chunks."""
+def fold(frame: Words, words: Words, places: Places, until: Indices) -> NDArray[np.uint8]:
+    """The changes of some frames as they are stored: words, low bytes of their gaps, high ones.
 
-    headers: NDArray[np.uint8]  # one after the other
-    header_ends: NDArray[np.int64]  # [R]
-    columns: NDArray[np.uint8]  # [R, bytes]
-    sizes: NDArray[np.int64]  # [R] bytes of them
+    Args:
+        frame: [W] the frame before them.
+        words: [C] that changed.
+        places: [C] which words of a frame they are.
+        until: [F] the changes of frame k = 1 … F-1 are those from until[k - 1] to before until[k].
+    """
+    return (_fold if compiled_in_use() else plain_fold)(frame, words, places, until)
+
+
+def plain_note_changes(frames: Words, newest: Words, words: Words, places: Places, counts: Indices) -> None:
+    """`note_changes` in NumPy."""
+    for n in range(len(frames)):
+        changed = np.flatnonzero(frames[n] != newest[n])
+        noted = slice(counts[n], counts[n] + len(changed))
+        words[n, noted], places[n, noted] = frames[n, changed], changed
+        newest[n] = frames[n]
+        counts[n] += len(changed)
+
+
+def plain_fold(frame: Words, words: Words, places: Places, until: Indices) -> NDArray[np.uint8]:
+    """`fold` in NumPy."""
+    frames = np.repeat(frame[None], len(until), axis=0)  # [F, W]
+    for k in range(1, len(until)):
+        changes = slice(until[k - 1], until[k])
+        frames[k:, places[changes]] = words[changes]
+    changed = np.flatnonzero(frames[1:] != frames[:-1])  # words from the second frame's first on
+    before = np.concatenate(([0], changed)).astype(np.int64)
+    fillers = [np.arange(start + FARTHEST, end, FARTHEST) for start, end in pairwise(before)]
+    stored = np.sort(np.concatenate([changed, *fillers]))
+    gaps = np.diff(stored, prepend=0).astype("<u2").view(np.uint8).reshape(-1, 2)
+    return np.concatenate((frames[1:].reshape(-1)[stored].view(np.uint8), gaps[:, 0], gaps[:, 1]))
 
 
 @compiled
-def note_changes(
-    frames: NDArray[Any],
-    newest: NDArray[Any],
-    words: NDArray[Any],
-    places: NDArray[np.uint32],
-    counts: NDArray[np.int64],
-) -> None:
-    """Note for N environments where words of frames [N, W] differ from those of `newest`, which become them:
-    `words` and `places` [N, C] behind the `counts` [N] that are noted already.
-    """
+def _note_changes(frames: Words, newest: Words, words: Words, places: Places, counts: Indices) -> None:
     whole = frames.shape[1] // BLOCK * BLOCK
     for n in range(len(frames)):
         now, before = frames[n], newest[n]
@@ -80,15 +86,7 @@ def note_changes(
 
 
 @compiled
-def _note(
-    now: NDArray[Any],
-    before: NDArray[Any],
-    start: int,
-    stop: int,
-    words: NDArray[Any],
-    places: NDArray[np.uint32],
-    count: int,
-) -> int:
+def _note(now: Words, before: Words, start: int, stop: int, words: Words, places: Places, count: int) -> int:
     for i in range(start, stop):
         if now[i] != before[i]:
             words[count], places[count] = now[i], i
@@ -98,35 +96,7 @@ def _note(
 
 
 @compiled
-def roll(frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], first: int, stop: int) -> None:
-    """Bring frame [W] up to date by the changes from `first` to before `stop`."""
-    for change in range(first, stop):
-        frame[places[change]] = words[change]
-
-
-@compiled
-def drop_moments(changes: Changes, counts: NDArray[np.int64], moments: int) -> None:
-    """Forget the first `moments`, with their changes: no `oldest` frame is from before the next."""
-    for n in range(len(counts)):
-        words, places, until = changes.words[n], changes.places[n], changes.until[n]
-        since = max(changes.since[n], moments)
-        roll(changes.oldest[n], words, places, until[changes.since[n]], until[since])
-        changes.since[n] = since - moments
-        gone = until[moments]
-        for change in range(gone, counts[n]):
-            words[change - gone], places[change - gone] = words[change], places[change]
-        for moment in range(moments, len(until)):
-            until[moment - moments] = until[moment] - gone
-        counts[n] -= gone
-
-
-@compiled
-def fold(
-    frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], until: NDArray[np.int64]
-) -> NDArray[np.uint8]:
-    """The changes of the frames behind `frame` [W] as they are stored: words, low bytes of their gaps, high
-    ones. Those of the k-th frame are the changes from until[k - 1] to before until[k].
-    """
+def _fold(frame: Words, words: Words, places: Places, until: Indices) -> NDArray[np.uint8]:
     rolled, behind = frame.copy(), len(until) - 1
     most = until[-1] - until[0] + behind * len(frame) // FARTHEST  # with words that did not change
     stored, low, high = np.empty(most, frame.dtype), np.empty(most, np.uint8), np.empty(most, np.uint8)
@@ -145,55 +115,3 @@ def fold(
             rolled[place] = words[change]
         gap += len(frame) - place
     return np.concatenate((stored[:found].view(np.uint8), low[:found], high[:found]))
-
-
-@compiled
-def _body(changes: Changes, row: int, start: int, stop: int, columns: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """`columns`, the frame of `start`, which is the `oldest` then, and those behind it, folded."""
-    frame, until = changes.oldest[row], changes.until[row]
-    words, places = changes.words[row], changes.places[row]
-    roll(frame, words, places, until[changes.since[row]], until[start])
-    changes.since[row] = start
-    return np.concatenate((columns, frame.view(np.uint8), fold(frame, words, places, until[start:stop])))
-
-
-@compiled
-def pack_chunks(
-    changes: Changes,
-    rows: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    before: Before,
-    beginning: int,
-    most_bytes: int,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Packed chunks of the moments `start` to before `stop` [R] of environments `rows` [R], one after the
-    other, and where each ends [R]. `oldest` is the frame of `start` then.
-
-    Each has the `beginning`, a header, and as its body, which LZ4 compresses, its columns, the first frame,
-    the others folded. Raises ValueError for a body of more than `most_bytes`.
-    """
-    packed, ends = np.empty(0, np.uint8), np.empty(len(rows), np.int64)
-    stream = np.empty(LZ4_STREAM_BYTES // 8, np.uint64)
-    begin = header_begin = 0
-    for r in range(len(rows)):
-        raw = _body(changes, rows[r], start[r], stop[r], before.columns[r, : before.sizes[r]])
-        if len(raw) > most_bytes:
-            raise ValueError("A chunk is larger than any reader accepts: use a smaller --chunk-length.")
-        header = before.headers[header_begin : before.header_ends[r]]
-        body = begin + PREFIX_BYTES + len(header)
-        room = len(raw) + len(raw) // 255 + 16  # LZ4_compressBound
-        if len(packed) < body + room:
-            packed = np.concatenate((packed, np.empty(len(rows) * (body + room - begin), np.uint8)))
-        packed[begin + PREFIX_BYTES : body] = header
-        if not init_lz4_stream(stream.ctypes, LZ4_STREAM_BYTES):
-            raise ValueError("LZ4 works in more memory than it is given.")
-        written = compress_lz4(stream.ctypes, raw.ctypes, packed[body:].ctypes, len(raw), room, 1)
-        if written == 0:
-            raise ValueError("LZ4 does not compress a chunk.")
-        end = body + written
-        checksum = crc32(0, packed[begin + PREFIX_BYTES :].ctypes, end - begin - PREFIX_BYTES)
-        prefix = packed[begin : begin + PREFIX_BYTES].view(np.uint32)
-        prefix[0], prefix[1], prefix[2], prefix[3] = beginning, len(header), len(raw), checksum
-        begin, header_begin, ends[r] = end, before.header_ends[r], end
-    return packed[:begin], ends

@@ -1,30 +1,53 @@
-"""Packed chunks whose headers are known already, checked and opened: compiled."""
+"""Packed chunks whose headers are known already, checked and opened."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from isal import isal_zlib
-from numba import types
 from numpy.typing import NDArray
 
+from kernels.choice import compiled_in_use
 from kernels.compiled import compiled, external
 
 PREFIX_BYTES = 16
-"""Four uint32: what the bytes are, the header's size, the body's as it was, the checksum."""
-KIND, TRANSITIONS, CHANGE_BYTES, LEAST_BYTES, MOST_BYTES, FIRST_PART = range(6)
-"""What is known of a header: an index of its kind; how many transitions; bytes of a change, of a body without
-changes and of the largest body; its Parts.
-"""
-IS_LZ4, BEGIN, END, SIZE, DRAWN, ITS_KIND, ITS_PARTS = range(7)
-"""What is said of an opened chunk: the body's compression, first byte, end, and size as it was; the
-transition drawn; the index of its kind; its Parts.
-"""
+"""Four uint32: beginning (format and compression), the header's size, the body's once raw, the checksum."""
+LAYOUT = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "kind",  # index of what frames and actions are
+            "transitions",  # M
+            "frames",  # F
+            "change_bytes",  # of one change
+            "most_bytes",  # of a raw body
+            "places",  # bytes of a raw body before the places of its transitions
+            "targets",  # before their returns and discounts
+            "actions",  # before their actions
+            "frame",  # before the first frame
+            "changes",  # before all changes
+        )
+    ]
+)
+"""What a header says of a chunk."""
+OPENED = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "is_lz4",  # whether the body is compressed
+            "begin",  # the body's first byte
+            "end",  # behind its last
+            "size",  # of the raw body
+            "transition",  # the one that is drawn
+        )
+    ]
+)
+"""Where the body of an opened chunk lies."""
+
 crc32 = external(
-    isal_zlib.__file__,
+    "isal.isal_zlib",
     "crc32_gzip_refl",  # (checksum so far, first byte, bytes) -> checksum
-    types.uint32(types.uint32, types.voidptr, types.uint64),
+    "uint32(uint32, voidptr, uint64)",
 )
 
 
@@ -35,26 +58,64 @@ class Known(NamedTuple):
     headers: NDArray[np.uint8]  # one after the other, in any order
     begins: NDArray[np.int64]  # [K] where they lie there
     ends: NDArray[np.int64]  # [K]
-    numbers: NDArray[np.int64]  # [K, ...] as above
+    layouts: NDArray[Any]  # [K] LAYOUT
 
 
-@compiled
-def open_known(
+def open_chunks(
     data: NDArray[np.uint8],
     sizes: NDArray[np.int64],
     drawn: NDArray[np.int64],
     first: int,
     beginnings: NDArray[np.uint32],
     known: Known,
-    opened: NDArray[np.int64],
+    opened: NDArray[Any],
+    layouts: NDArray[Any],
 ) -> int:
-    """Open packed chunks from row `first` on; returns the first row whose chunk is not whole, or does not
-    begin with one of `beginnings` (of plain bodies, of LZ4's) and one of the headers known, or lacks the
-    transition `drawn` [B]; else B.
+    """Open packed chunks from row `first` on, as long as they are sound and their headers known.
 
-    They lie in `data` one after the other, `sizes` [B] bytes each. `opened` [B, ...] is described above.
+    Args:
+        data: The chunks, one after the other.
+        sizes: [B] bytes of each.
+        drawn: [B] the transition wanted of each.
+        first: Row to begin with.
+        beginnings: [2] those of raw bodies, of LZ4's.
+        known: Headers that were checked.
+        opened: [B] OPENED, to be filled.
+        layouts: [B] LAYOUT, to be filled.
+
+    Returns:
+        The first row that is not opened, which the reader looks at itself; or B.
     """
-    numbers, end = known.numbers, np.sum(sizes[:first])
+    open_known = _open_chunks if compiled_in_use() else plain_open_chunks
+    return open_known(data, sizes, drawn, first, beginnings, known, opened, layouts)
+
+
+def plain_open_chunks(
+    data: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    first: int,
+    beginnings: NDArray[np.uint32],
+    known: Known,
+    opened: NDArray[Any],
+    layouts: NDArray[Any],
+) -> int:
+    """`open_chunks` without a loop: it opens none, so that the reader looks at each chunk itself."""
+    return first
+
+
+@compiled
+def _open_chunks(
+    data: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    first: int,
+    beginnings: NDArray[np.uint32],
+    known: Known,
+    opened: NDArray[Any],
+    layouts: NDArray[Any],
+) -> int:
+    end = np.sum(sizes[:first])
     for row in range(first, len(sizes)):
         begin, end = end, end + sizes[row]
         header = begin + PREFIX_BYTES
@@ -66,18 +127,17 @@ def open_known(
             return row
         header_checksum = crc32(0, data[header:body].ctypes, header_size)
         at = np.searchsorted(known.checksums, header_checksum)
-        if at == len(numbers) or not _is_header(data[header:body], known, at):
+        if at == len(known.layouts) or not _is_header(data[header:body], known, at):
             return row
         if crc32(header_checksum, data[body:].ctypes, end - body) != checksum:
             return row
-        changes = np.int64(size) - numbers[at, LEAST_BYTES]
-        fits = 0 <= changes <= numbers[at, MOST_BYTES] - numbers[at, LEAST_BYTES]
-        if not fits or changes % numbers[at, CHANGE_BYTES] != 0 or drawn[row] >= numbers[at, TRANSITIONS]:
+        layout, changes = known.layouts[at], np.int64(size) - known.layouts[at].changes
+        fits = 0 <= changes <= layout.most_bytes - layout.changes and changes % layout.change_bytes == 0
+        if not fits or drawn[row] >= layout.transitions:
             return row
-        opened[row, IS_LZ4], opened[row, SIZE] = beginning == beginnings[1], size
-        opened[row, BEGIN], opened[row, END] = body, end
-        opened[row, DRAWN], opened[row, ITS_KIND] = drawn[row], numbers[at, KIND]
-        opened[row, ITS_PARTS:] = numbers[at, FIRST_PART:]
+        chunk, layouts[row] = opened[row], layout
+        chunk.is_lz4, chunk.size, chunk.transition = beginning == beginnings[1], size, drawn[row]
+        chunk.begin, chunk.end = body, end
     return len(sizes)
 
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.open_chunks import ITS_KIND
 from kernels.read_transitions import (
     NOT_DECOMPRESSED,
     NOT_FINITE,
     OUTSIDE,
     TOO_LONG,
     UNSOUND_TARGET,
+    Rows,
     read_transitions,
 )
 from memory.chunks.chunk import WRONG_ACTION, Kind, UnsoundRow
@@ -32,7 +32,7 @@ WRONG = {
 }
 
 
-class Rows(NamedTuple):
+class Filled(NamedTuple):
     """Rows of a batch."""
 
     s_tm1: NDArray[Any]  # [B, H, *frame]
@@ -42,21 +42,20 @@ class Rows(NamedTuple):
     targets: NDArray[Any]  # [B, 2] float32: r_t, discount_t
     actions: NDArray[Any]  # [B] or [B, A]
 
-    def part(self, rows: slice) -> Rows:
+    def part(self, rows: slice) -> Filled:
         """Some of them."""
-        return Rows(*(column[rows] for column in self))
+        return Filled(*(column[rows] for column in self))
 
 
-def read(data: NDArray[np.uint8], opened: NDArray[np.int64], longest: int, rows: Rows) -> None:
-    """Fill all `rows` [B], each from the body of a chunk in `data` of which `opened` [B, ...] tells as
-    kernels/open_chunks.py has it; `longest`: n, steps that a transition may take.
+def read(opened: Opened, longest: int, filled: Filled) -> None:
+    """Fill rows [B] from opened chunks [B]; `longest`: n, steps that a transition may take.
 
     Frames before an episode's first are 0. Raises UnsoundRow for a transition that cannot be learned from.
     """
-    s_tm1, s_t, next_frames = map(words_of, rows[:3])
-    filled = s_tm1, s_t, next_frames, rows.steps, rows.targets, _bytes_of(rows.actions)
-    row, wrong = read_transitions(data, opened, longest, rows.s_t.dtype.kind == "f", *filled)
-    if row < len(opened):
+    s_tm1, s_t, next_frames = map(words_of, filled[:3])
+    rows = Rows(s_tm1, s_t, next_frames, filled.steps, filled.targets, _bytes_of(filled.actions))
+    row, wrong = read_transitions(*opened, longest, filled.s_t.dtype.kind == "f", rows)
+    if row < len(opened.chunks):
         raise UnsoundRow(row, WRONG[wrong])
 
 
@@ -95,12 +94,12 @@ class Assembly:
         while done < len(values):
             with _counted_from(self._added):
                 opened = self._reader.open(values[done:], drawn[done:])
-                self._check_kind(opened.rows[:, ITS_KIND])
+                self._check_kind(opened.layouts["kind"])
             self._parts.append((self._added, opened))
             if sum(len(held.data) for _, held in self._parts) > BYTES_AT_ONCE:
                 self._read()
-            self._added += len(opened.rows)
-            done += len(opened.rows)
+            self._added += len(opened.chunks)
+            done += len(opened.chunks)
 
     def batch(self, weights: NDArray[Any], leaf: NDArray[Any], chunk_id: NDArray[Any]) -> Batch:
         """The batch, once all rows are there. Raises UnsoundRow."""
@@ -131,7 +130,7 @@ class Assembly:
         ahead = 0 if self._lookahead is None else self._lookahead.multi_step
         depths = self._history, self._history, ahead
         stacks = [np.empty((self._rows, depth, *kind.frame_shape), kind.frame_dtype) for depth in depths]
-        self._filled = Rows(
+        self._filled = Filled(
             s_tm1=stacks[0],
             s_t=stacks[1],
             next_frames=stacks[2],
@@ -145,8 +144,8 @@ class Assembly:
         longest = ANY_STEPS if self._lookahead is None else self._lookahead.multi_step
         for first, opened in self._parts:
             with _counted_from(first):
-                rows = slice(first, first + len(opened.rows))
-                read(opened.data, opened.rows, longest, self._filled.part(rows))
+                rows = slice(first, first + len(opened.chunks))
+                read(opened, longest, self._filled.part(rows))
         self._parts.clear()
 
     def _actions(self) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.chunks.chunk import ChunkShape, Draft, Kind, columns_of
-from memory.chunks.codec import Meta, packed_header
+from memory.chunks.codec import Meta, packed_header, sealed
 from memory.chunks.frame_log import FrameLog
 from memory.chunks.step_log import Moments, StepLog
 
@@ -74,12 +74,23 @@ class ChunkBuilder:
 
     def _cut(self, rows: NDArray[np.int64], transitions: int) -> list[Draft]:
         """The next complete transitions of each of the environments `rows` [R]."""
-        start, stop, tm1, t, targets, columns, sizes = self._steps.cut(rows, transitions)
+        cut = self._steps.cut(rows, transitions)
         kind = Kind(*self._frames.kind, *self._steps.action_kind)
-        headers = [self._header(frames, transitions, kind) for frames in (stop - start).tolist()]
-        data = self._frames.packed(rows, start, stop, headers, columns, sizes)
-        chosen, greedy = self._steps.told("chosen", rows, tm1), self._steps.told("greedy", rows, t)
-        return list(map(Draft, data, targets, chosen, greedy))
+        a_tm1 = self._steps.told("a_t", rows, cut.tm1)
+        chosen, greedy = self._steps.told("chosen", rows, cut.tm1), self._steps.told("greedy", rows, cut.t)
+        drafts = []
+        for r, row in enumerate(rows.tolist()):
+            start, stop = int(cut.start[r]), int(cut.stop[r])
+            columns = (
+                *self._steps.columns(row, start, stop),
+                cut.places[r],
+                a_tm1[r],
+                cut.targets[r],
+                *self._frames.folded(row, start, stop),
+            )
+            data = sealed(self._header(stop - start, transitions, kind), columns)
+            drafts.append(Draft(data, cut.targets[r], chosen[r], greedy[r]))
+        return drafts
 
 
 def _header(meta: Meta, frames: int, transitions: int, kind: Kind) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.open_chunks import LAYOUT
 from kernels.read_transitions import GAP_BYTES
 from memory.chunks.codec import (
     MAX_RAW_BYTES,
@@ -125,17 +126,6 @@ def columns_of(frames: int, transitions: int, kind: Kind) -> Kinds:
     return tuple((name, np.dtype(dtypes[name]), shape) for name, shape in shapes.items())
 
 
-class Parts(NamedTuple):
-    """Where the parts of a chunk begin in its body."""
-
-    places: int  # bytes before what belongs to its transitions
-    targets: int
-    actions: int
-    frame: int  # before its first frame
-    changes: int  # before all changes
-    frames: int  # F
-
-
 class ChunkLayout:
     """The same for all chunks with the same header, so that it is checked once for all of them."""
 
@@ -150,22 +140,15 @@ class ChunkLayout:
         self.columns = header.columns
         self.frames = self._checked_frames(columns)  # F
         self.transitions = actions.shape[0]  # M
-        self.parts = Parts(
-            places=columns["places"].offset,
-            targets=columns["targets"].offset,
-            actions=actions.offset,
-            frame=first.offset,
-            changes=columns[CHANGES].offset,
-            frames=self.frames,
-        )
         self.kind = Kind(first.shape, first.dtype, actions.shape[1:], actions.dtype)
         frame_bytes = math.prod(first.shape) * first.dtype.itemsize
         word_bytes = word_of(frame_bytes).itemsize
         self.change_bytes = word_bytes + GAP_BYTES
         if not 0 < self.frames * frame_bytes <= MAX_RAW_BYTES:
             raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
+        self.changes = columns[CHANGES].offset  # bytes of a body before them
         most_changes = (self.frames - 1) * (frame_bytes // word_bytes)
-        self.most_bytes = min(self.parts.changes + most_changes * self.change_bytes, MAX_RAW_BYTES)
+        self.most_bytes = min(self.changes + most_changes * self.change_bytes, MAX_RAW_BYTES)
 
     @staticmethod
     def _checked_frames(columns: Mapping[str, Column]) -> int:
@@ -183,8 +166,15 @@ class ChunkLayout:
 
     def fits(self, raw_size: int) -> bool:
         """Whether whole changes make up a body of this size."""
-        changes = self.parts.changes
+        changes = self.changes
         return (raw_size - changes) % self.change_bytes == 0 and changes <= raw_size <= self.most_bytes
+
+    def row(self, kind: int) -> NDArray[Any]:
+        """As LAYOUT, where `kind` is the number of `self.kind`."""
+        at = {column.name: column.offset for column in self.columns}
+        sizes = kind, self.transitions, self.frames, self.change_bytes, self.most_bytes
+        offsets = at["places"], at["targets"], at["a_tm1"], at["frame"], at[CHANGES]
+        return np.array((*sizes, *offsets), LAYOUT)
 
     def check_transition(self, m: int) -> None:
         """Raises CodecError where there is no transition m."""

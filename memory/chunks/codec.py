@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -115,8 +115,16 @@ def pack(
         (name, array.dtype, REST if name == rest else array.shape)
         for name, array in zip(columns, arrays, strict=True)
     )
-    header = packed_header(meta, kinds)
-    raw = b"".join([array.data for array in arrays])
+    return sealed(packed_header(meta, kinds), arrays, compression)
+
+
+def sealed(header: bytes, columns: Sequence[NDArray[Any]], compression: str = "lz4") -> bytes:
+    """Packed bytes of a header and its `columns`, which are contiguous. Raises ValueError where no reader
+    accepts so many bytes.
+    """
+    raw = b"".join([column.data for column in columns])
+    if len(raw) > MAX_RAW_BYTES:
+        raise ValueError("A chunk is larger than any reader accepts: use a smaller --chunk-length.")
     code, compress, _ = COMPRESSIONS[compression]
     body = compress(raw)
     checksum = crc32(body, crc32(header))

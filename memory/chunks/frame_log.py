@@ -9,16 +9,13 @@ one transition are restored without the rest (`memory.chunks.assembly`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.fold import Before, Changes, drop_moments, note_changes, pack_chunks, roll
-from kernels.read_transitions import unfold
-from memory.chunks.codec import BEGINNINGS, LZ4, MAX_RAW_BYTES
+from kernels.fold import fold, note_changes
+from kernels.read_transitions import Stacks, unfold
 
 WORD, BYTE = np.dtype("<u4"), np.dtype("|u1")
 
@@ -40,7 +37,7 @@ def unfolded(first: NDArray[Any], changes: NDArray[np.uint8], count: int) -> NDA
     frames = np.empty((count, *first.shape), first.dtype)
     data = np.frombuffer(first.tobytes() + changes.tobytes(), np.uint8)
     stack, newest = words_of(frames[None])[0], count - 1
-    unfold(data, 0, first.nbytes, len(data), newest, stack[:0], newest, stack, stack[:0])
+    unfold(data, 0, first.nbytes, len(data), Stacks(newest, stack[:0], newest, stack, stack[:0]))
     return frames
 
 
@@ -76,34 +73,32 @@ class FrameLog:
         """Shape and dtype of a frame."""
         return self._shape[1:], self._dtype
 
-    def packed(
-        self,
-        rows: NDArray[np.int64],
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        headers: Sequence[bytes],
-        columns: NDArray[np.uint8],
-        sizes: NDArray[np.int64],
-    ) -> list[bytes]:
-        """Packed chunks of the moments `start` to before `stop` [R] of environments `rows` [R]: a header, the
-        first `sizes` [R] bytes of `columns` [R, bytes], the first frame, and what changes from there.
+    def folded(self, row: int, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        """Of environment `row` the first of the frames `start` to before `stop`, in words, and the changes
+        that make the others of it.
 
-        What came before `start` is forgotten. Raises ValueError for moments that are not known, or a chunk
-        larger than any reader accepts.
+        What came before `start` is forgotten. Raises ValueError for frames that are not known.
         """
-        if not ((self._since[rows] <= start) & (start < stop) & (stop <= self.length)).all():
-            raise ValueError(f"Of {self.length} moments none are {start} to {stop - 1}.")
-        heads, ends = np.frombuffer(b"".join(headers), np.uint8), np.cumsum([len(head) for head in headers])
-        before = Before(heads, ends, columns, sizes)
-        data, ends = pack_chunks(self._changes, rows, start, stop, before, BEGINNINGS[LZ4], MAX_RAW_BYTES)
-        values = data.tobytes()
-        return [values[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
+        if not self._since[row] <= start < stop <= self.length:
+            raise ValueError(f"Of {self.length} frames none are {start} to {stop - 1}.")
+        frame, words, places, until = self._oldest[row], self._words[row], self._places[row], self._until[row]
+        _roll(frame, words, places, until[self._since[row]], until[start])
+        self._since[row] = start
+        return frame, fold(frame, words, places, until[start:stop])
 
-    def forget(self, moments: int) -> None:
-        """The first `moments` are no longer needed."""
-        if 0 < moments < self.length:
-            drop_moments(self._changes, self._counts, moments)
-        self.length -= moments
+    def forget(self, frames: int) -> None:
+        """The first `frames` are no longer needed."""
+        self.length -= frames
+        if not 0 < frames < frames + self.length:
+            return
+        for row, until in enumerate(self._until):
+            words, places = self._words[row], self._places[row]
+            since, count, dropped = max(self._since[row], frames), self._counts[row], until[frames]
+            _roll(self._oldest[row], words, places, until[self._since[row]], until[since])
+            self._since[row] = since - frames
+            words[: count - dropped], places[: count - dropped] = words[dropped:count], places[dropped:count]
+            until[: len(until) - frames] = until[frames:] - dropped
+            self._counts[row] -= dropped
 
     def frames(self) -> NDArray[Any]:
         """[N, T, *frame] of all moments; those that came before the oldest known are like that one."""
@@ -111,7 +106,7 @@ class FrameLog:
         for row, since in enumerate(self._since):
             frame, until = self._oldest[row].copy(), self._until[row]
             for moment in range(since + 1, self.length):
-                roll(frame, self._words[row], self._places[row], until[moment - 1], until[moment])
+                _roll(frame, self._words[row], self._places[row], until[moment - 1], until[moment])
                 found[row, moment] = frame
         return found.view(self._dtype).reshape(*found.shape[:2], *self._shape[1:])
 
@@ -131,10 +126,6 @@ class FrameLog:
         """[N, *frame] as [N, W] words."""
         return np.ascontiguousarray(frames.reshape(len(frames), -1)).view(self._word)
 
-    @property
-    def _changes(self) -> Changes:
-        return Changes(self._oldest, self._since, self._words, self._places, self._until)
-
     def _make_room(self) -> None:
         """For another frame."""
         if self._spare == 0:
@@ -149,3 +140,10 @@ class FrameLog:
 def _doubled(column: NDArray[Any]) -> NDArray[Any]:
     """[N, C] as the first half of [N, 2C]."""
     return np.hstack([column, np.empty_like(column)])
+
+
+def _roll(
+    frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], first: int, stop: int
+) -> None:
+    """Bring frame [W] up to date by the changes from `first` to before `stop`, of which the last counts."""
+    frame[places[first:stop]] = words[first:stop]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
-from kernels.open_chunks import FIRST_PART, ITS_PARTS, Known, open_known
-from memory.chunks.chunk import ChunkLayout, ChunkLimits, Kind, Parts, UnsoundRow
+from kernels.open_chunks import LAYOUT, OPENED, Known, open_chunks
+from memory.chunks.chunk import ChunkLayout, ChunkLimits, Kind, UnsoundRow
 from memory.chunks.codec import (
     BEGINNINGS,
     LZ4,
@@ -30,17 +30,16 @@ LONGEST_HEADER_KEPT = 1 << 10
 """Bytes; those of chunks have some 150."""
 BYTES_AT_ONCE = 1 << 22
 """How much is opened at a time, as it is read later: 256 chunks of Atari have 1.3 MB."""
-OPENED = np.array([BEGINNINGS[PLAIN], BEGINNINGS[LZ4]], np.uint32)
+COMPILED_BEGINNINGS = np.array([BEGINNINGS[PLAIN], BEGINNINGS[LZ4]], np.uint32)
 """How chunks begin that compiled code opens."""
-ROW_LENGTH = ITS_PARTS + len(Parts._fields)
-NUMBERS = FIRST_PART + len(Parts._fields)
 
 
 class Opened(NamedTuple):
     """Chunks ready to be read."""
 
     data: NDArray[np.uint8]  # the bodies, among other bytes
-    rows: NDArray[np.int64]  # [B, ROW_LENGTH] as kernels/open_chunks.py has them
+    chunks: NDArray[Any]  # [B] OPENED, as kernels/open_chunks.py has it
+    layouts: NDArray[Any]  # [B] LAYOUT
 
 
 class ChunkReader:
@@ -58,7 +57,7 @@ class ChunkReader:
             headers=np.empty(0, np.uint8),
             begins=np.empty(0, np.int64),
             ends=np.empty(0, np.int64),
-            numbers=np.empty((0, NUMBERS), np.int64),
+            layouts=np.empty(0, LAYOUT),
         )
 
     def open(self, values: Sequence[bytes], drawn: Sequence[int]) -> Opened:
@@ -69,53 +68,44 @@ class ChunkReader:
         """
         sizes = np.fromiter(map(len, values), np.int64, len(values))
         count = max(int(np.searchsorted(np.cumsum(sizes), BYTES_AT_ONCE, "right")), 1)
-        data = np.frombuffer(b"".join(values[:count]), np.uint8)
-        rows, unpacked = self._rows(values[:count], drawn[:count], data, sizes[:count])
+        values, sizes, wanted = values[:count], sizes[:count], np.asarray(drawn[:count], np.int64)
+        data = np.frombuffer(b"".join(values), np.uint8)
+        chunks, layouts = np.empty(count, OPENED), np.empty(count, LAYOUT)
+        unpacked, row = (
+            bytearray(),
+            0,
+        )  # bodies in other compressions, to lie behind `data`
+        while len(unpacked) < BYTES_AT_ONCE:
+            row = open_chunks(data, sizes, wanted, row, COMPILED_BEGINNINGS, self._known, chunks, layouts)
+            if row == count:
+                break
+            end, free = int(sizes[: row + 1].sum()), len(data) + len(unpacked)
+            try:
+                chunks[row], layouts[row], raw = self._look_at(values[row], drawn[row], end, free)
+            except CodecError as error:
+                raise UnsoundRow(row, str(error)) from error
+            unpacked += raw
+            row += 1
         if self._new:
             self._learn()
         if unpacked:
             data = np.frombuffer(data.tobytes() + unpacked, np.uint8)
-        return Opened(data, rows)
+        return Opened(data, chunks[:row], layouts[:row])
 
-    def _rows(
-        self,
-        values: Sequence[bytes],
-        drawn: Sequence[int],
-        data: NDArray[np.uint8],
-        sizes: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], bytearray]:
-        """Rows of the first of the `values`, which are `data` together, and the bodies that are to lie behind
-        them.
-        """
-        rows, wanted = np.empty((len(values), ROW_LENGTH), np.int64), np.asarray(drawn, np.int64)
-        unpacked, first = bytearray(), 0
-        while len(unpacked) < BYTES_AT_ONCE:
-            first = open_known(data, sizes, wanted, first, OPENED, self._known, rows)
-            if first == len(values):
-                break
-            end, free = int(sizes[: first + 1].sum()), len(data) + len(unpacked)
-            try:
-                rows[first], raw = self._look_at(values[first], drawn[first], end, free)
-            except CodecError as error:
-                raise UnsoundRow(first, str(error)) from error
-            unpacked += raw
-            first += 1
-        return rows[:first], unpacked
-
-    def _look_at(self, value: bytes, m: int, end: int, free: int) -> tuple[tuple[int, ...], bytes]:
-        """The row of a chunk that ends at byte `end`; and its body, which is to lie at byte `free`, where
-        compiled code cannot unpack it. Raises CodecError.
+    def _look_at(self, value: bytes, m: int, end: int, free: int) -> tuple[tuple[int, ...], Any, bytes]:
+        """A chunk that ends at byte `end` as OPENED and LAYOUT have it; and its body, which is to lie at byte
+        `free`, where compiled code cannot unpack it. Raises CodecError.
         """
         compression, size, header, body = unsealed(value)
         layout = self._layout(header)
         check_size(layout, size)
         layout.check_transition(m)
-        its = size, m, self.kinds.index(layout.kind), *layout.parts
+        numbers = layout.row(self.kinds.index(layout.kind))
         if compression not in (PLAIN, LZ4):
-            return (False, free, free + size, *its), decompressed(compression, body, size)
+            return (False, free, free + size, size, m), numbers, decompressed(compression, body, size)
         if len(header) <= LONGEST_HEADER_KEPT:
             self._new[header] = layout
-        return (compression == LZ4, end - len(body), end, *its), b""
+        return (compression == LZ4, end - len(body), end, size, m), numbers, b""
 
     def _new_layout(self, header: bytes) -> ChunkLayout:
         layout = ChunkLayout(read_header(header))
@@ -133,7 +123,7 @@ class ChunkReader:
         checksums = np.setdiff1d(np.array(list(new), np.uint32), known.checksums)
         checksums = checksums[: HEADERS_KEPT - len(known.checksums)]
         headers = [new[checksum] for checksum in checksums.tolist()]
-        numbers = [self._numbers(self._new[header]) for header in headers]
+        layouts = [self._new[header] for header in headers]
         at = np.searchsorted(known.checksums, checksums)
         sizes = np.array([len(header) for header in headers], np.int64)
         ends = len(known.headers) + np.cumsum(sizes)
@@ -142,10 +132,10 @@ class ChunkReader:
             headers=np.concatenate((known.headers, np.frombuffer(b"".join(headers), np.uint8))),
             begins=np.insert(known.begins, at, ends - sizes),
             ends=np.insert(known.ends, at, ends),
-            numbers=np.insert(known.numbers, at, np.reshape(numbers, (-1, NUMBERS)), axis=0),
+            layouts=np.insert(known.layouts, at, self._numbered(layouts)),
         )
         self._new.clear()
 
-    def _numbers(self, layout: ChunkLayout) -> tuple[int, ...]:
-        kind, changes = self.kinds.index(layout.kind), layout.parts.changes
-        return kind, layout.transitions, layout.change_bytes, changes, layout.most_bytes, *layout.parts
+    def _numbered(self, layouts: Sequence[ChunkLayout]) -> NDArray[Any]:
+        rows = [layout.row(self.kinds.index(layout.kind)) for layout in layouts]
+        return np.array(rows, LAYOUT)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cut_transitions import Steps, Streams, cut_transitions, note_steps
+from kernels.cut_transitions import Cut, Rewards, Steps, Streams, Taken, cut_transitions, note_steps
 from memory.chunks.chunk import ChunkShape
 
 
@@ -35,18 +35,6 @@ TOLD = "a_t", "chosen", "greedy"
 """What is kept as it comes, where it comes; NaN or 0 where it does not."""
 
 
-class Cut(NamedTuple):
-    """M transitions of each of R environments, and the F moments that they need."""
-
-    start: NDArray[np.int64]  # [R] first of the moments
-    stop: NDArray[np.int64]  # [R] behind the last
-    tm1: NDArray[np.int64]  # [R, M] moments of s_tm1
-    t: NDArray[np.int64]  # [R, M] of s_t: n steps later, or the episode's end before that
-    targets: NDArray[np.float32]  # [R, M, 2] n-step return of learned rewards; gamma**k, or 0 at a terminal
-    columns: NDArray[np.uint8]  # [R, bytes] all columns of a chunk before its frame, one after the other
-    sizes: NDArray[np.int64]  # [R] how many bytes these are
-
-
 class StepLog:
     """Columns [N, T, ...] that grow by a moment at a time.
 
@@ -59,7 +47,7 @@ class StepLog:
         powers = np.cumprod([1.0, *[shape.discount] * shape.multi_step])  # gamma**k, k = 0 … n
         self._discounts = powers.astype(np.float64)
         learned = float(shape.reward_clip), float(shape.reward_smoothing)
-        self._rules = shape.history_length, shape.multi_step, *learned
+        self._rule = Rewards(shape.history_length, shape.multi_step, *learned)
         self.length = 0
         self._streams = Streams(
             age=np.zeros(environments, np.int64),
@@ -86,7 +74,7 @@ class StepLog:
 
         Raises ValueError where it is of another number of environments, or there is no room.
         """
-        taken = np.asarray(now.rewards, np.float64), now.terminated, now.truncated, now.acted
+        taken = Taken(np.asarray(now.rewards, np.float64), now.terminated, now.truncated, now.acted)
         shapes = {column.shape for column in taken}
         if shapes != {self.ready.shape}:
             raise ValueError(f"A moment of shapes {shapes}, where there are {len(self.ready)} environments.")
@@ -95,15 +83,17 @@ class StepLog:
         for name in TOLD:
             if (values := getattr(now, name)) is not None:
                 self._tell(name, values)
-        most = note_steps(self._steps, self._streams, self.length, *taken, *self._rules)
+        most = note_steps(self._steps, self._streams, self.length, taken, self._rule)
         self.length += 1
         return most
 
     def cut(self, rows: NDArray[np.int64], transitions: int) -> Cut:
         """The next `transitions` of the environments `rows` [R], which must be ready, and are no longer."""
-        actions = self._told["a_t"]
-        stored = actions.reshape(*actions.shape[:2], -1).view(np.uint8)
-        return Cut(*cut_transitions(self._steps, self._streams, stored, rows, transitions, self._discounts))
+        return cut_transitions(self._steps, self._streams, rows, transitions, self._discounts)
+
+    def columns(self, row: int, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rewards and ends [F, 2] of environment `row` from `start` to before `stop`."""
+        return self._steps.rewards[row, start:stop], self._steps.ended[row, start:stop]
 
     def told(self, name: str, rows: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[Any]:
         """[R, M, ...] what `name` was at these moments [R, M]."""

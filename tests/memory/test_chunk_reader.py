@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -43,7 +45,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen = list[int]()
     look_at = ChunkReader._look_at
 
-    def noted(reader: ChunkReader, value: bytes, m: int, *places: int) -> tuple[tuple[int, ...], bytes]:
+    def noted(reader: ChunkReader, value: bytes, m: int, *places: int) -> tuple[tuple[int, ...], Any, bytes]:
         seen.append(m)
         return look_at(reader, value, m, *places)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from kernels.open_chunks import PREFIX_BYTES
 from memory.chunks.codec import COMPRESSIONS, DTYPES, PREFIX, CodecError, pack, unpack
 
 ARRAYS = hnp.arrays(
@@ -52,3 +53,17 @@ def test_claimed_sizes_are_checked_before_memory_is_taken(shape: list[object]) -
     )
     with pytest.raises(CodecError):
         unpack(data)
+
+
+def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = {"bytes": np.zeros(1000, np.uint8)}
+    monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 1000)
+    assert len(unpack(pack({}, column)).columns["bytes"]) == 1000
+    monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 999)
+    with pytest.raises(ValueError, match="larger than any reader accepts"):
+        pack({}, column)
+
+
+def test_compiled_code_knows_how_values_begin() -> None:
+    """It may use no constants of other files."""
+    assert PREFIX.size == PREFIX_BYTES

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels import fold as fold_kernels
-from kernels import open_chunks as open_kernels
 from kernels.fold import FARTHEST
-from kernels.read_transitions import GAP_BYTES, unfold
-from memory.chunks.codec import PREFIX, decompressed, unsealed
+from kernels.read_transitions import GAP_BYTES, Stacks, unfold
 from memory.chunks.frame_log import BYTE, WORD, FrameLog, unfolded
 from tests.memory.reference import fold
+
+pytestmark = pytest.mark.usefixtures("both_kernels")
 
 
 def _logged(frames: NDArray[Any]) -> FrameLog:
@@ -28,13 +26,9 @@ def _logged(frames: NDArray[Any]) -> FrameLog:
 
 def _folded(log: FrameLog, row: int, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """The first frame, and the changes."""
-    nothing = np.empty((1, 0), np.uint8), np.zeros(1, np.int64)
-    (data,) = log.packed(np.array([row]), np.array([start]), np.array([stop]), [b"head"], *nothing)
-    compression, size, header, body = unsealed(data)
-    assert header == b"head"
+    words, changes = log.folded(row, start, stop)
     shape, dtype = log.kind
-    raw, first_bytes = decompressed(compression, body, size), math.prod(shape) * dtype.itemsize
-    return np.frombuffer(raw[:first_bytes], dtype).reshape(shape), np.frombuffer(raw[first_bytes:], np.uint8)
+    return words.view(dtype).reshape(shape).copy(), changes
 
 
 def _check(log: FrameLog, frames: NDArray[np.uint8], row: int, start: int, stop: int) -> None:
@@ -94,22 +88,8 @@ def test_moments_that_are_not_known_are_refused() -> None:
     log = _logged(_some_changes((1, 10, 6, 8), 0.1, seed=4))
     _folded(log, 0, 4, 8)
     for start, stop in ((3, 8), (5, 5), (5, 11), (-1, 3)):
-        with pytest.raises(ValueError, match="Of 10 moments none are"):
+        with pytest.raises(ValueError, match="Of 10 frames none are"):
             _folded(log, 0, start, stop)
-
-
-def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = _some_changes((1, 10, 6, 8), 1.0, seed=5)
-    monkeypatch.setattr("memory.chunks.frame_log.MAX_RAW_BYTES", 1000)
-    _check(_logged(frames), frames, 0, 0, 10)
-    monkeypatch.setattr("memory.chunks.frame_log.MAX_RAW_BYTES", 300)
-    with pytest.raises(ValueError, match="larger than any reader accepts"):
-        _check(_logged(frames), frames, 0, 0, 10)
-
-
-def test_compiled_code_knows_how_values_begin() -> None:
-    """It may use no constants of other files."""
-    assert fold_kernels.PREFIX_BYTES == open_kernels.PREFIX_BYTES == PREFIX.size
 
 
 @pytest.mark.parametrize("words", [FARTHEST - 1, FARTHEST, FARTHEST + 1, 3 * FARTHEST + 5])
@@ -143,5 +123,5 @@ def test_whatever_the_changes_say_they_stay_inside(seed: int) -> None:
         inside, frame_bytes = around[1:-1], 3 * word.itemsize
         changes = generator.bytes(int(generator.integers(0, 40)) * (word.itemsize + GAP_BYTES))
         data = np.frombuffer(bytes(frame_bytes) + changes, np.uint8)
-        unfold(data, 0, frame_bytes, len(data), 0, inside[:0], 4, inside, inside[:0])
+        unfold(data, 0, frame_bytes, len(data), Stacks(0, inside[:0], 4, inside, inside[:0]))
         assert (inside[0] == 0).all() and (around[[0, -1]] == 0x55).all()
