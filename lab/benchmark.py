@@ -71,9 +71,9 @@ class Benchmark:
         root = self._folder / RUNS
         sessions = [session for experiment in played for session in sessions_of(experiment, MODE, root)]
         with ThreadPoolExecutor(side_by_side) as pool:
-            well = list(pool.map(self._see_to, sessions))
+            done = list(pool.map(self._complete, sessions))
         self.write()
-        return all(well)
+        return all(done)
 
     def write(self) -> None:
         """The table and its graphs, of what there is."""
@@ -84,17 +84,17 @@ class Benchmark:
         except (ValueError, OSError) as error:
             self._say(f"The table cannot be written: {error}")
 
-    def _see_to(self, session: Session) -> bool:
+    def _complete(self, session: Session) -> bool:
         before = known_record(session.folder).is_done and evaluation_of(session.folder) is not None
-        well = self._runner.see_to(session, verbose=False) and self._evaluated(session.folder)
+        done = self._runner.complete(session, verbose=False) and self._evaluate(session.folder)
         if not before:
             with self._writing:
                 self._runner.report(session.folder.parent)
             self.write()
-        return well
+        return done
 
-    def _evaluated(self, folder: Path) -> bool:
-        """Let the session's last snapshot play without noise; whether it did."""
+    def _evaluate(self, folder: Path) -> bool:
+        """Let the session's last snapshot play without noise; False where that failed."""
         if evaluation_of(folder) is not None:
             return True
         models = [*folder.glob("last_model_*.pth")]
@@ -130,8 +130,8 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     sessions = [(name, *_session(result)) for name, results in played.items() for result in results]
     write_atomically(folder / SESSIONS, csv_bytes([SESSION_COLUMNS, *sessions]))
     over_all = _over_all(rows)
-    told = {agent: known._asdict() for agent, known in over_all.items()}
-    write_atomically(folder / "benchmark.json", json.dumps(told, indent=2).encode() + b"\n")
+    summary = {agent: known._asdict() for agent, known in over_all.items()}
+    write_atomically(folder / "benchmark.json", json.dumps(summary, indent=2).encode() + b"\n")
     write_atomically(folder / "README.md", markdown(rows, over_all).encode())
     shown = [row for row in rows if row.done or not row.extra]
     sections = [Section(table_figure(shown), "Every row", wide=True)]
@@ -141,16 +141,16 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
         write_png(folder / f"{file_of(game)}.png", game, [scores, training], 2, PNG_INCHES, (1, 1.3))
         sections.append(Section(plotly_figure(scores, 420), game))
         sections.append(Section(plotly_figure(training, 420), f"{game}, in training"))
-    tiles = [Tile(agent, f"{known.iqm:.2f}", known.told_interval) for agent, known in over_all.items()]
+    tiles = [Tile(agent, f"{known.iqm:.2f}", known.shown_interval) for agent, known in over_all.items()]
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
     write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(rows), *tiles], sections)
 
 
 def _progress(rows: Sequence[Row]) -> Tile:
-    """Sessions done of those that are not extra; extra ones beside."""
+    """Sessions that are done; those of extra rows in a note."""
     planned, extra = [row for row in rows if not row.extra], [row for row in rows if row.extra]
-    beside = sum(row.done for row in extra)
-    note = f"done, and {beside} of the extra rows" if beside else "done"
+    extra_done = sum(row.done for row in extra)
+    note = f"done, and {extra_done} of the extra rows" if extra_done else "done"
     return Tile(
         "sessions", f"{sum(row.done for row in planned)} of {sum(row.sessions for row in planned)}", note
     )
@@ -197,8 +197,8 @@ SESSION_COLUMNS = (
 def _session(result: SessionResult) -> Sequence[object]:
     minutes, steps = round(result.record.seconds / 60, 2), steps_played(result.folder)
     score = evaluated(result.folder)
-    told = result.game, result.seed, result.record.state, minutes, steps
-    return *told, result.score, "" if score is None else score, result.commit
+    cells = result.game, result.seed, result.record.state, minutes, steps
+    return *cells, result.score, "" if score is None else score, result.commit
 
 
 def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:

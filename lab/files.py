@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from args import UserError
 
 LOCK, PROCESS, LOG = "lab.lock", "lab.json", "lab.log"
-"""Files that the lab keeps beside the experiments: who holds the folder, and what a detached lab says."""
+"""Files that the lab keeps beside the experiments: who holds the folder, and a detached lab's output."""
 RUNS = "runs"
 """Folder of the lab below the benchmark's table."""
 CSV, SESSIONS = "benchmark.csv", "sessions.csv"

@@ -121,7 +121,7 @@ def stop_lab(root: Path, patience_s: float = PATIENCE_S) -> int:
 
 
 def end_sessions(folders: Iterable[Path], patience_s: float = PATIENCE_S) -> int:
-    """End those that outlived whoever started them; how many processes that were."""
+    """End sessions that outlived the process that started them; returns how many."""
     records = [known_record(folder) for folder in folders]
     return sum(end(record.pid, record.began, patience_s) for record in records)
 
@@ -132,14 +132,14 @@ LAST_LINES = 20
 
 
 def log_path(root: Path) -> Path:
-    """What a detached lab says."""
+    """The output of a detached lab."""
     return root / LOG
 
 
 def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> str:
-    """Start `run_lab.py` with these arguments in a session of its own; what became of it so far, in words.
+    """Start `run_lab.py` with these arguments, detached from the terminal; returns a sentence on its state.
 
-    Raises UserError, with its last words, where it ended within `limit_s` and not well.
+    Raises UserError, with its last line, where it failed within `limit_s`.
     """
     if lab_process(root):
         raise UserError(f"Another lab runs in {root}: see it with `{command_for('attach', root)}`.")

@@ -1,4 +1,4 @@
-"""What is left of a session, a trial, an experiment: a csv, an html and a png each."""
+"""Results of a session, a trial and an experiment: a csv, an html and a png each."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
     fitness = fitness_of(results)
     vector = (*fitness, fitness.length) if fitness else ("",) * (len(Fitness._fields) + 1)
-    return name, " / ".join(games), *sizes, bar.mean, bar.std, _told_by_game(results), *vector
+    return name, " / ".join(games), *sizes, bar.mean, bar.std, _score_by_game(results), *vector
 
 
-def _told_by_game(results: Sequence[SessionResult]) -> str:
+def _score_by_game(results: Sequence[SessionResult]) -> str:
     """Means over sessions as `pong: -20.3; breakout: 1.2`; "" where a trial plays one game."""
     games = dict.fromkeys(game for result in results for game in result.episodes)
     if len(games) < 2:
@@ -115,8 +115,8 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[
     if not groups:
         return None
     over_all = float(interquartile_mean(np.concatenate(groups))), *iqm_interval(groups, seed=0)
-    told = dict(zip(("iqm", "low", "high"), over_all, strict=True))
-    write_atomically(folder / "experiment.json", json.dumps(told, indent=2).encode() + b"\n")
+    summary = dict(zip(("iqm", "low", "high"), over_all, strict=True))
+    write_atomically(folder / "experiment.json", json.dumps(summary, indent=2).encode() + b"\n")
     return over_all
 
 

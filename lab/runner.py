@@ -1,4 +1,4 @@
-"""Runs sessions as processes of their own, one after the other; none that fails stops the others."""
+"""Runs sessions as processes of their own, one after the other; a failure stops none of the others."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from supervision.process import Stop
 
 START = Path(__file__).resolve().parents[1] / "start_learning.py"
 POLL_EVERY_S = 0.2
-TELL_EVERY_S = 10.0
+LINE_EVERY_S = 10.0
 
 Say = Callable[[str], None]
 
 
 class Runner:
-    """Goes through sessions; what is done already is left as it is."""
+    """Plays sessions that are not done yet."""
 
     def __init__(self, stop: Stop, say: Say, after_session: Callable[[], object] = lambda: None) -> None:
         """`after_session`: called when a session has ended and its results are written."""
@@ -35,25 +35,25 @@ class Runner:
 
     def run(self, sessions: list[Session], verbose: bool) -> bool:
         """Whether all sessions are done; `verbose` shows every line of theirs."""
-        well = True
+        all_done = True
         for folder, trial in groupby(sessions, lambda session: session.folder.parent):
             for session in trial:
                 if self._stop():
                     return False
-                well = self.see_to(session, verbose) and well
-            self._reported(partial(report_trial, folder), str(folder))
+                all_done = self.complete(session, verbose) and all_done
+            self._draw(partial(report_trial, folder), str(folder))
         folder = sessions[0].folder.parents[1]
-        self._reported(partial(report_experiment, folder), str(folder))
+        self._draw(partial(report_experiment, folder), str(folder))
         self._after_session()
-        return well
+        return all_done
 
     def report(self, trial: Path) -> None:
         """Draw a trial and its experiment anew."""
-        self._reported(partial(report_trial, trial), str(trial))
-        self._reported(partial(report_experiment, trial.parent), str(trial.parent))
+        self._draw(partial(report_trial, trial), str(trial))
+        self._draw(partial(report_experiment, trial.parent), str(trial.parent))
 
-    def see_to(self, session: Session, verbose: bool) -> bool:
-        """Play one session unless it is done; whether it is. False after a stop."""
+    def complete(self, session: Session, verbose: bool) -> bool:
+        """Play a session unless it is done; returns whether it is done then."""
         if self._stop():
             return False
         try:
@@ -67,18 +67,18 @@ class Runner:
         except (UserError, OSError) as error:
             record = Record("failed", str(error))
         self._say(f"{session.name}: {record.state}{f' ({record.why})' if record.why else ''}.")
-        self._reported(partial(report_session, session.folder), session.name)
+        self._draw(partial(report_session, session.folder), session.name)
         self._after_session()
         return record.is_done
 
-    def _reported(self, report: Callable[[], None], name: str) -> None:
+    def _draw(self, report: Callable[[], None], name: str) -> None:
         try:
             report()
         except (ValueError, OSError) as error:
             self._say(f"{name}: its results cannot be drawn: {error}")
 
     def _play(self, session: Session, before: Record, verbose: bool) -> Record:
-        """From start to end, whoever ends it."""
+        """From its start to its end or a stop."""
         minutes = session.experiment.meta.budget_minutes
         budget_s = float("inf") if minutes is None else 60 * minutes - before.seconds
         with tempfile.TemporaryDirectory(prefix="lab-") as place:
@@ -89,12 +89,12 @@ class Runner:
             write_record(session.folder, running)
             seconds, in_time = self._watch(child, session, budget_s, verbose)
         ended = replace(running, seconds=before.seconds + seconds, pid=0, began=0)
-        return self._judged(ended, child, session, in_time)
+        return self._outcome(ended, child, session, in_time)
 
     def _watch(self, child: Child, session: Session, budget_s: float, verbose: bool) -> tuple[float, bool]:
         """Seconds that it ran, and whether it kept within its budget."""
         began = time.monotonic()
-        told, asked, in_time, last = began, False, True, ""
+        printed, asked, in_time, last = began, False, True, ""
         while child.running:
             time.sleep(POLL_EVERY_S)
             in_time = in_time and time.monotonic() - began < budget_s
@@ -105,20 +105,20 @@ class Runner:
                 last = line if "] T = " in line else last
                 if verbose:
                     self._say(line)
-            if not verbose and last and time.monotonic() - told > TELL_EVERY_S:
+            if not verbose and last and time.monotonic() - printed > LINE_EVERY_S:
                 self._say(f"{session.name}: {last}")
-                told, last = time.monotonic(), ""
+                printed, last = time.monotonic(), ""
         return time.monotonic() - began, in_time
 
-    def _judged(self, record: Record, child: Child, session: Session, in_time: bool) -> Record:
+    def _outcome(self, record: Record, child: Child, session: Session, in_time: bool) -> Record:
         code = child.exit_code or 0
         if code == 0 and steps_played(session.folder) >= _length(session):
             return replace(record, state="finished")
         early = code == -signal.SIGTERM and (self._stop() or not in_time)  # before it could listen to that
         if code == 0 or early:
             return replace(record, state="stopped" if in_time else "out of time")
-        words = child.last_lines(1)
-        why = words[0].removeprefix("error: ") if words else described(code)
+        lines = child.last_lines(1)
+        why = lines[0].removeprefix("error: ") if lines else described(code)
         return replace(record, state="failed", why=why)
 
 

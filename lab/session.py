@@ -23,7 +23,7 @@ STATES = ("new", "running", *DONE, "stopped", "failed")
 
 @dataclass(frozen=True)
 class Session:
-    """What is run, and where it goes."""
+    """A run and its folder."""
 
     experiment: Experiment
     trial: str
@@ -33,7 +33,7 @@ class Session:
 
     @property
     def name(self) -> str:
-        """How sentences call it."""
+        """Its name in a sentence."""
         return f"{self.experiment.name} {self.trial} session {self.number}"
 
     @property
@@ -85,12 +85,12 @@ class Record:
 
 def read_record(folder: Path) -> Record:
     """The record in a session's folder; a new one where there is none. Raises UserError if damaged."""
-    cure = "and the session goes on from its snapshot"
+    cure = "and the session resumes from its snapshot"
     return read_whole(folder / "session.json", Record, cure) or Record()
 
 
 def known_record(folder: Path) -> Record:
-    """The same, for whoever goes on without it: a session whose record is damaged counts as failed."""
+    """The same, but a session whose record is damaged counts as failed."""
     try:
         return read_record(folder)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What the folder of a session tells of it: its curve, its episodes, its fitness."""
+"""Results read from a session's folder: its curve, its episodes, its fitness."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Run(BaseModel):
 
 
 class SessionResult(NamedTuple):
-    """A session as its folder tells of it."""
+    """Results of one session."""
 
     folder: Path
     record: Record

@@ -1,7 +1,7 @@
 """Spec files: which experiments they hold, checked before anything starts.
 
 A file holds one experiment, called as the file: flags by name, and perhaps `meta`. Or it holds several below
-`experiments`, each of that kind under its name; what stands beside `experiments` is for all of them. There
+`experiments`, each of that kind under its name; the other keys are for all of them. There
 `spec` names a file of flags to begin from, as seen from the file that names it.
 """
 
@@ -20,7 +20,7 @@ from lab.files import why_not
 from lab.search.space import Search, search_of
 from spec_file import read_text
 
-OURS = ("run", "path_to_results", "id_actor", "model")
+RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
 
 
@@ -42,11 +42,11 @@ class Experiment:
     flags: Mapping[str, Plain]  # those that the spec names
     meta: Meta
     search: Search | None = None  # what mode search varies
-    written: Mapping[str, str] = field(default_factory=dict)  # what a sentence calls its flags
+    written: Mapping[str, str] = field(default_factory=dict)  # the names of its flags in a sentence
 
     @property
     def where(self) -> str:
-        """How a sentence about it begins."""
+        """The beginning of a sentence about it."""
         return f"{self.file}, experiment {self.name}"
 
     def args(self, **changes: Plain) -> Args:
@@ -132,7 +132,7 @@ def _flags(path: Path, lines: Mapping[str, Any], where: str) -> SpecFlags:
         raise UserError(f"{where}: {error}") from error
     added = spec_flags(own, f"{where}:")
     flags, written = {**begun.flags, **added.flags}, {**begun.written, **added.written}
-    taken = [flag for flag in OURS if flag in flags]
+    taken = [flag for flag in RESERVED_FLAGS if flag in flags]
     if taken:
         raise UserError(f"{where}: {written[taken[0]]} is the lab's own to give; leave it out.")
     return SpecFlags(flags, written)

@@ -69,7 +69,7 @@ class Row:
 
     @property
     def state(self) -> str:
-        """In a word or two."""
+        """How many sessions are done, failed or begun."""
         if self.done == self.sessions:
             return "done"
         others = f", {self.failed} failed" * bool(self.failed) + f", {self.open} begun" * bool(self.open)
@@ -100,7 +100,7 @@ class Row:
         known = (self.mean, self.std) if self.scores else ("", "")
         training = float(np.mean(self.training)) if self.training else ""
         counts = self.done, self.failed, self.planned_steps, self.agent_steps, round(self.minutes, 2)
-        told = " | ".join(
+        published_scores = " | ".join(
             f"{p.score} after {p.agent_steps:,} steps ({f'{p.algorithm}: ' * bool(p.algorithm)}{p.source})"
             for p in self.published
         )
@@ -113,7 +113,7 @@ class Row:
             *known,
             training,
             *vector,
-            told,
+            published_scores,
             self.commit,
         )
 
@@ -144,8 +144,8 @@ class OverAll(NamedTuple):
     interval: tuple[float, float] | None  # None where a game has too few sessions
 
     @property
-    def told_interval(self) -> str:
-        """In words; "" where there is none."""
+    def shown_interval(self) -> str:
+        """As text; "" where there is none."""
         return f"{self.interval[0]:.2f} to {self.interval[1]:.2f}" if self.interval else ""
 
 
@@ -159,7 +159,7 @@ def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll]) -> str:
     """The whole table for readers."""
     games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
     lines = [
-        f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.told_interval} |\n"
+        f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.shown_interval} |\n"
         for agent, known in over_all.items()
     ]
     return "\n".join([TITLE, *games, OVER_ALL + "".join(lines)])
@@ -172,31 +172,31 @@ def _in_order(rows: Sequence[Row]) -> list[str]:
 
 def _game(game: str, rows: Sequence[Row]) -> str:
     standard = standard_of(game)
-    told = f"Random play: {standard.random:,.2f}; standard: {standard.score:,.0f}.\n" if standard else ""
+    reference = f"Random play: {standard.random:,.2f}; standard: {standard.score:,.0f}.\n" if standard else ""
     picture = f"\n![{game}]({file_of(game)}.png)\n" if any(row.done for row in rows) else ""
     lines = [
         _table_line(HEADINGS),
         _table_line(["---"] * len(HEADINGS)),
-        *map(_table_line, map(told_cells, rows)),
+        *map(_table_line, map(shown_cells, rows)),
     ]
-    return f"## {game}\n\n{told}{picture}\n" + "".join(lines)
+    return f"## {game}\n\n{reference}{picture}\n" + "".join(lines)
 
 
 def _table_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def told_cells(row: Row) -> tuple[str, ...]:
+def shown_cells(row: Row) -> tuple[str, ...]:
     """A line of the table, under `HEADINGS`."""
     each = f"{row.minutes / row.done:.1f}" if row.done else ""
     score = f"{row.mean:,.1f} ± {row.std:,.1f}" if row.scores else ""
     training = f"{np.mean(row.training):,.1f}" if row.training else ""
     fitness = f"{row.fitness.length:.2f}" if row.fitness else ""
-    told = "; ".join(map(_told, row.published))
-    return row.agent, row.state, _short(row.planned_steps), each, score, training, fitness, told, row.commit
+    known = "; ".join(map(_shown_published, row.published))
+    return row.agent, row.state, _short(row.planned_steps), each, score, training, fitness, known, row.commit
 
 
-def _told(figure: Published) -> str:
+def _shown_published(figure: Published) -> str:
     """A published score: of another algorithm than the row's where it names one."""
     project = figure.source.split(",")[0]
     algorithm = f"{figure.algorithm} of " if figure.algorithm else ""
@@ -220,7 +220,7 @@ def agent_colours(rows: Sequence[Row]) -> dict[str, str]:
 
 def table_figure(rows: Sequence[Row]) -> go.Figure:
     """All rows, played or not."""
-    cells = [(row.game, *told_cells(row)) for row in rows]
+    cells = [(row.game, *shown_cells(row)) for row in rows]
     table = go.Table(
         header={"values": ["Game", *HEADINGS], "align": "left", "fill": {"color": GRID}},
         cells={"values": [*zip(*cells, strict=True)], "align": "left", "height": ROW_HEIGHT},

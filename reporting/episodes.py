@@ -22,7 +22,7 @@ class EpisodeRecord(NamedTuple):
     evaluation: bool = False  # played without noise by an evaluation actor
     action_counts: Sequence[Sequence[int]] = ()
     """Of each action, or of equal parts of the range of each component of a continuous one; may be empty."""
-    rooms: Sequence[int] = ()  # that it came to, where the game tells
+    rooms: Sequence[int] = ()  # that it visited, where the game reports them
     game: str = ""  # "" in tables of earlier versions, whose runs had one
     agent: int = 0  # which learning agent of the run; there is one so far
 
@@ -49,10 +49,10 @@ _REQUIRED = len(HEADER) - len(EpisodeRecord._field_defaults)
 
 def by_purpose(records: Iterable[EpisodeRecord]) -> tuple[list[EpisodeRecord], list[EpisodeRecord]]:
     """Training episodes, and evaluation episodes, each in the order of `records`."""
-    apart: tuple[list[EpisodeRecord], list[EpisodeRecord]] = ([], [])
+    parts: tuple[list[EpisodeRecord], list[EpisodeRecord]] = ([], [])
     for record in records:
-        apart[record.evaluation].append(record)
-    return apart
+        parts[record.evaluation].append(record)
+    return parts
 
 
 class EpisodeTable:

@@ -18,7 +18,7 @@ ALE_STEPS = 50_000_000
 """Agent steps in which an ALE game is to be mastered: 200M frames (Machado et al. 2018, arXiv 1709.06009)."""
 NOISE = 0.05
 """SLM-Lab's NOISE_WINDOW: how far strength may lie below a level, fall from an episode to the next, or two
-sessions may lie apart, and still count as there, stable, consistent.
+sessions may differ, and still count as reached, stable, consistent.
 """
 MAD_TO_STD, OUTLIER = 0.6745, 3.5
 """Of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*)."""

@@ -1,4 +1,4 @@
-"""What learning reports along a run: a csv row every few seconds, and scalars for TensorBoard."""
+"""Metrics of learning along a run: a csv row every few seconds, and scalars for TensorBoard."""
 
 import io
 import os
@@ -22,14 +22,12 @@ EVERY_S = 10.0
 
 
 class LearningPoint(NamedTuple):
-    """How learning goes at one moment of the run."""
+    """Metrics of learning at one step of the run."""
 
     learner_steps: int  # T_learner, in agent steps
     actor_steps: int  # agent steps of all actors together
     updates: int
-    metrics: Mapping[
-        str, float
-    ]  # "loss", "q", "grad_norm", "updates_per_second" and what else the agent tells
+    metrics: Mapping[str, float]  # "loss", "q", "grad_norm", "updates_per_second" and the agent's own
 
 
 CLOCKS = ("learner_agent_steps", "actor_agent_steps", "updates")
@@ -61,7 +59,7 @@ class LearningHistory:
         return self._points
 
     def add(self, point: LearningPoint) -> None:
-        """Takes in what learning tells now; writes a row when one is due."""
+        """Takes in the present metrics; writes a row when one is due."""
         self._pending.append(point)
         if time.monotonic() - self._written_at >= self._every_s:
             self.flush()
@@ -110,7 +108,7 @@ def _parse(path: Path, line: int, row: Sequence[str], names: Sequence[str]) -> L
         cells = zip(names, row[len(CLOCKS) :], strict=True)
         metrics = {name: float(cell) for name, cell in cells if cell}
     except ValueError as error:
-        raise ValueError(f"Line {line} of {path} says nothing of learning: {','.join(row)!r}.") from error
+        raise ValueError(f"Line {line} of {path} holds no metrics of learning: {','.join(row)!r}.") from error
     return LearningPoint(learner_steps, actor_steps, updates, metrics)
 
 

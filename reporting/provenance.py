@@ -39,7 +39,7 @@ def write_run_json(
 
 
 def commit() -> dict[str, object] | None:
-    """Hash of the code's commit and whether files differ from it, those of results/ apart: they are no code.
+    """Hash of the code's commit, and whether files differ from it; files in results/ do not count.
 
     None where the code is no git checkout.
     """

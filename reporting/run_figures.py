@@ -48,7 +48,7 @@ _HOVER = (
 def reward_figure(
     training: Sequence[RewardPoint], evaluation: Sequence[RewardPoint], frames_per_step: int
 ) -> go.Figure:
-    """Mean, ±1 standard deviation and extremes against agent steps or, at a click, frames; evaluation apart.
+    """Mean, ±1 standard deviation and extremes against agent steps or, at a click, frames.
 
     Args:
       frames_per_step: emulator frames per agent step; with 1 there is nothing to switch between.

@@ -31,7 +31,7 @@ from reporting.scores import EVALUATION_WINDOW, WINDOW, RewardPoint, reward_poin
 
 
 class RunHistory(NamedTuple):
-    """All that the page tells."""
+    """All that the page shows."""
 
     games: Sequence[str]
     frames_per_step: int  # emulator frames per agent step
@@ -41,7 +41,7 @@ class RunHistory(NamedTuple):
 
 
 def write_run_html(path: Path, run: RunHistory) -> None:
-    """Draws the run so far; says so where there is nothing to draw yet."""
+    """Draws the run so far; a sentence stands where there is nothing to draw yet."""
     training, evaluation = by_purpose(run.episodes)
     actions = action_figure(action_shares(training or evaluation), run.action_bounds)
     games = [_GameHistory(game, run) for game in run.games]
@@ -99,7 +99,7 @@ def _room_tiles(episodes: Sequence[EpisodeRecord]) -> list[Tile]:
 
 
 def first_visits(records: Sequence[EpisodeRecord]) -> dict[int, int]:
-    """Room -> agent steps of all actors when the first episode that came to it ended; in order of time."""
+    """Room -> agent steps of all actors at the end of the first episode that visited it; in order of time."""
     first: dict[int, int] = {}
     for record in sorted(records, key=lambda each: each.actor_steps):
         for room in record.rooms:

@@ -69,7 +69,7 @@ class ScoreWindow:
 
 
 class RewardPoint(NamedTuple):
-    """Scores of the last episodes at one moment of the run."""
+    """Scores of the last episodes at one step of the run."""
 
     actor_steps: int  # agent steps of all actors together
     learner_steps: int
@@ -104,7 +104,7 @@ def reward_points(
 
 
 class GameScores:
-    """A window of scores for each game, and what they come to together.
+    """A window of scores for each game, and their joined summary.
 
     Scores of several games are joined as fractions of human play (0 random, 1 human) where all of them have
     that reference, so that a game of large numbers does not decide alone; else as they are.

@@ -1,4 +1,4 @@
-"""What sessions of a trial come to, trials of an experiment, and trials of a search: numbers and graphs."""
+"""Sessions of a trial, trials of an experiment, trials of a search: summaries and graphs."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -13,12 +13,12 @@ from args import Args, Plain, UserError, checked_value, spec_flags
 from lab.blocks import Block, Number, allowed, checked, dashed
 from reporting.fitness import standard_of
 
-NOT_VARIED = ("run", "path_to_results", "id_actor", "model", "spec", "seed")
+RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model", "spec", "seed")
 """Flags that the lab gives to each session itself."""
 OF_RANGES = "choice, uniform, loguniform or randint"
 MOST_TRIALS = 10_000
 INNER = 0.382
-"""Where between two bounds a value is tried: nowhere near a round number."""
+"""Where between its bounds a range is checked once more: a value that is not round."""
 
 
 class Values(Block):
@@ -58,7 +58,9 @@ class Asha(Block):
     """
 
     grace_steps: StrictInt = Field(ge=1)  # before which no trial is stopped
-    reduction: StrictInt = Field(4, ge=2)  # of so many one goes on, until so many times as many steps (eta)
+    reduction: StrictInt = Field(
+        4, ge=2
+    )  # eta: the best 1 in so many continue; rungs lie so many times apart
     max_steps: StrictInt | None = Field(None, ge=1)  # after which it is finished; default: all of its steps
 
 
@@ -126,7 +128,7 @@ def _flags(block: object, where: str) -> dict[str, Values]:
 
 def _values(name: str, body: object, key: str, where: str) -> Values:
     """Raises UserError also where the flag takes no such values."""
-    if name in NOT_VARIED:
+    if name in RESERVED_FLAGS:
         raise UserError(f"{where}: {key} is the lab's own to give; leave it out.")
     if not isinstance(body, dict):
         raise UserError(f"{where}: {key} must hold one of {allowed(Values)}, as `choice: [1, 2]`.")

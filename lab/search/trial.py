@@ -70,7 +70,7 @@ def write_trial(folder: Path, record: TrialRecord) -> None:
 
 
 class TrialFailed(RuntimeError):
-    """A session did not get to its end; the message says why."""
+    """A session did not finish; the message gives the reason."""
 
 
 class Job(NamedTuple):
@@ -114,7 +114,7 @@ class TrialPlayer:
     def _play(self) -> None:
         runner = Runner(self._stop, print)
         for session in self._sessions:
-            runner.see_to(session, verbose=False)
+            runner.complete(session, verbose=False)
         report_trial(self._folder)
 
     def ready(self) -> str:
