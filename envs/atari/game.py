@@ -19,9 +19,8 @@ from ale_py import ALEInterface, ALEState, LoggerMode, roms
 from envs.atari.games import SCREEN, episode_cap, room_byte
 from envs.config import EnvConfig, EnvError
 from envs.contract import Flags, Infos
-from envs.playback import Action, Frames, Screen
+from envs.playback import Frames, Screen
 from envs.saving import State
-from envs.seeding import checked_seeds
 
 Grey = npt.NDArray[np.uint8]
 GameStep = tuple[Grey, int, bool, bool]  # frame [84, 84], points, terminated, truncated
@@ -208,24 +207,6 @@ class AleInProcess:
         if self._room_byte is not None:
             infos["room"] = np.array([game.ale.getRAM()[self._room_byte] for game in self._games], np.int64)
         return infos
-
-
-class AlePlayback:
-    """Replays the episode that starts when an environment is reset with `seed`, in colour."""
-
-    def __init__(self, config: EnvConfig, seed: int) -> None:
-        (self._seed,) = checked_seeds([seed], 1)
-        self._game = AleGame(config, film=True)
-
-    def first(self) -> Grey:
-        """Starts the episode and returns its first frame [84, 84]."""
-        return self._game.reset(self._seed)
-
-    def step(self, action: Action) -> tuple[Grey, list[Screen]]:
-        """Returns the frame [84, 84] after `action` (0 to 17), and this step's screens [210, 160, 3]."""
-        self._game.screens = []
-        frame, *_ = self._game.step(int(action))
-        return frame, self._game.screens
 
 
 def _rom(game: str) -> Path:

@@ -1,11 +1,14 @@
 """Names of games, and what each family tells about itself."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.registry import canonical_game, describe_env
+from tests.processes import ROOT
 
 MakeConfig = Callable[..., EnvConfig]
 
@@ -74,3 +77,12 @@ def test_descriptions(make_config: MakeConfig) -> None:
 def test_settings_out_of_range_are_refused(wrong: dict[str, float], make_config: MakeConfig) -> None:
     with pytest.raises(EnvError, match="must"):
         make_config("pong", **wrong)
+
+
+def test_importing_the_registry_imports_no_emulator() -> None:
+    """A family's packages come with the first name that is looked up, not with another game's."""
+    heavy = ("ale_py", "cv2", "minatar", "miniworld", "numba", "torch", "vizdoom")
+    code = f"import sys, envs.registry; print([name for name in {heavy} if name in sys.modules])"
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert ended.stdout.strip() == "[]"

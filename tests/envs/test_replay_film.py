@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from envs.atari.game import AlePlayback
+from envs.atari import AlePlayback
 from envs.config import EnvConfig
 from envs.gym import GymPlayback
 from envs.registry import make_env, make_playback
