@@ -153,3 +153,17 @@ def test_what_cannot_be_is_one_sentence(make_agent: MakeAgent) -> None:
     assert with_intrinsic("none", iqn, PIXELS, CONFIG, CPU, 0, True) is iqn
     with pytest.raises(AgentError, match="no intrinsic reward 'icm': choose one of none, rnd"):
         with_intrinsic("icm", iqn, PIXELS, CONFIG, CPU, 0, True)
+
+
+def test_the_predictor_learns_the_mean_error_of_a_share(make_bonus: MakeBonus, draw: MakeBatch) -> None:
+    """Divided by the steps kept, not by all: a smaller share must not mean a smaller step."""
+    bonus, twin, batch = make_bonus(rnd_update_proportion=0.3), make_bonus(), draw()
+    assert batch.next_frames is not None and batch.step_discounts is not None
+    frames = torch.from_numpy(batch.next_frames[batch.step_discounts > 0])
+    twin.rnd.observations.observe(frames)
+    with torch.no_grad():
+        errors = twin.rnd.errors(frames)
+    kept = torch.rand(len(errors), generator=twin._generator) < 0.3
+    assert 0 < int(kept.sum()) < len(kept)
+    loss = bonus.update(batch, 4).metrics["predictor_loss"]
+    torch.testing.assert_close(loss, errors[kept].mean())
