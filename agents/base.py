@@ -1,4 +1,4 @@
-"""What every agent is: how it acts, learns, hands its weights to actors and continues after a stop."""
+"""The interface of every agent: acting, learning, weights for actors, state for snapshots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AgentError(ValueError):
 
 @dataclass(frozen=True)
 class Problem:
-    """What an agent has to know of its environment."""
+    """Facts of an environment that an agent needs."""
 
     observation_shape: tuple[int, ...]  # [H, *frame]
     observation_dtype: str  # "uint8" (divided by 255 inside the network) | "float32"
@@ -48,7 +48,7 @@ class Problem:
 
 
 class Acting(NamedTuple):
-    """Actions of N environments, and what their initial priorities are made of."""
+    """Actions of N environments, and estimates from which their initial priorities are computed."""
 
     a_t: NDArray[Any]  # [N] int64, or [N, A] float32
     chosen: NDArray[Any]  # [N, K] float32, the acting estimate of the chosen action
@@ -56,7 +56,7 @@ class Acting(NamedTuple):
 
 
 class RolloutActing(NamedTuple):
-    """Actions of N environments, and what the behaviour policy thought of them."""
+    """Actions of N environments, their log-probabilities and values under the behaviour policy."""
 
     a_t: NDArray[Any]  # [N] int64, or [N, A] float32
     log_prob: NDArray[Any]  # [N] float32, of the actions under the behaviour policy
@@ -64,7 +64,7 @@ class RolloutActing(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What one optimiser step tells. Everything stays on the device until it is needed."""
+    """Results of one optimiser step, on the device until they are needed."""
 
     losses: Tensor  # [B] float32, before importance weights; a replay makes new priorities of them
     metrics: dict[str, Tensor]  # scalars: "loss", "q" (mean estimate of the actions taken), "grad_norm"
@@ -75,7 +75,7 @@ class Agent(ABC):
 
     config_type: ClassVar[type]  # the frozen dataclass of its hyper-parameters
     store: ClassVar[str]  # where its experience waits: "replay" | "rollouts"
-    learns: ClassVar[bool] = True  # False: its scores say nothing of the run that it acts in
+    learns: ClassVar[bool] = True  # False: its scores do not count as scores of the run
     eval_noise: ClassVar[bool] = (
         True  # default of --eval-noise: whether it acts with its noise in evaluation too
     )
@@ -115,7 +115,7 @@ class Agent(ABC):
     def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
         """`act`, but not even a rounding of a row depends on the other rows.
 
-        For evaluation, whose scores must not depend on how many episodes are played at once. Agents whose
+        Evaluation needs it: scores must not depend on how many episodes are played at once. Agents whose
         network looks at a whole batch override it.
         """
         return self.act(s_t, noise)
@@ -134,7 +134,7 @@ class Agent(ABC):
 
     @abstractmethod
     def state_dict(self) -> dict[str, object]:
-        """Copies of all that learning needs to go on as if unstopped: CPU tensors, plain Python values."""
+        """Copies of all that learning needs to resume exactly: CPU tensors and plain Python values."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -148,15 +148,24 @@ class ReplayAgent(Agent):
 
     @abstractmethod
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """Actions for s_t [N, H, *frame] and what their first priorities are made of."""
+        """Actions for s_t [N, H, *frame] and estimates from which first priorities are computed."""
 
     @abstractmethod
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:
-        """[M] float32: the learner's loss form from acting estimates [M, K], without a further network pass.
+        """First priorities: the learner's losses, from acting estimates, without a further forward pass.
 
-        The online network stands for the target network here, and the estimates carry the acting noise.
+        The online network stands in for the target network, and the estimates carry the acting noise.
+
+        Args:
+            chosen_tm1: [M, K] estimate of the action taken at s_tm1.
+            r_t: [M] n-step return without its bootstrap.
+            discount_t: [M].
+            greedy_t: [M, K] estimate of the greedy action at s_t.
+
+        Returns:
+            [M] float32.
         """
 
     @abstractmethod
@@ -176,9 +185,9 @@ class RolloutAgent(Agent):
 
     @abstractmethod
     def update(self, experience: Rollout, t_learner: int) -> Update:
-        """One iteration, all epochs and minibatches; `losses` tells by being finite that all is well.
+        """One iteration of all epochs and minibatches; `losses` are finite unless learning diverged.
 
-        Columns with `looked` False are not learned from; what else may come of them is the agent's.
+        Columns with `looked` False are not learned from; an agent may update statistics by them.
         """
 
 

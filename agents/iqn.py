@@ -26,7 +26,7 @@ class IqnConfig(NoisyConfig):
 
     num_tau_samples: int  # N: taus per transition for the online network at s_tm1
     num_tau_prime_samples: int  # N': taus per transition for the target network at s_t
-    num_quantile_samples: int  # K: taus for choosing actions, in acting and for the argmax at s_t
+    num_quantile_samples: int  # K: taus for selecting actions, in acting and for the argmax at s_t
     quantile_embedding_dim: int  # cosines that embed a tau
     kappa: float  # where the Huber loss turns linear
 

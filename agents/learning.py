@@ -1,4 +1,4 @@
-"""What learning agents have in common: optimiser step, weights in and out, precision."""
+"""Common to learning agents: optimiser step, weights in and out, seeds, precision."""
 
 from __future__ import annotations
 

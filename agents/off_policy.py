@@ -56,7 +56,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         self._learning = learning
         self.forward_passes = ForwardPasses(config.compile if learning else "none", device)
         weights_seed, noise_seed = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
-        self._generator = torch.Generator().manual_seed(noise_seed)  # for learning
+        self._generator = torch.Generator().manual_seed(noise_seed)  # of the learner
         self.online: NetworkT = seeded(lambda: self._build(problem), weights_seed).to(device)
         if learning:
             self.target = self._build_target()
@@ -68,7 +68,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
 
     @abstractmethod
     def _build_target(self) -> Target[NetworkT]:
-        """What follows the online network."""
+        """The target network, which follows the online one."""
 
     @abstractmethod
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ class OffPolicyAgent(ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
         return GradientStep(self.online, self.config.lr, self.config.adam_eps, self.config.max_grad_norm)
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
-        """[B] -> [B]: the form in which losses become priorities; as they are unless overridden."""
+        """Losses [B] in the form in which they become priorities; unchanged unless overridden."""
         return losses
 
     def update(self, experience: Batch, t_learner: int) -> Update:

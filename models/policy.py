@@ -36,7 +36,7 @@ def orthogonal(module: ModuleT, gain: float = RELU_GAIN) -> ModuleT:
 
 
 class PolicyValues(NamedTuple):
-    """What the network says of B observations, float32."""
+    """Policy and values of B observations, float32."""
 
     policy: Tensor  # [B, P] of each policy's distribution; [B, A] logits for discrete actions
     values: Tensor  # [B, V], one per value head

@@ -48,5 +48,5 @@ def rnd_target(torso: str, frame_shape: tuple[int, ...], hidden_size: int) -> Fr
 
 
 def rnd_predictor(torso: str, frame_shape: tuple[int, ...], hidden_size: int) -> FrameEmbedding:
-    """The network that learns to say what the target says: two dense layers more."""
+    """The network that learns the target's outputs: two dense layers more."""
     return FrameEmbedding(torso, frame_shape, hidden_size, [hidden_size] * 3)

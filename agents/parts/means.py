@@ -1,4 +1,4 @@
-"""Means of what an update computes in parts."""
+"""Running means of metrics that an update computes in parts."""
 
 from __future__ import annotations
 

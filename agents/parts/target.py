@@ -1,4 +1,4 @@
-"""Target networks: slower copies of the online network, from which what is learned towards comes."""
+"""Target networks: slower copies of the online network, which give the targets of learning."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PolyakTarget(Target[NetworkT]):
 
     @torch.no_grad()
     def follow(self, t_learner: int) -> None:
-        """One step, whatever the clock says."""
+        """One step; the clock does not matter."""
         pairs = zip(self.network.parameters(), self._online.parameters(), strict=True)
         for parameter, online in pairs:
             parameter.lerp_(online, self._share)
