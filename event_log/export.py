@@ -119,7 +119,7 @@ def write_minari(path: Path, dataset_id: str, chosen: Container[int] | None) -> 
         from minari.dataset.minari_dataset import parse_dataset_id
     except ImportError as error:
         raise EventLogError(
-            f"--minari needs two more packages ({error}): pip install -r requirements-minari.txt"
+            f"--minari needs two more packages ({error}): pip install -r requirements/minari.txt"
         ) from error
     observations, actions = _spaces(read_header(path))
     try:

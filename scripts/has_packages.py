@@ -1,4 +1,4 @@
-"""Say whether this interpreter can run the project: `python has_packages.py requirements.txt ...`.
+"""Say whether this interpreter can run the project: `python has_packages.py requirements/core.txt ...`.
 
 Uses the standard library only and runs on any Python 3, since it is asked before anything is installed.
 Exit code 0: every package is there (one line on stderr when versions differ from the pins); 1: some lack,

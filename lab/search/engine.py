@@ -27,7 +27,7 @@ from lab.spec import Experiment
 from reporting.atomic import write_atomically
 from supervision.process import Stop
 
-HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements-search.txt`"
+HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements/search.txt`"
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends nothing anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -40,7 +40,7 @@ def test_files_are_what_the_script_writes(name: str) -> None:
 
 def test_conda_installs_what_pip_installs() -> None:
     dependencies = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    assert dependencies[-1]["pip"] == pins("requirements-torch.txt") + pins("requirements.txt")
+    assert dependencies[-1]["pip"] == pins("requirements/torch.txt") + pins("requirements/core.txt")
     assert any(str(package).startswith("redis-server") for package in dependencies)
 
 
@@ -54,7 +54,7 @@ def test_every_package_has_one_exact_version() -> None:
 
 
 def test_torch_is_pinned_without_a_build_so_that_pip_picks_the_one_that_suits() -> None:
-    assert pins("requirements-torch.txt")[0] == "torch==2.13.0"
+    assert pins("requirements/torch.txt")[0] == "torch==2.13.0"
 
 
 def test_what_the_packages_need_in_turn_is_pinned_too() -> None:
@@ -76,8 +76,8 @@ def test_what_an_extra_needs_is_pinned_in_its_own_file() -> None:
 
 
 def test_every_extra_has_a_file_and_every_file_is_an_extra() -> None:
-    extras = {path.name for path in ROOT.glob("requirements-*.txt")} - {"requirements-torch.txt"}
-    assert extras == set(sync.EXTRAS.values())
+    extras = {path.stem for path in ROOT.glob("requirements/*.txt")} - sync.BASE.keys()
+    assert extras == sync.EXTRAS.keys()
 
 
 def test_the_interpreter_that_runs_the_tests_has_the_packages() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-REQUIREMENTS = ("requirements-torch.txt", "requirements.txt")
+REQUIREMENTS = ("requirements/torch.txt", "requirements/core.txt")
 
 
 class Machine:
@@ -22,6 +22,7 @@ class Machine:
         shutil.copytree(
             ROOT / "scripts", self.checkout / "scripts", ignore=shutil.ignore_patterns("__pycache__")
         )
+        (self.checkout / "requirements").mkdir()
         for name in REQUIREMENTS:
             (self.checkout / name).touch()
         self.modules = folder / "modules"
@@ -76,36 +77,36 @@ def test_a_venv_is_made_once_again_after_an_interruption_and_again_for_new_pins(
     assert second.returncode == 0
     assert second.stderr == "", "nothing to do, nothing to say"
 
-    (machine.checkout / "requirements.txt").write_text("# a changed pin\n")
+    (machine.checkout / "requirements/core.txt").write_text("# a changed pin\n")
     third = machine.set_up()
-    assert "Installing requirements.txt" in third.stderr
+    assert "Installing requirements/core.txt" in third.stderr
     assert "Making .venv" not in third.stderr
-    assert "requirements-torch.txt" not in third.stderr
+    assert "requirements/torch.txt" not in third.stderr
 
     add_extras(machine)
 
 
 def add_extras(machine: Machine) -> None:
     """To a .venv that is there already."""
-    (machine.checkout / "requirements-large.txt").touch()
+    (machine.checkout / "requirements/large.txt").touch()
     added = machine.set_up(EXTRAS="large")
     assert added.returncode == 0
-    assert "Installing requirements-large.txt" in added.stderr
+    assert "Installing requirements/large.txt" in added.stderr
     assert "Making .venv" not in added.stderr
     assert machine.set_up(EXTRAS="large").stderr == "", "once"
 
-    (machine.checkout / "requirements-rare.txt").write_text("./no-such-folder\n")
+    (machine.checkout / "requirements/rare.txt").write_text("./no-such-folder\n")
     failed = machine.set_up(EXTRAS="large rare")
     assert failed.returncode == 1
-    assert "Set-up stopped: pip could not install requirements-rare.txt." in failed.stderr
+    assert "Set-up stopped: pip could not install requirements/rare.txt." in failed.stderr
     assert machine.set_up(EXTRAS="large").stderr == "", "what was there before stays in use"
 
 
 def test_packages_that_cannot_be_had_end_it_with_a_sentence(machine: Machine) -> None:
-    (machine.checkout / "requirements-torch.txt").write_text("./no-such-folder\n")
+    (machine.checkout / "requirements/torch.txt").write_text("./no-such-folder\n")
     run = machine.set_up()
     assert run.returncode == 1
-    assert "Set-up stopped: pip could not install requirements-torch.txt." in run.stderr
+    assert "Set-up stopped: pip could not install requirements/torch.txt." in run.stderr
     assert (machine.checkout / ".venv" / ".unfinished").exists(), "the next start makes it anew"
 
 
@@ -139,7 +140,7 @@ def test_an_unknown_extra_is_named(machine: Machine) -> None:
 
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="no environment is active")
 def test_mazes_need_opengl(machine: Machine, tmp_path: Path) -> None:
-    (machine.checkout / "requirements-maze.txt").touch()
+    (machine.checkout / "requirements/maze.txt").touch()
     (machine.modules / "pyglet").mkdir()
     (machine.modules / "pyglet" / "__init__.py").touch()
     (machine.modules / "pyglet" / "gl.py").write_text("raise ImportError('no EGL')\n")
