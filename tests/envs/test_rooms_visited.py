@@ -19,7 +19,7 @@ TO_ROOM_2 = (
 )
 """Takes the key of the first room and opens the door to the right; `action*steps`, without sticky actions.
 
-Found by the search of scripts/gather_montezuma_rooms.py.
+Found by a search among emulator states (Ecoffet et al. 2021, arXiv 2004.12919).
 """
 
 
