@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from kernels.head_loops import find_active, gate, gate_gradients
 from kernels.noisy_linear import NoisyWeights, linear_of_columns, noisy_linear, plain_noisy_linear
-from kernels.tensors import array_of, compute_dtype, in_shares, takes_float_loops
+from kernels.tensors import arrays_of, compute_dtype, in_shares, takes_float_loops
 
 LEAST_ROWS = 1024
 """Of a matrix product, from which on leaving columns out saves more than choosing them takes
@@ -90,7 +90,7 @@ def active_columns(features: Tensor, product_rows: int) -> Tensor | None:
     if product_rows < LEAST_ROWS:
         return None
     columns = torch.empty(features.shape[1], dtype=torch.int64)
-    count = find_active(array_of(features), array_of(columns))
+    count = find_active(*arrays_of(features, columns))
     return columns[:count] if count < len(columns) else None
 
 

@@ -37,18 +37,23 @@ def takes_float_loops(tensor: Tensor) -> bool:
     return known and tensor.dtype == torch.float32 and takes_loops(tensor)
 
 
-def array_of(tensor: Tensor) -> NDArray[Any]:
-    """The tensor's own memory; the bits of bfloat16, which NumPy does not have, as uint16."""
-    own = tensor.detach()
-    return own.view(torch.uint16).numpy() if own.dtype == torch.bfloat16 else own.numpy()
+def arrays_of(*tensors: Tensor) -> list[NDArray[Any]]:
+    """The tensors' own memory; the bits of bfloat16, which NumPy does not have, as uint16."""
+    return [
+        (own.view(torch.uint16) if own.dtype == torch.bfloat16 else own).numpy()
+        for own in map(Tensor.detach, tensors)
+    ]
 
 
 def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: int) -> None:
     """Call loop(*arrays, first, stop) for parts of range(rows) that together are all of it, at the same time:
     one for each thread that PyTorch may use, or one for all if there are too few `numbers` to go through.
     """
-    arrays = [array_of(tensor) for tensor in tensors]
+    arrays = arrays_of(*tensors)
     shares = min(torch.get_num_threads(), rows) if numbers >= LEAST_NUMBERS else 1
+    if shares <= 1:
+        loop(*arrays, 0, rows)
+        return
     bounds = [rows * share // shares for share in range(shares + 1)]
     others = [
         helpers().submit(loop, *arrays, first, stop)
