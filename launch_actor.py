@@ -22,7 +22,7 @@ from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor, build_lone_actor
-from wiring.endings import say_plainly, sentences_for_errors
+from wiring.endings import exit_on_errors, set_up_logging
 from wiring.setting import canonical, check_agent_fits, connect_redis, setting_of
 
 log = logging.getLogger(__name__)
@@ -85,11 +85,11 @@ def with_own_agent(args: Args, settings: Settings) -> Settings:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    say_plainly()
+    set_up_logging()
     keep_freed_memory()
     args = parse_args(argv, "Rainbow-IQN Ape-X: an actor.")
     stop = Stop().on_signals()
-    with sentences_for_errors():
+    with exit_on_errors():
         run_actor(canonical(args), stop)
 
 

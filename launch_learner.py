@@ -25,7 +25,7 @@ from memory.runs.run import RunInfo, read_living_run
 from memory.server.connection import UNREACHABLE, Client, Interrupted, patiently
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
-from wiring.endings import say_plainly, sentences_for_errors
+from wiring.endings import exit_on_errors, set_up_logging
 from wiring.learner import Learning, build_learner
 from wiring.setting import Setting, canonical, check_agent_fits, check_divided, connect_redis, setting_of
 from wiring.sources import check_store
@@ -94,11 +94,11 @@ def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | Non
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    say_plainly()
+    set_up_logging()
     keep_freed_memory()
     args = parse_args(argv, "Rainbow-IQN Ape-X: the learner.")
     stop = Stop().on_signals()
-    with sentences_for_errors():
+    with exit_on_errors():
         run_learner(canonical(args), stop)
 
 

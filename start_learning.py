@@ -27,7 +27,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import UNREACHABLE, RedisConfig, make_client
 from supervision.child import ChildSpec
 from supervision.redis_server import RedisServer, RedisServerError
-from supervision.supervisor import Limits, Supervisor, Voice
+from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 
 ROOT = Path(__file__).resolve().parent
@@ -122,13 +122,13 @@ def _threads(count: int) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _voice(plan: Plan) -> Iterator[Voice]:
+def _output(plan: Plan) -> Iterator[Output]:
     """A live picture on a terminal; elsewhere the processes' own lines."""
     if sys.stdout.isatty():
         with TerminalView(f"{plan.args.game} · {plan.args.agent}", plan.redis, plan.keys) as view:
-            yield Voice(view.say, tick=view.tick)
+            yield Output(view.print, refresh=view.refresh)
     else:
-        yield Voice(_print_error, _print)
+        yield Output(_print_error, _print)
 
 
 def _print(line: str) -> None:
@@ -147,9 +147,9 @@ def main(argv: Sequence[str]) -> int:
     plan = Plan(args, argv, len(os.sched_getaffinity(0)), time.time())
     redis = RedisServer(plan.redis, plan.conf_file, plan.log("redis"))
     try:
-        with _voice(plan) as voice:
+        with _output(plan) as output:
             limits = Limits(stop=SAVE_REPLAY_LIMIT_S) if args.save_replay else Limits()
-            return Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, voice, limits).run()
+            return Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, output, limits).run()
     except RedisServerError as error:
         fail(error)
     except OSError as error:

@@ -25,7 +25,7 @@ from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baselin
 from evaluation.result import evaluation_text, write_evaluation
 from learning.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
-from wiring.endings import say_plainly, sentences_for_errors
+from wiring.endings import exit_on_errors, set_up_logging
 from wiring.restored import games_to_play, restore_agent
 from wiring.setting import canonical, results_folder
 
@@ -123,9 +123,9 @@ def _evaluate(args: Args, folder: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    say_plainly()
+    set_up_logging()
     args = parse_args(argv, "Rainbow-IQN Ape-X: evaluation.")
-    with sentences_for_errors():
+    with exit_on_errors():
         run_evaluation(canonical(args))
 
 

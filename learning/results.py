@@ -54,11 +54,11 @@ class Results:
         action_bounds: Bounds | None,
         first_step: int,
     ) -> None:
-        """Goes on with what a predecessor wrote.
+        """Continues the files that a predecessor wrote.
 
         Args:
           action_bounds: of each component of a continuous action; None where actions are discrete.
-          first_step: T_learner at which this process goes on; a predecessor's later scalars and rows of
+          first_step: T_learner at which this process continues; a predecessor's later scalars and rows of
             learning are cut off.
 
         Raises:

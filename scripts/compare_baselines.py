@@ -29,7 +29,7 @@ from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
 from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from test_multiple_seed import snapshot_candidate  # noqa: E402
-from wiring.endings import say_plainly, sentences_for_errors  # noqa: E402
+from wiring.endings import exit_on_errors, set_up_logging  # noqa: E402
 from wiring.setting import (
     canonical,  # noqa: E402
     results_folder,  # noqa: E402
@@ -95,9 +95,9 @@ def compare(args: Args) -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    say_plainly()
+    set_up_logging()
     args = parse_args(argv, "Compare a snapshot with random and constant actions.")
-    with sentences_for_errors():
+    with exit_on_errors():
         args = canonical(args)
         if args.evaluation_episodes < 2:
             raise UserError("--evaluation-episodes must be 2 or more: one episode has no standard error.")

@@ -32,7 +32,7 @@ from envs.registry import make_env  # noqa: E402
 from evaluation.evaluator import episode_seeds  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from reporting.episodes import EpisodeTable  # noqa: E402
-from wiring.endings import say_plainly, sentences_for_errors  # noqa: E402
+from wiring.endings import exit_on_errors, set_up_logging  # noqa: E402
 from wiring.restored import restore_agent  # noqa: E402
 from wiring.setting import build_agent, canonical  # noqa: E402
 
@@ -123,9 +123,9 @@ def novelty(args: Args) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
-    say_plainly()
+    set_up_logging()
     args = canonical(parse_args(argv, "How new visited and unvisited rooms are to an agent."))
-    with sentences_for_errors():
+    with exit_on_errors():
         told = novelty(args)
     for name in ("trained", "untrained_predictor"):
         each = told[name]

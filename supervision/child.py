@@ -18,12 +18,12 @@ _LIBC = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """What to run and where its words go."""
+    """What to run and where its output goes."""
 
     role: str
-    """How sentences call it: "learner", "actor 3", "redis"."""
+    """Its name in messages: "learner", "actor 3", "redis"."""
     command: Callable[[], Sequence[str]]
-    """Program and arguments, asked for at each start, since a second start may need others than the first."""
+    """Program and arguments, computed at each start: a second start may need others than the first."""
     log: Path
     """Standard output and error are appended here."""
     environment: Mapping[str, str] = field(default_factory=dict)

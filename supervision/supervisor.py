@@ -14,11 +14,11 @@ from supervision.redis_server import RedisServer
 
 POLL_EVERY_S = 0.1
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-USERS_MISTAKE = 2
+USER_ERROR = 2
 """Exit code of a process whose command line or files are at fault: another start would end alike."""
 LAST_LINES = 15
-ENDED_WELL = (0, -signal.SIGTERM)
-"""The second: a learner that had not yet come so far as to have something to save."""
+CLEAN_EXITS = (0, -signal.SIGTERM)
+"""SIGTERM ends a learner that has nothing to save yet."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,22 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Voice:
-    """How the supervisor is heard. None of these may raise or block for long."""
+class Output:
+    """Where the supervisor prints. None of these may raise or block for long."""
 
-    say: Callable[[str], None]
+    print: Callable[[str], None]
     """One sentence of its own."""
     echo: Callable[[str], None] | None = None
     """One line of a child's log; None leaves those in the files."""
-    tick: Callable[[], object] = lambda: None
+    refresh: Callable[[], object] = lambda: None
     """Called ten times a second."""
 
 
 class Supervisor:
-    """Runs one learner and its actors until the run is finished, is stopped, or cannot go on.
+    """Runs one learner and its actors until the run is finished, is stopped, or cannot continue.
 
-    A process that ends with exit code 0 has done its part if `is_finished` says so; otherwise somebody
-    stopped it, and it is started again like any process that died. Exit code 2 of any process ends all, and
+    A process that ends with exit code 0 is done if `is_finished` returns True; otherwise somebody stopped it,
+    and it is started again like any process that died. Exit code 2 of any process ends all, and
     so do Limits.deaths faults of one process within Limits.within.
     """
 
@@ -65,19 +65,19 @@ class Supervisor:
         actors: Sequence[ChildSpec],
         redis: RedisServer,
         is_finished: Callable[[str], bool],
-        voice: Voice,
+        output: Output,
         limits: Limits = Limits(),
     ) -> None:
         self._learner = _Worker(learner)
         self._workers = [self._learner, *map(_Worker, actors)]
         self._redis = redis
         self._is_finished = is_finished
-        self._voice = voice
+        self._output = output
         self._limits = limits
         self._signals = 0
 
     def run(self) -> int:
-        """Exit code: 0 finished or stopped on request, 1 could not go on or did not save, 2 a user's mistake.
+        """Exit code: 0 finished or stopped on request, 1 failed or did not save, 2 a user's mistake.
 
         Raises RedisServerError when there is no server, OSError when a log file cannot be written.
         """
@@ -97,15 +97,15 @@ class Supervisor:
                 last = self._redis.last_lines(LAST_LINES)
                 return self._give_up("The Redis server died, and the replay memory with it.", last)
             for worker in self._workers:
-                verdict = self._look_after(worker)
+                verdict = self._supervise(worker)
                 if verdict is not None:
                     return verdict
             self._pause()
-        self._voice.say("Stopping: the learner saves a snapshot. A second Ctrl-C hurries.")
+        self._output.print("Stopping: the learner saves a snapshot. A second Ctrl-C hurries.")
         return 0
 
-    def _look_after(self, worker: _Worker) -> int | None:
-        """Start what is due, and judge what has ended."""
+    def _supervise(self, worker: _Worker) -> int | None:
+        """Start the worker if that is due, or handle its end; returns the run's exit code if that ends it."""
         if worker.due():
             worker.start()
         code = worker.ended()
@@ -114,16 +114,16 @@ class Supervisor:
         if code == 0 and self._is_finished(worker.role):
             return self._finish(worker)
         last = worker.child.last_lines(LAST_LINES)
-        if code == USERS_MISTAKE:
-            self._voice.say(last[-1] if last else f"The {worker.role} refused its task; see {worker.log}.")
-            return USERS_MISTAKE
+        if code == USER_ERROR:
+            self._output.print(last[-1] if last else f"The {worker.role} refused its task; see {worker.log}.")
+            return USER_ERROR
         # Actors may be stopped as often as one likes; a learner that ends early again and again is at fault.
         pause = worker.note_end(self._limits, is_fault=code != 0 or worker is self._learner)
         if worker.faults(self._limits) >= self._limits.deaths:
             times = self._limits.deaths
             return self._give_up(f"The {worker.role} died {times} times; see {worker.log}.", last)
         ended = f"The {worker.role} ended ({described(code)})"
-        self._voice.say(f"{ended}; starting it again in {pause:.0f} s. Its log is {worker.log}.")
+        self._output.print(f"{ended}; starting it again in {pause:.0f} s. Its log is {worker.log}.")
         return None
 
     def _finish(self, worker: _Worker) -> int | None:
@@ -131,11 +131,13 @@ class Supervisor:
         worker.retire()
         if worker is not self._learner:
             return None
-        self._voice.say("The run is finished.")
+        self._output.print("The run is finished.")
         return 0
 
     def _give_up(self, sentence: str, last_lines: Sequence[str]) -> int:
-        self._voice.say("\n".join([sentence, "Its last lines:" if last_lines else "", *last_lines]).rstrip())
+        self._output.print(
+            "\n".join([sentence, "Its last lines:" if last_lines else "", *last_lines]).rstrip()
+        )
         return 1
 
     def _stop(self) -> bool:
@@ -148,9 +150,11 @@ class Supervisor:
         finally:
             self._redis.stop()
         code = self._learner.child.exit_code
-        saved = self._learner not in running or code in ENDED_WELL
+        saved = self._learner not in running or code in CLEAN_EXITS
         if not saved and code is not None:
-            self._voice.say(f"The learner ended with a fault ({described(code)}); see {self._learner.log}.")
+            self._output.print(
+                f"The learner ended with a fault ({described(code)}); see {self._learner.log}."
+            )
         return saved
 
     def _await_ends(self, workers: Sequence[_Worker]) -> None:
@@ -160,16 +164,16 @@ class Supervisor:
                 signals, deadline = self._signals, min(deadline, time.monotonic() + self._limits.hurry)
             if time.monotonic() >= deadline:
                 for worker in late:
-                    self._voice.say(f"The {worker.role} did not stop in time and is killed.")
+                    self._output.print(f"The {worker.role} did not stop in time and is killed.")
                     worker.child.kill()
             self._pause()
 
     def _pause(self) -> None:
         time.sleep(POLL_EVERY_S)
-        self._voice.tick()
-        if self._voice.echo is not None:
+        self._output.refresh()
+        if self._output.echo is not None:
             for line in (line for worker in self._workers for line in worker.child.new_lines()):
-                self._voice.echo(line)
+                self._output.echo(line)
 
     @contextlib.contextmanager
     def _counted_signals(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The live picture of a run on a terminal, made of what its processes publish through Redis."""
+"""The live view of a run on a terminal, made of the statuses that its processes publish in Redis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_AFTER_S = 5.0
 
 
 class TerminalView:
-    """Refreshed by `tick`; `say` prints above it. Neither raises when Redis or the terminal is gone."""
+    """Drawn by `refresh`; `print` prints above it. Neither raises when Redis or the terminal is gone."""
 
     def __init__(self, title: str, config: RedisConfig, keys: Keys, console: Console | None = None) -> None:
         self._title, self._keys = title, keys
@@ -42,13 +42,13 @@ class TerminalView:
             self._live.stop()
         self._client.close()
 
-    def say(self, sentence: str) -> None:
-        """Print above the picture."""
+    def print(self, sentence: str) -> None:
+        """Print above the view."""
         with contextlib.suppress(OSError):
             self._live.console.print(sentence, markup=False, highlight=False)
 
-    def tick(self) -> None:
-        """Draw anew if it is time."""
+    def refresh(self) -> None:
+        """Draw anew if that is due."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + REFRESH_EVERY_S
@@ -57,13 +57,13 @@ class TerminalView:
         except UNREACHABLE:
             self._next = time.monotonic() + RETRY_AFTER_S
             return
-        actors = {role.removeprefix("actor:"): said for role, said in statuses.items() if role != "learner"}
+        actors = {role.removeprefix("actor:"): each for role, each in statuses.items() if role != "learner"}
         ordered = dict(sorted(actors.items(), key=lambda item: int(item[0])))
         with contextlib.suppress(OSError):
             self._live.update(live_view(self._title, statuses.get("learner", {}), ordered), refresh=True)
 
     def _statuses(self) -> dict[str, Mapping[str, float | str]]:
-        """What was said since this view began, without what is unknown."""
+        """Statuses published since this view began, without unknown values."""
         return {
             role: {name: value for name, value in status.items() if value is not None}
             for role, status in read_all(self._client, self._keys).items()

@@ -12,7 +12,7 @@ from agents.base import AgentError
 from args import UserError, read_args
 from kernels import choice
 from memory.replay.sum_tree import SumTree
-from wiring.endings import sentences_for_errors
+from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, check_agent_fits, set_up_torch, setting_of
 from wiring.sources import check_store
 
@@ -52,7 +52,7 @@ def test_a_network_for_which_there_is_no_memory_is_refused(units: int) -> None:
 
 
 def test_a_replay_for_which_there_is_no_memory_is_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(SystemExit) as ended, sentences_for_errors():
+    with pytest.raises(SystemExit) as ended, exit_on_errors():
         SumTree(10**15)
     assert ended.value.code == 2 and "There is not enough memory on this machine (" in caplog.text
 

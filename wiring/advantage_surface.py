@@ -13,7 +13,7 @@ from envs.seeding import environment_seeds
 from evaluation.advantage_surface import AdvantageAgent, draw_still, surface_of
 from evaluation.scenes import Scene, scenes_of_images, scenes_of_log, scenes_of_play
 from reporting.advantage import write_advantage_html
-from wiring.endings import say_plainly, sentences_for_errors
+from wiring.endings import exit_on_errors, set_up_logging
 from wiring.restored import restore_agent
 from wiring.setting import Setting, canonical
 
@@ -114,10 +114,10 @@ def run(argv: Sequence[str]) -> None:
     """Draw what the command line asks for; a user's mistake ends the process with one sentence."""
     own, others = _own_flags().parse_known_args(argv)
     args = parse_args(others)
-    with sentences_for_errors():
+    with exit_on_errors():
         draw(own, canonical(args))
 
 
 if __name__ == "__main__":
-    say_plainly()
+    set_up_logging()
     run(sys.argv[1:])

@@ -1,6 +1,4 @@
-"""How a process speaks, and how it ends: one sentence and an exit code, never a traceback for a user's
-mistake.
-"""
+"""How a process logs, and how it ends on an error: one sentence and an exit code instead of a traceback."""
 
 from __future__ import annotations
 
@@ -42,9 +40,9 @@ USER_ERRORS = (
     RedisRefused,
     Diverged,
 )
-"""Exit code 2: one sentence is all there is to say."""
+"""Exit code 2: the user must change something."""
 FAULTS = (RedisUnreachable, redis.exceptions.RedisError, LostLease, WeightsError, CountersError, OSError)
-"""Exit code 1: one sentence too; a supervisor starts the process again."""
+"""Exit code 1: a supervisor starts the process again."""
 
 
 ROOMS = (
@@ -62,10 +60,10 @@ ROOMS = (
     "wiring",
     "__main__",
 )
-"""Whose logging SIGUSR1 makes verbose; libraries keep to themselves."""
+"""Whose logging SIGUSR1 makes verbose; that of libraries stays as it is."""
 
 
-def say_plainly() -> None:
+def set_up_logging() -> None:
     """Log and warn in plain sentences on standard error; SIGUSR1 makes that verbose, or plain again."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     signal.signal(signal.SIGUSR1, _toggle_verbose)
@@ -81,7 +79,7 @@ def _toggle_verbose(_number: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
-def sentences_for_errors() -> Iterator[None]:
+def exit_on_errors() -> Iterator[None]:
     """End the process with one sentence, and no traceback, for what users and servers get wrong."""
     try:
         yield

@@ -15,7 +15,7 @@ import pytest
 from memory.server.connection import RedisConfig, make_client
 from supervision.child import Child, ChildSpec
 from supervision.redis_server import RedisServer, RedisServerError
-from supervision.supervisor import Limits, Supervisor, Voice
+from supervision.supervisor import Limits, Output, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "redis_conf" / "redis_rainbow_6379.conf"
@@ -50,9 +50,9 @@ class Stage:
     def supervise(
         self, learner: ChildSpec, *actors: ChildSpec, tick: Callable[[], object] = lambda: None
     ) -> int:
-        voice = Voice(self.said.append, self.echoed.append, tick)
+        output = Output(self.said.append, self.echoed.append, tick)
         self.redis = self.server()
-        return Supervisor(learner, actors, self.redis, self.is_finished, voice, QUICK).run()
+        return Supervisor(learner, actors, self.redis, self.is_finished, output, QUICK).run()
 
     def is_finished(self, role: str) -> bool:
         return self.finished or role in self.done
