@@ -47,6 +47,16 @@ def fold(frame: Words, words: Words, places: Places, until: Indices) -> NDArray[
     return (_fold if compiled_in_use() else plain_fold)(frame, words, places, until)
 
 
+def roll(frame: Words, words: Words, places: Places) -> None:
+    """Bring frame [W] up to date by `words` [C] that changed at `places` [C], of which the last counts."""
+    (_roll if compiled_in_use() else plain_roll)(frame, words, places)
+
+
+def plain_roll(frame: Words, words: Words, places: Places) -> None:
+    """`roll` in NumPy."""
+    frame[places] = words
+
+
 def plain_note_changes(frames: Words, newest: Words, words: Words, places: Places, counts: Indices) -> None:
     """`note_changes` in NumPy."""
     for n in range(len(frames)):
@@ -69,6 +79,12 @@ def plain_fold(frame: Words, words: Words, places: Places, until: Indices) -> ND
     stored = np.sort(np.concatenate([changed, *fillers]))
     gaps = np.diff(stored, prepend=0).astype("<u2").view(np.uint8).reshape(-1, 2)
     return np.concatenate((frames[1:].reshape(-1)[stored].view(np.uint8), gaps[:, 0], gaps[:, 1]))
+
+
+@compiled
+def _roll(frame: Words, words: Words, places: Places) -> None:
+    for change in range(len(words)):
+        frame[places[change]] = words[change]
 
 
 @compiled

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.fold import fold, note_changes
+from kernels.fold import fold, note_changes, roll
 from kernels.read_transitions import Stacks, unfold
 
 WORD, BYTE = np.dtype("<u4"), np.dtype("|u1")
@@ -82,7 +82,8 @@ class FrameLog:
         if not self._since[row] <= start < stop <= self.length:
             raise ValueError(f"Of {self.length} frames none are {start} to {stop - 1}.")
         frame, words, places, until = self._oldest[row], self._words[row], self._places[row], self._until[row]
-        _roll(frame, words, places, until[self._since[row]], until[start])
+        changes = slice(until[self._since[row]], until[start])
+        roll(frame, words[changes], places[changes])
         self._since[row] = start
         return frame, fold(frame, words, places, until[start:stop])
 
@@ -94,7 +95,8 @@ class FrameLog:
         for row, until in enumerate(self._until):
             words, places = self._words[row], self._places[row]
             since, count, dropped = max(self._since[row], frames), self._counts[row], until[frames]
-            _roll(self._oldest[row], words, places, until[self._since[row]], until[since])
+            changes = slice(until[self._since[row]], until[since])
+            roll(self._oldest[row], words[changes], places[changes])
             self._since[row] = since - frames
             words[: count - dropped], places[: count - dropped] = words[dropped:count], places[dropped:count]
             until[: len(until) - frames] = until[frames:] - dropped
@@ -106,7 +108,8 @@ class FrameLog:
         for row, since in enumerate(self._since):
             frame, until = self._oldest[row].copy(), self._until[row]
             for moment in range(since + 1, self.length):
-                _roll(frame, self._words[row], self._places[row], until[moment - 1], until[moment])
+                changes = slice(until[moment - 1], until[moment])
+                roll(frame, self._words[row, changes], self._places[row, changes])
                 found[row, moment] = frame
         return found.view(self._dtype).reshape(*found.shape[:2], *self._shape[1:])
 
@@ -140,10 +143,3 @@ class FrameLog:
 def _doubled(column: NDArray[Any]) -> NDArray[Any]:
     """[N, C] as the first half of [N, 2C]."""
     return np.hstack([column, np.empty_like(column)])
-
-
-def _roll(
-    frame: NDArray[Any], words: NDArray[Any], places: NDArray[np.uint32], first: int, stop: int
-) -> None:
-    """Bring frame [W] up to date by the changes from `first` to before `stop`, of which the last counts."""
-    frame[places[first:stop]] = words[first:stop]
