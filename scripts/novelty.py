@@ -4,7 +4,7 @@
 
 Visited: frames of the snapshot's own play. Held out: those of results/kept/montezuma_rooms.npz whose rooms
 are in no episode of the run's table (`<game>.csv` in --path-to-results); a search found them, not training
-(Ecoffet et al. 2021, arXiv 2004.12919; the entry `about` of that file says how).
+(Ecoffet et al. 2021, arXiv 2004.12919; its entry `about` names seed, steps and the program).
 The predictor with its first weights, those of --seed, is asked too: what merely looks unlike the mean frame
 would be new to it as well.
 Writes novelty_<game>.json beside the other results.
