@@ -45,7 +45,7 @@ ELSEWHERE = {
 }
 """What other libraries call some parameters -> their names here."""
 UNSYNCHRONISED_ABOVE = 4
-"""Actors above which the seed's README recommends --synchronize-actors-with-learner False."""
+"""Actors above which the original's README recommends --synchronize-actors-with-learner False."""
 
 
 class UserError(ValueError):

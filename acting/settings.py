@@ -38,7 +38,7 @@ class ActorSettings:
     )
     weight_synchro_frequency: int = parameter(
         400,
-        "Agent steps between two publications of weights (Ape-X and seed: 400), at most one a second",
+        "Agent steps between two publications of weights (Ape-X and original: 400), at most one a second",
         shared=True,
         ge=1,
     )

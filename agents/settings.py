@@ -14,11 +14,11 @@ class LearnerSettings:
     lr: float = parameter(5e-5, "Adam's learning rate (IQN: 5e-5; Rainbow: 6.25e-5)", gt=0)
     adam_eps: float = parameter(3.125e-4, "Adam's epsilon (IQN: 0.01/32; Rainbow: 1.5e-4)", gt=0)
     max_grad_norm: float = parameter(
-        0.0, "Norm to which gradients are clipped; 0 = not clipped, as the seed", ge=0
+        0.0, "Norm to which gradients are clipped; 0 = not clipped, as the original", ge=0
     )
     target_update: int = parameter(
         32_000,
-        "Agent steps between copies to the target network (seed: 32K; Rainbow's 32K are frames, 8K agent steps)",
+        "Agent steps between copies to the target network (original: 32K; Rainbow's 32K are frames, 8K agent steps)",
         shared=True,
         ge=1,
     )
@@ -159,7 +159,7 @@ class NetworkSettings:
     )
     noisy_std: float = parameter(
         0.1,
-        "Initial standard deviation of noisy layers (seed: 0.1; Fortunato et al. 2018: 0.5)",
+        "Initial standard deviation of noisy layers (original: 0.1; Fortunato et al. 2018: 0.5)",
         shared=True,
         ge=0,
     )

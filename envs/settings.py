@@ -50,7 +50,7 @@ class EnvironmentSettings:
         gt=0,
     )
     stuck_is_terminal: bool = parameter(
-        False, "That stop is a termination, as in the seed, instead of a truncation", shared=True
+        False, "That stop is a termination, as in the original, instead of a truncation", shared=True
     )
     frame_width: int = parameter(
         160,

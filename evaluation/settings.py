@@ -23,10 +23,10 @@ class ReportingSettings:
     transfer: bool = parameter(
         False, "Evaluation may play another game than the snapshot's, with the same images and actions"
     )
-    evaluation_size: int = parameter(500, "Accepted for old command lines; the seed never used it")
+    evaluation_size: int = parameter(500, "Accepted for old command lines; the original never used it")
     eval_noise: bool | None = parameter(
         None,
-        "Evaluation acts with the agent's noise; default: the agent's own (noisy layers as the seed: on; naf: off)",
+        "Evaluation acts with the agent's noise; default: the agent's own (noisy layers as the original: on; naf: off)",
     )
     render: bool = parameter(False, "Evaluation, or an actor, shows the play in a window, at real speed")
     record: str | None = parameter(None, "Evaluation films one episode into this .mp4 file")

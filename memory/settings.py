@@ -39,7 +39,7 @@ class ReplaySettings:
     memory_capacity: int = parameter(1_000_000, "Transitions kept in Redis (Rainbow: 1M)", shared=True, ge=16)
     learn_start: int = parameter(
         80_000,
-        "Agent steps of random play before learning (seed: 80K; Rainbow's 80K are frames, 20K agent steps)",
+        "Agent steps of random play before learning (original: 80K; Rainbow's 80K are frames, 20K agent steps)",
         shared=True,
         ge=1,
     )

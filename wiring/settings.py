@@ -19,7 +19,7 @@ class RunSettings:
         "Learning algorithm, a name of agents/registry.py; evaluation also takes random and constant:<action>",
         shared=True,
     )
-    rainbow_only: bool = parameter(False, "The seed's name for --agent rainbow: C51 instead of IQN")
+    rainbow_only: bool = parameter(False, "The original's name for --agent rainbow: C51 instead of IQN")
     game: str = parameter(
         "space_invaders",
         "ALE game, Gymnasium id (CartPole-v1), minatar:<game>, maze:<n> … or probe:<name>; or several, as pong,breakout: actors are divided among them",

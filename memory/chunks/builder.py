@@ -76,8 +76,11 @@ class ChunkBuilder:
         """The next complete transitions of each of the environments `rows` [R]."""
         cut = self._steps.cut(rows, transitions)
         kind = Kind(*self._frames.kind, *self._steps.action_kind)
-        a_tm1 = self._steps.told("a_t", rows, cut.tm1)
-        chosen, greedy = self._steps.told("chosen", rows, cut.tm1), self._steps.told("greedy", rows, cut.t)
+        a_tm1 = self._steps.given_at("a_t", rows, cut.tm1)
+        chosen, greedy = (
+            self._steps.given_at("chosen", rows, cut.tm1),
+            self._steps.given_at("greedy", rows, cut.t),
+        )
         drafts = []
         for r, row in enumerate(rows.tolist()):
             start, stop = int(cut.start[r]), int(cut.stop[r])

@@ -31,7 +31,7 @@ class Moments(NamedTuple):
         return Moments(frames, None, np.zeros(len(frames)), nothing, nothing, nothing)
 
 
-TOLD = "a_t", "chosen", "greedy"
+GIVEN = "a_t", "chosen", "greedy"
 """What is kept as it comes, where it comes; NaN or 0 where it does not."""
 
 
@@ -62,7 +62,7 @@ class StepLog:
             depth=np.zeros((environments, room), np.uint16),
         )
         unknown = np.full((environments, room, 1), np.nan, np.float32)
-        self._told = {"chosen": unknown, "greedy": unknown.copy()}
+        self._given = {"chosen": unknown, "greedy": unknown.copy()}
 
     @property
     def ready(self) -> NDArray[np.int64]:
@@ -80,9 +80,9 @@ class StepLog:
             raise ValueError(f"A moment of shapes {shapes}, where there are {len(self.ready)} environments.")
         if self.length == self._room:
             raise ValueError(f"More than {self._room} moments in a row without a chunk.")
-        for name in TOLD:
+        for name in GIVEN:
             if (values := getattr(now, name)) is not None:
-                self._tell(name, values)
+                self._store(name, values)
         most = note_steps(self._steps, self._streams, self.length, taken, self._rule)
         self.length += 1
         return most
@@ -95,14 +95,14 @@ class StepLog:
         """Rewards and ends [F, 2] of environment `row` from `start` to before `stop`."""
         return self._steps.rewards[row, start:stop], self._steps.ended[row, start:stop]
 
-    def told(self, name: str, rows: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[Any]:
+    def given_at(self, name: str, rows: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[Any]:
         """[R, M, ...] what `name` was at these moments [R, M]."""
-        return np.asarray(self._told[name][rows[:, None], moments])
+        return np.asarray(self._given[name][rows[:, None], moments])
 
     @property
     def action_kind(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and dtype of an action."""
-        actions = self._told["a_t"]
+        actions = self._given["a_t"]
         return actions.shape[2:], actions.dtype
 
     def forget(self) -> int:
@@ -153,7 +153,7 @@ class StepLog:
             raise ValueError("its transitions are not those of the steps that were saved")
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        return {**self._steps._asdict(), **self._told}
+        return {**self._steps._asdict(), **self._given}
 
     def _keep(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Nothing but `columns` [N, T, ...]."""
@@ -165,7 +165,7 @@ class StepLog:
         self.length = length
         steps = {name: old[:, :length] for name, old in self._steps._asdict().items()}
         self._steps = Steps(*(self._moved(_like(columns[name], old)) for name, old in steps.items()))
-        self._told = {name: self._moved(columns[name]) for name in TOLD if name in columns}
+        self._given = {name: self._moved(columns[name]) for name in GIVEN if name in columns}
 
     def _moved(self, kept: NDArray[Any]) -> NDArray[Any]:
         unknown = np.nan if kept.dtype.kind == "f" else 0
@@ -173,11 +173,11 @@ class StepLog:
         column[:, : kept.shape[1]] = kept
         return column
 
-    def _tell(self, name: str, values: NDArray[Any]) -> None:
+    def _store(self, name: str, values: NDArray[Any]) -> None:
         """What a column has at the next moment. One that is new, or of other sizes, is unknown until then."""
-        column = self._told.get(name)
+        column = self._given.get(name)
         if column is None or column.shape[2:] != values.shape[1:]:
-            column = self._told[name] = self._moved(values[:, None][:, :0])
+            column = self._given[name] = self._moved(values[:, None][:, :0])
         column[:, self.length] = values
 
 

@@ -15,7 +15,7 @@ from memory.runs.counters import Counters
 
 @dataclass(frozen=True)
 class Limiter:
-    """The seed's synchronisation 1 : replay_frequency, with `slack` steps of play between the two sides."""
+    """One update per `replay_frequency` steps, as in the original, with `slack` steps between both sides."""
 
     synchronized: bool
     replay_frequency: int  # steps per update
