@@ -89,17 +89,17 @@ class ExperienceWriter(Writer):
         return [Packet(draft.data, row, draft.transitions) for draft, row in zip(drafts, leaves, strict=True)]
 
     def _first_leaves(self, drafts: list[Draft]) -> NDArray[np.float32]:
-        """Leaves of all transitions of `drafts`: the largest so far where the actor acted at random."""
+        """Leaves of all transitions of `drafts`; the largest so far where an estimate is missing."""
         chosen = np.concatenate([draft.chosen for draft in drafts])
         greedy = np.concatenate([draft.greedy for draft in drafts])
         r_t, discount_t = np.concatenate([draft.targets for draft in drafts]).T
         known = ~np.isnan(chosen).any(axis=1)
         values = np.full(len(r_t), self._largest, np.float32)
         if known.any():
-            unseen = np.isnan(greedy).any(axis=1)
-            serving = unseen & (discount_t == 0)  # a discount of 0 makes any valid estimate serve
-            greedy[serving] = chosen[serving]
-            known &= ~unseen | serving
+            has_bootstrap, terminal = ~np.isnan(greedy).any(axis=1), discount_t == 0
+            multiplied_by_0 = ~has_bootstrap & terminal  # so that any number will do
+            greedy[multiplied_by_0] = chosen[multiplied_by_0]
+            known &= has_bootstrap | terminal
         if known.any():
             losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])
             values[known] = self._rule.leaves(losses)

@@ -154,7 +154,7 @@ class ReplayAgent(Agent):
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:
-        """First priorities: the learner's losses, from acting estimates, without a further forward pass.
+        """The losses behind first priorities, from acting estimates, without a further forward pass.
 
         The online network stands in for the target network, and the estimates carry the acting noise.
 

@@ -48,7 +48,7 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         return IqnNetwork(network, self.config.quantile_embedding_dim)
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """Noise of every noisy layer, and K taus in ascending order: that leaves their mean what it is."""
+        """Noise of every noisy layer, and K taus, sorted: `initial_losses` pairs them with midpoints."""
         taus = self._draw_taus(rows, self.config.num_quantile_samples, generator).sort(1).values
         return {**super().draw_acting_noise(rows, generator), "taus": taus}
 
@@ -60,7 +60,11 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:
-        """Midpoints stand for the (ordered) acting taus; N / K turns a sum over K into one over N."""
+        """The quantile Huber loss of the acting quantiles.
+
+        The acting taus are not stored: sorted, they are nearly the midpoints of K equal parts of [0, 1]. The
+        loss sums K quantiles here and N in the learner, hence N / K.
+        """
         rows, samples = chosen_tm1.shape
         targets = torch.from_numpy(r_t[:, None] + discount_t[:, None] * greedy_t)  # [M, K]
         taus = _midpoints(rows, samples)
@@ -73,7 +77,7 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         return self._act(s_t, noise, independent_rows=False)
 
     def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """`act`, with all features of every row: which are 0 in a whole batch depends on all rows."""
+        """`act` without skipping features that are 0 in every row: no row influences another."""
         return self._act(s_t, noise, independent_rows=True)
 
     @torch.inference_mode()

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def huber_loss(errors: Tensor, kappa: float) -> Tensor:
-    """[B]: e^2 / 2 up to |e| = kappa > 0, kappa (|e| - kappa / 2) beyond.
+    """[...]: e^2 / 2 up to |e| = kappa > 0, kappa (|e| - kappa / 2) beyond.
 
     With kappa = 1 its gradient is the error clipped to +-1 (Mnih et al. 2015, Methods).
     """

@@ -1,4 +1,4 @@
-"""Which agents there are. A new one is a file, a network and a line here."""
+"""Which agents there are. A new one is a file, a network, flags in agents/settings.py, and a line here."""
 
 from __future__ import annotations
 

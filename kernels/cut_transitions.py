@@ -33,7 +33,7 @@ class Streams(NamedTuple):
 
 
 class Rewards(NamedTuple):
-    """How rewards become those that are learned, and how many steps a transition takes."""
+    """How a raw reward is clipped and smoothed to be learned from, and how many steps a return sums."""
 
     history_length: int  # H
     multi_step: int  # n
@@ -174,7 +174,7 @@ def _cut(
     places: NDArray[np.uint16],
     targets: NDArray[np.float32],
 ) -> int:
-    """Those of one environment; returns the time index of the first frame that they need."""
+    """The n-step returns of one environment; returns the time index of the first frame that they need."""
     acted, depth, multi_step = steps.acted[row], steps.depth[row], len(discounts) - 1
     index, start = streams.next[row], 0
     for i in range(len(tm1)):
@@ -192,6 +192,7 @@ def _cut(
         places[i, 0], places[i, 1] = tm1[i] - start, t[i] - start
         places[i, 2], places[i, 3] = depth[tm1[i]], depth[t[i]]
         targets[i, 0] = r_t
+        # only a termination stops the bootstrap: at a truncation the last state has a value
         targets[i, 1] = 0.0 if steps.ended[row, t[i] - 1, 0] else discounts[k]
         index += 1
     streams.next[row] = index

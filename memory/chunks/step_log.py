@@ -32,7 +32,7 @@ class Moments(NamedTuple):
 
 
 GIVEN = "a_t", "chosen", "greedy"
-"""What is kept as it comes, where it comes; NaN or 0 where it does not."""
+"""Columns that are stored unchanged; NaN (floats) or 0 where the actor gave none."""
 
 
 class StepLog:

@@ -27,7 +27,7 @@ class Batch(NamedTuple):
 
 
 class Lookahead(NamedTuple):
-    """How far transitions reach: for agents that look at every frame between s_tm1 and s_t."""
+    """Given these, batches contain the frames between s_tm1 and s_t."""
 
     multi_step: int  # n
     discount: float  # gamma

@@ -45,10 +45,10 @@ def limiter_slack(
     queue_size: int,
     replay_frequency: int,
 ) -> int:
-    """Steps by which actors may lead: what may lie unpushed in all environments or queued as batches, twice
-    over.
+    """Steps by which actors may lead: twice what may lie unpushed in all environments, and what is queued as
+    batches; never less than two intervals between weights.
 
-    `environments` counts those of all actors. Never less than two intervals between weights.
+    `environments` counts those of all actors.
     """
     unpushed = 2 * environments * (chunk_length + multi_step) + queue_size * replay_frequency
     return max(2 * weight_synchro_frequency, unpushed)

@@ -1,7 +1,7 @@
 """The learner's side of the replay: a ring of chunks in Redis, a sum tree over its transitions here.
 
 Its story: `load` once, then `ingest` what arrived, `sample` a batch, `update` its priorities, `write_back`.
-Only the sampler's thread (or the serial loop) may touch it. Leaf = slot * L + offset in the chunk; a leaf
+Only the sampler's thread (or the serial loop) may change it. Leaf = slot * L + offset in the chunk; a leaf
 counts only together with the id of the chunk it was made for.
 """
 
@@ -209,10 +209,10 @@ class Replay:
 
     def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
         """Draw a batch of `batch_size` leaves, one from each of as many equal parts of the total (Schaul et
-        al. 2016, B.2.1), with importance weights (fill * p / total) ** -beta over their maximum.
+        al. 2016, B.2.1), with importance weights (fill * p / total) ** -beta, divided by the batch's largest.
 
-        The batches of `later_betas` are drawn too: losses that come in between reach the tree too late for
-        them. They are in flight until the next call, and unpacked in another thread.
+        The batches of `later_betas` are drawn too, so losses that come in between reach the tree too late for
+        them. Their chunks are requested now; the next call receives them and has another thread unpack them.
 
         Raises:
             ReplayLost: Chunks are gone.

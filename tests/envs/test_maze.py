@@ -260,9 +260,13 @@ def test_a_film_shows_what_was_played(make_config: MakeConfig) -> None:
     env.close()
 
 
+IMPORTS = "from envs.config import EnvConfig, EnvError; from envs.registry import make_env;\n"
+
+
 def test_settings_of_the_user_stay(config: EnvConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
-        "import os; from envs import *; make_env(EnvConfig('maze', 4, 0.0, False, 1.0, False), [0]).reset();"
+        f"import os; {IMPORTS}"
+        "make_env(EnvConfig('maze', 4, 0.0, False, 1.0, False), [0]).reset();"
         "print(os.environ['LP_NUM_THREADS'], os.environ['PYGLET_HEADLESS'])"
     )
     monkeypatch.setenv("LP_NUM_THREADS", "2")
@@ -280,7 +284,8 @@ def test_without_the_package_mazes_are_described_and_not_made(
 
 def test_without_opengl_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
-        "import sys; from envs import *; assert not {'pyglet', 'miniworld'} & sys.modules.keys()\n"
+        f"import sys; {IMPORTS}"
+        "assert not {'pyglet', 'miniworld'} & sys.modules.keys()\n"
         "try: make_env(EnvConfig('maze', 4, 0.0, False, 1.0, False), [0])\n"
         "except EnvError as error: print(error)"
     )

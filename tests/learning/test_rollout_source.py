@@ -20,7 +20,7 @@ def test_an_actor_that_has_delivered_is_waited_for_from_then_on(client: Client, 
     store = RolloutStore(client, keys, epoch)
     config = RolloutSourceConfig(nb_actor=1, max_policy_lag=1, rollout_patience=60.0, redis_patience=5.0)
     source = RolloutSource(config, store, 0, 0, read_counters(client, keys))
-    (one, _), (other, _) = (pusher_of(client, keys, epoch, actor, 1) for actor in (0, 1))
+    (one, lease), (other, other_lease) = (pusher_of(client, keys, epoch, actor, 1) for actor in (0, 1))
     one.push([random_packet(0, 1, 0)])
     source.ingest()
     assert source.is_due() and len(source.draw().stream) == ENVIRONMENTS
@@ -36,6 +36,8 @@ def test_an_actor_that_has_delivered_is_waited_for_from_then_on(client: Client, 
     other.push([random_packet(1, 2, 1)])
     source.ingest()
     assert source.is_due() and len(source.draw().stream) == 2 * ENVIRONMENTS
+    lease.release()
+    other_lease.release()
 
 
 def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at_first(
@@ -45,7 +47,7 @@ def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at
     store = RolloutStore(client, keys, epoch)
     config = RolloutSourceConfig(nb_actor=1, max_policy_lag=0, rollout_patience=60.0, redis_patience=5.0)
     source = RolloutSource(config, store, 0, 0, read_counters(client, keys))
-    pusher, _ = pusher_of(client, keys, epoch, 0, 0)
+    pusher, lease = pusher_of(client, keys, epoch, 0, 0)
     packet = random_packet(0, 1, 0)
     pusher.push([packet._replace(data=packet.data[:-9])])
     source.ingest()
@@ -65,6 +67,7 @@ def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at
     source.apply_losses(write_back=False)
     assert pusher.may_begin() and source.consumed == source.drawn == 1
     assert read_counters(client, keys).batches == 1
+    lease.release()
 
 
 def _unreachable(*_: object) -> None:
