@@ -62,8 +62,8 @@ def run_actor(args: Args, stop: Stop) -> None:
 
 
 def run_alone(args: Args, stop: Stop) -> None:
-    """Neither Redis nor a learner: chance, or the snapshots in --ckpt-dir under the settings of the first,
-    for --T-max steps of its own.
+    """Play --T-max steps without Redis or a learner: at random, or with the snapshots in --ckpt-dir, under
+    the settings of the first.
     """
     if args.ckpt_dir:
         snapshot = wait_for_snapshot(Path(args.ckpt_dir), args.file_name, stop)
@@ -75,11 +75,11 @@ def run_alone(args: Args, stop: Stop) -> None:
 
 
 def with_own_agent(args: Args, settings: Settings) -> Settings:
-    """The run's settings; chance may act in a run whose experience waits where its own would."""
+    """The run's settings; a random actor may help a run that learns from a replay."""
     if args.agent != "random":
         return settings
     if agent_type(str(settings["agent"])).store != agent_type("random").store:
-        raise UserError(f"Chance cannot help a run of {settings['agent']}, which learns from its own play.")
+        raise UserError(f"Random play cannot help {settings['agent']}, which learns from its own play.")
     return {**settings, "agent": "random"}
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from args import Args, UserError, fail, parse_args
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import UNREACHABLE, RedisConfig, make_client
+from memory.server.connection import UNREACHABLE, RedisConfig, make_client, refusals_as_outages
 from supervision.child import ChildSpec
 from supervision.redis_server import RedisServer, RedisServerError
 from supervision.supervisor import Limits, Output, Supervisor
@@ -80,7 +80,7 @@ class Plan:
         return ChildSpec(f"actor {number}", lambda: command, self.log(f"actor_{number}"), _threads(1))
 
     def _learner_command(self) -> list[str]:
-        # A learner that died goes on from its snapshot, where its first start was to begin from --model.
+        # --model is for the first start: a learner that is started again resumes from its own snapshot.
         resume = ["--model", ""] if self._has_own_snapshot() else []
         return [sys.executable, str(ROOT / "launch_learner.py"), *self.argv, *self._gpu(0), *resume]
 
@@ -95,14 +95,15 @@ class Plan:
     def is_finished(self, role: str) -> bool:
         """Whether that process has no more to do: actors at T_max, the learner when it says so."""
         client = make_client(self.redis)
-        with contextlib.closing(client), contextlib.suppress(*UNREACHABLE):
+        with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
             counters = read_counters(client, self.keys)
             return bool(counters.finished) or (role != "learner" and counters.steps >= self.args.T_max)
         return False
 
 
 def learner_threads(cores: int, actors: int, synchronised: bool) -> int:
-    """CPU threads for the learner; an actor gets one.
+    """CPU threads that a learner with a large network may take; a small one and an actor take one each
+    (`wiring.setting.set_up_torch`).
 
     Synchronised actors wait for the learner nearly all the time, so it may use every core. Actors that do not
     wait keep a core busy each; the learner gets the rest, and at least half.

@@ -58,19 +58,28 @@ class GradientStep:
             AgentError: Some are of another network.
         """
         own = self._adam.state_dict()
-        moments = {
-            number: {name: tensor.clone() for name, tensor in of_one.items()}
-            for number, of_one in state["moments"].items()
-        }
-        for number, of_one in moments.items():
-            fits = number < len(self._parameters) and of_one.keys() == {"step", "exp_avg", "exp_avg_sq"}
-            if not fits or of_one["exp_avg"].shape != self._parameters[number].shape:
+        moments = {}
+        for number, of_one in state["moments"].items():
+            if not self._fits(number, of_one):
                 raise AgentError("The moments of the optimiser are of another network.")
+            moments[number] = {name: tensor.clone() for name, tensor in of_one.items()}
         self._adam.load_state_dict({"state": moments, "param_groups": own["param_groups"]})
+
+    def _fits(self, number: object, moments: object) -> bool:
+        """Whether these are moments of the parameter with this number."""
+        if not (isinstance(number, int) and 0 <= number < len(self._parameters)):
+            return False
+        shape = self._parameters[number].shape
+        shapes = {"step": torch.Size(), "exp_avg": shape, "exp_avg_sq": shape}
+        if not (isinstance(moments, Mapping) and moments.keys() == shapes.keys()):
+            return False
+        return all(
+            isinstance(moments[name], Tensor) and moments[name].shape == shapes[name] for name in shapes
+        )
 
 
 def _may_exceed(norm: Tensor, maximum: float) -> bool:
-    """Whether it does, or is not a number; on a GPU, which one would wait for to know, always."""
+    """Whether it does, or is not a number; always on a GPU, where looking would mean waiting."""
     return norm.device.type != "cpu" or not bool(norm <= maximum)
 
 

@@ -34,7 +34,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from reporting.provenance import machine
 from supervision.process import keep_freed_memory
-from wiring.setting import build_agent
+from wiring.setting import build_agent, set_up_torch
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
 BATCHES = 8
@@ -70,6 +70,7 @@ def learner(redis: RedisConfig, words: str) -> Works:
     keep_freed_memory()  # as launchers do
     setting = setting_for(words)
     agent = build_agent(setting.args, setting.problem, learning=True)
+    set_up_torch(setting.args, agent)
     assert isinstance(agent, OffPolicyAgent)
     steps = max(SHORTEST_PLAY, TIMES_OVER * setting.args.batch_size // ENVIRONMENTS)
     batches = cycle(recorded_batches(setting, make_client(redis), BATCHES, ENVIRONMENTS, steps))

@@ -27,7 +27,7 @@ from benchmarks.timing import spread
 from learning.snapshot import load_snapshot
 from memory.replay.batch import Batch
 from memory.server.connection import make_client
-from wiring.setting import build_agent
+from wiring.setting import build_agent, set_up_torch
 
 SPEC = "specs/atari/rainbow_iqn_cpu.yaml"
 LARGEST_LOSS_ERROR = 0.01
@@ -69,6 +69,7 @@ def differences(words: str, batches: Sequence[Batch], model: Path | None = None)
 def _learner(words: str) -> Learner:
     setting = setting_for(words)
     agent = build_agent(setting.args, setting.problem, learning=True)
+    set_up_torch(setting.args, agent)
     assert isinstance(agent, OffPolicyAgent)
     return agent
 

@@ -1,13 +1,12 @@
 """Advantages A(s, a) around an agent's greedy action, frame by frame.
 
-python -m evaluation.advantage_surface --model results/last_model_maze_1_100000.pth --every 20
-python -m evaluation.advantage_surface --model FILE --event-log random.events --frames 10,50,200
-python -m evaluation.advantage_surface --model FILE --images room.png corridor.png --dimensions 0,1
+python -m wiring.advantage_surface --model results/last_model_maze_1_100000.pth --every 20
+python -m wiring.advantage_surface --model FILE --event-log random.events --frames 10,50,200
+python -m wiring.advantage_surface --model FILE --images room.png corridor.png --dimensions 0,1
 """
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -72,7 +71,3 @@ def draw_still(page: Path, surfaces: int) -> str:
     except StillError as error:
         return f"No still picture was taken: {error}"
     return f"Saved {picture}."
-
-
-if __name__ == "__main__":
-    runpy.run_module("wiring.advantage_surface", run_name="__main__")  # it restores the snapshot's agent

@@ -39,12 +39,14 @@ def data_efficient_features(frames: Tensor, first: nn.Conv2d, second: nn.Conv2d)
     Returns:
         [B, F] features.
     """
-    whole = PATCH_SIZE * PATCH_SIZE
+    whole = PATCH_SIZE * PATCH_SIZE  # pixels that fill no patch of the second convolution reach no feature
     height, width = (size // whole * whole for size in frames.shape[2:4])
+    frames = frames[:, :, :height, :width]
     is_float32 = compute_dtype(frames) == first.weight.dtype == torch.float32
-    if not (takes_loops(frames) and frames.dim() == 4 and is_float32 and height and width):
+    is_grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8
+    if not (takes_loops(frames) and is_grey_bytes and is_float32 and height and width):
         return plain_data_efficient_features(frames, first, second)
-    values, places = distinct_patches(frames[:, :, :height, :width])
+    values, places = distinct_patches(frames)
     hidden = functional.relu(functional.linear(values, first.weight.flatten(1), first.bias))  # [D, C]
     rows = blocks(places.unsqueeze(-1), PATCH_SIZE)  # [B, h, w, PATCH_SIZE^2]
     patches = hidden.index_select(0, rows.flatten()).view(*rows.shape[:3], second.weight[0].numel())

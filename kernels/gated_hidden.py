@@ -51,9 +51,9 @@ def gated_hidden(
     Raises:
         ValueError: The sizes do not belong together.
     """
-    if features.shape[1:] != bias.shape or weight.shape[:1] != bias.shape:
-        sizes = [tuple(part.shape) for part in (features, weight, bias)]
-        raise ValueError(f"Features, weight and bias of {sizes} do not belong together.")
+    if {features.shape[1:], weight.shape[:1], hidden.mu_w.shape[1:]} != {bias.shape}:
+        sizes = [tuple(part.shape) for part in (features, weight, bias, hidden.mu_w)]
+        raise ValueError(f"Features, weight, bias and hidden weight of {sizes} do not belong together.")
     if not takes_float_loops(features):
         return plain_gated_hidden(features, cosines, weight, bias, hidden, eps_in, eps_out)
     cosines = cosines.to(compute_dtype(features)).expand(len(features), -1, -1)

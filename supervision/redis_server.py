@@ -8,6 +8,8 @@ import socket
 import time
 from pathlib import Path
 
+import redis
+
 from memory.server.connection import UNREACHABLE, RedisConfig, make_client
 from supervision.child import Child, ChildSpec, described
 
@@ -96,6 +98,8 @@ class RedisServer:
             client.ping()
         except UNREACHABLE:
             return False
+        except redis.exceptions.ResponseError:  # it refuses for a while, so it is there
+            return True
         finally:
             client.close()
         return True

@@ -12,7 +12,7 @@ from rich.live import Live
 
 from memory.runs.keys import Keys
 from memory.runs.status import read_all
-from memory.server.connection import UNREACHABLE, RedisConfig, make_client
+from memory.server.connection import UNREACHABLE, RedisConfig, make_client, refusals_as_outages
 from reporting.terminal import live_view
 
 REFRESH_EVERY_S = 1.0
@@ -53,7 +53,8 @@ class TerminalView:
             return
         self._next = time.monotonic() + REFRESH_EVERY_S
         try:
-            statuses = self._statuses()
+            with refusals_as_outages():
+                statuses = self._statuses()
         except UNREACHABLE:
             self._next = time.monotonic() + RETRY_AFTER_S
             return

@@ -275,7 +275,11 @@ def test_a_users_mistake_ends_the_process_with_one_sentence_and_code_2() -> None
 
 def test_help_is_readable_and_needs_nothing_that_is_slow_to_import() -> None:
     """A sentence for every flag, no line over 120 columns."""
-    heavy = "ale_py gymnasium kernels learning models numba numpy redis reporting torch".split()
+    heavy = (
+        "acting.actor agents.base ale_py cv2 evaluation.evaluator gymnasium kernels learning matplotlib"
+        " memory.runs models numba numpy plotly redis reporting rich safetensors supervision tensorboard"
+        " torch"
+    ).split()
     code = (
         "import sys, args\n"
         "try: args.parse_args(['--help'], 'What it is.')\n"

@@ -44,7 +44,7 @@ RULES: dict[str, Rule] = {
     "acting": _rule(f"agents memory envs reporting {LOOPS}", "cv2 gymnasium numpy rich safetensors torch"),
     "learning": _rule(f"agents memory envs reporting {LOOPS}", "numpy safetensors torch"),
     "evaluation": _rule(f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy torch tqdm"),
-    "supervision": _rule("memory reporting", "rich"),
+    "supervision": _rule("memory reporting", "redis rich"),
     "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
     "lab.search": _rule(f"args reporting {LOOPS}", "numpy optuna pydantic ray yaml"),
     "wiring": _rule(EVERY_ROOM, "numpy redis torch"),

@@ -1,4 +1,4 @@
-"""Wires `python -m evaluation.advantage_surface`: restores a snapshot's agent and draws its advantages."""
+"""Wires `python -m wiring.advantage_surface`: restores a snapshot's agent and draws its advantages."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _positive(text: str) -> int:
 
 def _own_flags() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.advantage_surface",
+        prog="python -m wiring.advantage_surface",
         description="Advantages of a snapshot's agent around its greedy action, frame by frame.",
         epilog="Takes every flag of test_multiple_seed.py too, of which --model is required."
         " Without --event-log and --images the agent plays an episode from --seed itself.",

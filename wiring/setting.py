@@ -133,7 +133,8 @@ def set_up_torch(args: Args, agent: Agent, acting: bool = False) -> None:
     if device.type == "cuda":
         torch.cuda.set_per_process_memory_fraction(args.gpu_mem_fraction, device)
     num_weights = sum(weight.numel() for weight in agent.acting_weights().values())
-    one_thread = acting or args.serial or num_weights < LARGE_NETWORK
+    is_small = num_weights < LARGE_NETWORK and device.type == "cpu"
+    one_thread = acting or args.serial or is_small
     if args.threads or one_thread:
         torch.set_num_threads(args.threads or 1)
 

@@ -188,7 +188,7 @@ class _Trials:
 
         self._ray, self._job, self._search = ray, job, search
         self._ledger, self._proposals = ledger, proposals
-        self._most_steps = (search.asha.max_steps if search.asha else None) or job.total
+        self._most_steps = (search.asha.max_steps or job.total) if search.asha else math.inf
         self._player = ray.remote(num_cpus=search.cpus, num_gpus=search.gpus)(TrialPlayer)
         self._calls: dict[Any, tuple[int, Any]] = {}  # -> number and player
         self._waiting: dict[int, dict[str, Plain]] = {}  # flags of the trial that waits for room

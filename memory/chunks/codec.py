@@ -124,7 +124,10 @@ def sealed(header: bytes, columns: Sequence[NDArray[Any]], compression: str = "l
     """
     raw = b"".join([column.data for column in columns])
     if len(raw) > MAX_RAW_BYTES:
-        raise ValueError("A chunk is larger than any reader accepts: use a smaller --chunk-length.")
+        raise ValueError(
+            f"{len(raw):,} bytes are more than any reader accepts, {MAX_RAW_BYTES:,}: use shorter chunks"
+            " (--chunk-length) or rollouts (--rollout-length)."
+        )
     code, compress, _ = COMPRESSIONS[compression]
     body = compress(raw)
     checksum = crc32(body, crc32(header))

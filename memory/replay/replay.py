@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 ARRIVALS_PER_READ = 2048
 SLOTS_PER_WRITE_BACK = 256
 SIZES_ASKED = 100
+MOST_DIGITS = 19
+"""Of a chunk's id, which is below 2^63."""
 REDRAWS = 20
 """A drawn chunk is stale only if it was overwritten since the last read of arrivals; twenty times in a row is
 a fault.
@@ -284,10 +286,18 @@ class Replay:
 
     def _drop_missing(self) -> None:
         """Empty the leaves of chunks that Redis lost: another client deleted them, or the server evicts."""
-        held = np.array(self._client.hkeys(self._keys.chunks), np.int64)
-        missing = np.flatnonzero((self._ids > 0) & ~np.isin(self._ids, held))
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.hkeys(self._keys.chunks)
+            pipeline.hmget(self._keys.counters, list(FIELDS))
+            names, values = pipeline.execute()
+        held = [int(name) for name in names if name.isdigit() and len(name) < MOST_DIGITS]
+        overwritten = parse_counters(values).last_chunk - self.shape.slots  # ids up to here, by newer chunks
+        missing = np.flatnonzero((self._ids > max(overwritten, 0)) & ~np.isin(self._ids, held))
         if not missing.size:
             return
+        self._tree.set(self._leaves_of(missing), 0.0)
+        self._dirty.update(missing.tolist())  # or the next learner would draw them again
+        self.write_back()
         log.warning(
             "Redis lost %d of %d chunks that nothing here removed (check its maxmemory-policy, and who else"
             " writes there): learning continues with the others.",
@@ -295,9 +305,6 @@ class Replay:
             self.filled_slots,
         )
         self.left_out += int(missing.size)
-        self._tree.set(self._leaves_of(missing), 0.0)
-        self._dirty.update(missing.tolist())  # or the next learner would draw them again
-        self.write_back()
         self._ids[missing] = 0
 
     def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:

@@ -24,6 +24,7 @@ from memory.server.connection import (
     advice,
     make_client,
     refusal,
+    refusals_as_outages,
 )
 
 MISTAKE = 2
@@ -141,7 +142,8 @@ def answer(argv: Sequence[str]) -> str:
     config = RedisConfig(**{field.name: getattr(args, field.name) for field in fields(RedisConfig)})
     client = make_client(config)
     try:
-        client.ping()
+        with refusals_as_outages():
+            client.ping()
         if args.command == "list":
             return "\n".join(str(summary(client, run)) for run in names(client)) or "The server holds no run."
         if args.command == "show":

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -39,21 +41,12 @@ UNREACHABLE = (
 )
 """What a server that is away, restarting or stalled raises."""
 PASSING_ERRORS = (
-    *UNREACHABLE,
     redis.exceptions.ReadOnlyError,
     redis.exceptions.MasterDownError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
 )
-PASSING_CODES = (
-    "BUSY ",
-    "NOREPLICAS ",
-    "UNKILLABLE ",
-    "READONLY ",
-    "MASTERDOWN ",
-    "CLUSTERDOWN ",
-    "TRYAGAIN ",
-)
+PASSING_CODES = re.compile(r"\b(BUSY|NOREPLICAS|UNKILLABLE|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b")
 """How the replies of a server begin that refuses for a while: a failover or a long script is under way, a
 cluster moves its slots, too few replicas are connected. They are waited for like a server that is away.
 """
@@ -174,7 +167,8 @@ def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] 
     """
     client = make_client(config)
     try:
-        client.ping()
+        with refusals_as_outages():
+            client.ping()
     except (*UNREACHABLE, redis.exceptions.NoPermissionError) as error:
         if (refused := refusal(config, error)) is not None:
             raise refused from error
@@ -206,14 +200,15 @@ def patiently(
     pause = BACKOFF_FIRST_S
     while True:
         try:
-            result = action()
+            with refusals_as_outages():
+                result = action()
         except (*UNREACHABLE, redis.exceptions.ResponseError) as error:
-            passes = is_passing(error)
-            if not (passes or has_no_room(error)):
+            away = isinstance(error, UNREACHABLE)
+            if not (away or has_no_room(error)):
                 raise
             if stopped():
                 raise Interrupted(f"Stopped while waiting for {what}.") from error
-            if time.monotonic() - began >= (patience_s if passes else FULL_PATIENCE_S):
+            if time.monotonic() - began >= (patience_s if away else FULL_PATIENCE_S):
                 raise
             if not announced:
                 log.warning("Waiting for %s (%s).", what, error)
@@ -226,9 +221,16 @@ def patiently(
             return result
 
 
-def is_passing(error: Exception) -> bool:
-    """Whether the server is away, or refuses for a while; Redis 6.2 wraps what a script met."""
-    return isinstance(error, PASSING_ERRORS) or any(code in f"{error} " for code in PASSING_CODES)
+@contextmanager
+def refusals_as_outages() -> Iterator[None]:
+    """A server that refuses for a while counts as away: its reply is raised as a ConnectionError."""
+    try:
+        yield
+    except redis.exceptions.ResponseError as error:
+        # also by its code: Redis 6.2 reports the error of a script's command in one of another kind
+        if isinstance(error, PASSING_ERRORS) or PASSING_CODES.search(str(error)):
+            raise redis.exceptions.ConnectionError(str(error)) from error
+        raise
 
 
 def has_no_room(error: Exception) -> bool:

@@ -96,16 +96,22 @@ def test_moments_of_parameters_that_had_no_gradient_yet_may_be_zero_or_lack() ->
     assert not zeros["step"]  # copies are loaded
 
 
-@pytest.mark.parametrize("change", ["shape", "number", "names"])
+@pytest.mark.parametrize("change", ["shape", "exp_avg_sq", "step", "number", "text", "names", "list"])
 def test_moments_of_another_network_are_refused(change: str) -> None:
     own = network()
     step = GradientStep(own, 1e-2, 1e-4, 0.0)
     step.take(own.loss(1))
-    moments = dict(_moments(step))
+    moments: dict[Any, Any] = dict(_moments(step))
     if change == "shape":
         moments[0] = moments[1]
+    elif change in ("exp_avg_sq", "step"):
+        moments[0] = {**moments[0], change: torch.zeros(7)}
     elif change == "number":
         moments[3] = moments[2]
+    elif change == "text":
+        moments["0"] = moments[0]
+    elif change == "list":
+        moments[0] = list(moments[0].values())
     else:
         moments[0] = {"step": moments[0]["step"]}
     with pytest.raises(AgentError, match="of another network"):

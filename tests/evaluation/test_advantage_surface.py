@@ -123,7 +123,7 @@ def test_mistakes_end_with_a_sentence(
 
 def test_the_command_of_the_documents(tmp_path: Path) -> None:
     """The module wires nothing itself: it runs the one that may."""
-    module, root = "evaluation.advantage_surface", Path(__file__).parents[2]
+    module, root = "wiring.advantage_surface", Path(__file__).parents[2]
     words = ["--model", naf(tmp_path), "--frames", "1,2", "--path-to-results", str(tmp_path)]
     subprocess.run([sys.executable, "-m", module, *words], check=True, timeout=120, cwd=root)
     page = (tmp_path / "advantage_surface_Pendulum-v1.html").read_text(encoding="utf-8")

@@ -171,6 +171,7 @@ def test_chunks_that_another_client_deleted_are_never_drawn_again(
     replay.load()
     lost = [name for name in client.hkeys(keys.chunks) if int(name) % 2]
     client.hdel(keys.chunks, *lost)
+    client.hset(keys.chunks, mapping={"junk": b"", "9" * 40: b""})
     for _ in range(20):
         batch = replay.sample(32, 0.4)
         assert not set(batch.chunk_id.tolist()) & set(map(int, lost))
