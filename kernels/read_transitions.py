@@ -8,7 +8,7 @@ import lz4.block
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice import compiled_in_use
+from kernels.choice import can_compile, compiled_in_use
 from kernels.compiled import compiled, external
 
 GAP_BYTES = 2
@@ -16,6 +16,8 @@ PLACE_BYTES = TARGET_BYTES = 8
 """Four uint16, two float32."""
 NOT_DECOMPRESSED, OUTSIDE, UNSOUND_TARGET, TOO_LONG, NOT_FINITE = range(5)
 """What may be wrong with a transition."""
+STREAMED_BYTES = 4
+"""Size of words that a processor stores past its caches one by one as fast as many together."""
 INFINITE = 0x7F800000
 """These bits of a float32 are all set where it is not finite."""
 decompress_lz4 = external(
@@ -26,6 +28,41 @@ decompress_lz4 = external(
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[Any]
+
+
+def _streaming_stores() -> tuple[Any, Any]:
+    """For compiled functions: array[index] = value past the caches, and a wait until other threads see it.
+
+    What is overwritten is not fetched first, and nothing else leaves the caches.
+    """
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(array)(context, builder, arguments[0]).data
+            stored = builder.store(arguments[2], builder.gep(data, [arguments[1]]))
+            stored.align = array.dtype.bitwidth // 8
+            stored.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, array.dtype), generate
+
+    def finish(typing: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            builder.fence("seq_cst")
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return intrinsic(store), intrinsic(finish)
+
+
+store_past_caches: Any = None
+finish_stores: Any = None
+if can_compile():
+    store_past_caches, finish_stores = _streaming_stores()
 
 
 class Rows(NamedTuple):
@@ -181,13 +218,24 @@ def _unfold(data: Bytes, first: int, changes: int, end: int, stacks: Stacks) -> 
         _keep(frame, newest_tm1 - index, stack_tm1)
         _keep(frame, newest_t - index, stack_t)
         _keep(frame, newest_t - index, between)
+    finish_stores()
 
 
 @compiled
 def _keep(frame: Words, age: int, stack: Words) -> None:
     """Put the frame that came `age` before the newest of stack [D, W] there, if it is one of its D."""
     if 0 <= age < len(stack):
-        _copy(frame, stack[len(stack) - 1 - age])
+        target = stack[len(stack) - 1 - age]
+        if frame.itemsize == STREAMED_BYTES:
+            _stream(frame, target)
+        else:
+            _copy(frame, target)
+
+
+@compiled
+def _stream(source: Words, target: Words) -> None:
+    for i in range(len(target)):
+        store_past_caches(target, i, source[i])
 
 
 @compiled

@@ -60,7 +60,7 @@ def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 1000)
     assert len(unpack(pack({}, column)).columns["bytes"]) == 1000
     monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 999)
-    with pytest.raises(ValueError, match="larger than any reader accepts"):
+    with pytest.raises(ValueError, match="more than any reader accepts"):
         pack({}, column)
 
 

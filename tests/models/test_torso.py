@@ -83,7 +83,7 @@ def test_pixels_are_divided_in_the_precision_of_the_pass() -> None:
     torso(pixels)
     with torch.autocast("cpu", torch.bfloat16):
         torso(pixels)
-    assert torch.equal(seen[0], (pixels.float() / 255)[..., 0])
+    assert torch.equal(seen[0], (pixels.float() / 255)[:, :, :75, :75, 0])  # the rest reaches no feature
     assert torch.equal(seen[1], seen[0].to(torch.bfloat16))
 
 
