@@ -1,19 +1,5 @@
-from __future__ import annotations
+"""Tests of kernels run as those of networks do."""
 
-from collections.abc import Iterator
+from tests.models.conftest import generator, one_thread
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(7)
+__all__ = ["generator", "one_thread"]

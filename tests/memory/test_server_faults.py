@@ -20,7 +20,7 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.push import StaleEpoch
 from memory.runs.run import open_run
-from memory.server.connection import LOOK_AGAIN_AFTER_S, Client, Patience, RedisConfig, make_client
+from memory.server.connection import LOOK_AGAIN_AFTER_S, Client, Patience, RedisConfig, connect, make_client
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets, settings_of
@@ -224,3 +224,32 @@ def test_a_server_that_refuses_for_a_while_is_waited_for(
         assert counters.steps == sum(packet.transitions for packet in sent)
         assert caplog.text.count("Waiting for Redis (") == 1
         lease.release()
+
+
+def test_a_refusal_that_lasts_ends_like_an_outage(tmp_path: Path) -> None:
+    """As a ConnectionError, at which a learner saves its snapshot before it ends."""
+    with serving(tmp_path) as socket:
+        client = make_client(RedisConfig(socket, 0))
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        with pytest.raises(redis.exceptions.ConnectionError, match="read only"):
+            Patience(0.5, lambda: False)(lambda: client.set("key", "value"))
+        client.close()
+
+
+def test_a_first_connection_waits_for_a_script_that_runs_too_long(tmp_path: Path) -> None:
+    with serving(tmp_path) as socket:
+        config = RedisConfig(socket, 0)
+        client, other = make_client(config), make_client(config)
+        client.config_set("lua-time-limit", 50)
+
+        def run_for_ever() -> None:
+            with suppress(redis.exceptions.ResponseError):  # it is killed
+                other.eval("while true do end", 0)
+
+        script = threading.Thread(target=run_for_ever)
+        script.start()
+        time.sleep(0.3)
+        threading.Timer(1.0, client.script_kill).start()
+        assert connect(config, 10.0).ping()
+        script.join()
+        client.close()
