@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
-import math
+import os
 import re
 import sys
 import typing
@@ -18,87 +17,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from acting.settings import ActorSettings
 from agents.settings import LearnerSettings, NetworkSettings, PolicySettings
 from envs.settings import EnvironmentSettings, MalmoSettings
 from evaluation.settings import ReportingSettings
+from live.settings import PageSettings
 from memory.settings import RedisSettings, ReplaySettings, RolloutSettings
-from spec_file import SpecFileError, read_document
+from own_code import KINDS, short_name
+from own_flags import own_flags
+from parameters import UserError as UserError
+from parameters import plain_type, problem
+from spec_file import agent_of_spec, nearest, read_spec
+from usage import OTHER, Page, asked_for, help_text
 from wiring.settings import DeviceSettings, RunSettings
 
 Plain = bool | int | float | str | None
 Dataclass = TypeVar("Dataclass")
 
-BLOCKS = ("meta", "search")
-"""Keys of a spec that are no flags: how run_lab.py repeats the run, and what it varies in a search."""
-ELSEWHERE = {
-    "learning_rate": "lr",
-    "gamma": "discount",
-    "buffer_size": "memory_capacity",
-    "replay_size": "memory_capacity",
-    "env": "game",
-    "n_steps": "multi_step",
-}
-"""What other libraries call some parameters -> their names here."""
+CODE = "code:"
+"""Begins what settings say of the user's own code (wiring/code.py): it is compared, and sets nothing."""
+ORIGIN = "run"
+"""What a snapshot's settings say besides: where it comes from."""
 UNSYNCHRONISED_ABOVE = 4
 """Actors above which the original's README recommends --synchronize-actors-with-learner False."""
 
 
-class UserError(ValueError):
-    """A mistake of the user's: one sentence, exit code 2."""
-
-
-GROUPS: tuple[type, ...] = (
-    RunSettings,
-    EnvironmentSettings,
-    MalmoSettings,
-    RedisSettings,
-    ActorSettings,
-    ReplaySettings,
-    RolloutSettings,
-    LearnerSettings,
-    PolicySettings,
-    NetworkSettings,
-    DeviceSettings,
-    ReportingSettings,
-)
-"""In the order of --help; the first line of a docstring heads its group."""
-
-
-class _Checked(BaseModel, frozen=True):
-    """Checks the fields of the dataclasses that a subclass inherits."""
-
-    model_config = ConfigDict(
-        extra="forbid", validate_default=True, allow_inf_nan=False, coerce_numbers_to_str=True
-    )
-
-    def __init_subclass__(cls, **others: Any) -> None:
-        super().__init_subclass__(**others)
-        # pydantic takes a plain default from a dataclass, without its sentence and bounds.
-        for group in filter(dataclasses.is_dataclass, cls.__mro__):
-            for field in dataclasses.fields(group):
-                about = field.metadata
-                described = Field(
-                    field.default,
-                    description=about["sentence"],
-                    json_schema_extra={"shared": about["shared"]},
-                    **about["bounds"],
-                )
-                setattr(cls, field.name, described)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        number = _kind(cls.model_fields[info.field_name or ""].annotation) in (int, float)
-        return no_truth(value) if number else value
-
-
 class Args(
-    _Checked,
     RunSettings,
     EnvironmentSettings,
     MalmoSettings,
@@ -111,9 +58,9 @@ class Args(
     NetworkSettings,
     DeviceSettings,
     ReportingSettings,
-    frozen=True,
+    PageSettings,
 ):
-    """All parameters of one process, checked."""
+    """All parameters of one process, checked; --help shows them in this order."""
 
     def select(self, kind: type[Dataclass], **others: object) -> Dataclass:
         """A dataclass of some room, filled with the parameters of the same names and with `others`."""
@@ -124,7 +71,7 @@ class Args(
     @property
     def run_name(self) -> str:
         """Name of the run on the server."""
-        return self.run or self.game
+        return self.run or ",".join(map(short_name, self.games))
 
     @property
     def games(self) -> tuple[str, ...]:
@@ -138,14 +85,12 @@ class Args(
     @property
     def file_name(self) -> str:
         """The game as part of a file's name."""
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", self.game)
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", ",".join(map(short_name, self.games)).replace(".py:", ":"))
 
     def shared(self) -> dict[str, Plain]:
         """What the learner publishes and every actor of the run must have alike."""
         return {
-            name: getattr(self, name)
-            for name, field in type(self).model_fields.items()
-            if _extra(field)["shared"]
+            name: getattr(self, name) for name, field in type(self).model_fields.items() if _is_shared(field)
         }
 
     def adopt(self, settings: Mapping[str, object]) -> Args:
@@ -154,29 +99,61 @@ class Args(
         Raises UserError naming both values when one was given and contradicts the run.
         """
         for name in sorted(self.model_fields_set & settings.keys()):
-            if getattr(self, name) != settings[name] and _extra(type(self).model_fields[name])["shared"]:
+            if getattr(self, name) != settings[name] and _is_shared(type(self).model_fields[name]):
                 mine, theirs = getattr(self, name), settings[name]
                 raise UserError(
                     f"{_flag_of(name)} is {mine} here but {theirs} at the learner of run {self.run_name!r}."
                 )
-        return self.with_defaults(settings)
+        return self.with_defaults(settings, f"What Redis holds of run {self.run_name!r}")
 
-    def with_defaults(self, settings: Mapping[str, object]) -> Args:
-        """These parameters, with `settings` in place of the defaults that the user left as they are."""
-        known = {name: value for name, value in settings.items() if name in type(self).model_fields}
+    def with_defaults(self, settings: Mapping[str, object], where: str) -> Args:
+        """These parameters, with `settings` in place of the defaults that the user left as they are.
+
+        Others than the user may have written `settings`, so that only shared parameters are taken from there, and
+        no value that names code. `where`: what a sentence calls their place. Raises UserError.
+        """
         given = {name: getattr(self, name) for name in self.model_fields_set}
+        found = {
+            name: value for name, value in settings.items() if name != ORIGIN and not name.startswith(CODE)
+        }
+        for name in found:
+            field = type(self).model_fields.get(name)
+            if field is None or not _is_shared(field):
+                raise UserError(f"{where} sets {name!r}, which no learner shares: nothing of it is used.")
+        for name in {"game", "agent"} - given.keys():
+            _check_imports_nothing(name, str(found.get(name, "")), where)
         try:
-            return Args(**cast(dict[str, Any], {**known, **given}))
+            return type(self)(**cast(dict[str, Any], {**found, **given}))
         except ValidationError as error:
-            raise UserError(_sentence(error)) from error
+            raise UserError(f"{where} is damaged: {_sentence(error)}") from error
 
 
-def parse_args(argv: Sequence[str] | None = None, description: str = "Rainbow-IQN Ape-X.") -> Args:
-    """Parameters from the command line and the --spec file; a user's mistake ends the process with exit code 2."""
+def parse_args(argv: Sequence[str] | None = None, page: Page = OTHER) -> Args:
+    """Parameters from the command line and the --spec file; a user's mistake ends the process with exit code 2.
+
+    --help prints the program's `page`, `--help all` every flag that it reads; both end the process.
+    """
+    words = sys.argv[1:] if argv is None else argv
     try:
-        return read_args(sys.argv[1:] if argv is None else argv, description)
+        _help(words, page)
+        return read_args(words)
     except UserError as error:
         fail(error)
+
+
+def _help(argv: Sequence[str], page: Page) -> None:
+    """Print it, where --help is among the words."""
+    word = asked_for(argv)
+    if word is None:
+        return
+    first = _first_look([each for each in argv if each != "all"])
+    kind = args_type(first.get("agent") or agent_of_spec(first.get("spec")))
+    text = help_text(page, Args.__bases__, kind.model_fields, word == "all")
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # of `| head`; Python would complain at the exit too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0)
 
 
 def fail(error: Exception) -> typing.NoReturn:
@@ -190,13 +167,29 @@ def complain(error: Exception) -> None:
     print(f"error: {error}", file=sys.stderr)
 
 
-def read_args(argv: Sequence[str], description: str = "") -> Args:
+def read_args(argv: Sequence[str]) -> Args:
     """As `parse_args`, raising UserError."""
-    given = vars(_parser(description).parse_args(argv))
+    first = _first_look(argv)
+    kind = args_type(first.get("agent") or agent_of_spec(first.get("spec")))
+    given = vars(_parser(kind).parse_args(argv))
     if not given.get("spec"):
         return checked_args(given)
-    flags, written = read_spec(Path(given["spec"]))
+    flags, written = read_spec(Path(given["spec"]), kind.model_fields)
     return checked_args({**flags, **given}, {name: written[name] for name in flags.keys() - given.keys()})
+
+
+def args_type(agent: object) -> type[Args]:
+    """Where the user's own agent is named, `Args` with the fields of its config besides. Raises UserError."""
+    fields = own_flags(agent, Args.model_fields) if isinstance(agent, str) else {}
+    return create_model("Args", __base__=Args, **cast(dict[str, Any], fields)) if fields else Args
+
+
+def _first_look(argv: Sequence[str]) -> dict[str, str]:
+    """--agent and --spec, which say what other flags there are."""
+    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    parser.add_argument("--agent")
+    parser.add_argument("--spec")
+    return vars(parser.parse_known_args(argv)[0])
 
 
 def checked_args(values: Mapping[str, Any], written: Mapping[str, str] | None = None) -> Args:
@@ -206,7 +199,7 @@ def checked_args(values: Mapping[str, Any], written: Mapping[str, str] | None = 
       written: what a sentence calls those that stand in a file; the others are called by their flags.
     """
     try:
-        args = Args(**values)
+        args = args_type(values.get("agent"))(**values)
     except ValidationError as error:
         raise UserError(_sentence(error, written)) from error
     return _resolved(args)
@@ -219,59 +212,6 @@ def checked_value(name: str, value: Plain, written: str) -> Plain:
     except ValidationError as error:
         raise UserError(_sentence(error, {name: written})) from error
     return plain
-
-
-class SpecFlags(typing.NamedTuple):
-    """What a file says about parameters."""
-
-    flags: dict[str, Plain]  # by the names of parameters
-    written: dict[str, str]  # what a sentence calls each
-
-
-def read_spec(path: Path) -> SpecFlags:
-    """Parameters in a YAML file: one mapping of flag names (dashes or underscores) to values.
-
-    Beside them `BLOCKS` may stand, which are for run_lab.py; here they are left out.
-    """
-    document = read_mapping(path)
-    if "experiments" in document:
-        raise UserError(
-            f"The spec {path} holds several experiments: run one with `python run_lab.py run {path} NAME train`."
-        )
-    if "spec" in document:
-        raise UserError(
-            f"The spec {path} names another file of flags (spec), which only experiments of run_lab.py may."
-        )
-    own = {key: document[key] for key in document if key not in BLOCKS}
-    flags, written = spec_flags(own, f"The spec {path}")
-    return SpecFlags(flags, {name: f"{key} in {path}" for name, key in written.items()})
-
-
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The one mapping that a YAML file holds, less keys that begin with a dot: homes of anchors. Raises UserError."""
-    try:
-        document = read_document(path)
-    except SpecFileError as error:
-        raise UserError(str(error)) from error
-    if not isinstance(document, dict):
-        raise UserError(f"The spec {path} must hold `name: value` lines.")
-    return {name: value for name, value in document.items() if not name.startswith(".")}
-
-
-def spec_flags(document: Mapping[str, Any], where: str) -> SpecFlags:
-    """The values of a mapping by the names of parameters; UserError, beginning with `where`, for an unknown one."""
-    written = {key.replace("-", "_"): key for key in document}
-    unknown = [key for name, key in written.items() if name not in Args.model_fields]
-    if unknown:
-        raise UserError(f"{where} names an unknown parameter {unknown[0]}{_nearest(unknown[0])}")
-    return SpecFlags({name: document[key] for name, key in written.items()}, written)
-
-
-def _nearest(unknown: str, dashes: str = "") -> str:
-    """The end of a sentence about a name that does not exist: the nearest that does, if any is near."""
-    name = unknown.replace("-", "_")
-    near = [ELSEWHERE[name]] if name in ELSEWHERE else difflib.get_close_matches(name, Args.model_fields, 1)
-    return f"; did you mean {dashes}{near[0].replace('_', '-')}?" if near else "."
 
 
 def _resolved(args: Args) -> Args:
@@ -290,10 +230,11 @@ def _resolved(args: Args) -> Args:
 
 
 def _check(args: Args) -> None:
+    gpus = args.gpu_numbers.split(",") if args.gpu_numbers else []
     rules = (
         (args.V_min >= args.V_max, f"--V-min {args.V_min} must be below --V-max {args.V_max}."),
         (args.sequential and "max_policy_lag" in args.model_fields_set and args.max_policy_lag > 0, f"--sequential means a lag of 0, not --max-policy-lag {args.max_policy_lag}."),
-        (_wrong_gpus(args), f"--gpu-numbers must name {1 + args.nb_actor} GPUs: the learner's, then one per actor (--nb-actor {args.nb_actor})."),
+        (len(gpus) not in (0, 1 + args.nb_actor), f"--gpu-numbers must name {1 + args.nb_actor} GPUs: the learner's, then one per actor (--nb-actor {args.nb_actor})."),
     )  # fmt: skip
     for broken, sentence in rules:
         if broken:
@@ -303,125 +244,51 @@ def _check(args: Args) -> None:
         warnings.warn(
             "More than 4 actors wait for the learner most of the time; consider --synchronize-actors-with-learner False.",
             stacklevel=2,
-        )  # noqa: E501
+        )
     if not synchronised and args.nb_actor == 1:
         warnings.warn(
             "One actor without synchronisation: updates per step depend on the speed of the machine, unlike in published single-actor results.",
             stacklevel=2,
-        )  # noqa: E501
+        )
 
 
-def _wrong_gpus(args: Args) -> bool:
-    return args.gpu_numbers is not None and len(args.gpu_numbers.split(",")) != 1 + args.nb_actor
+def _check_imports_nothing(flag: str, names: str, where: str) -> None:
+    """Raise UserError for a name of code to be imported: only the user may ask for that."""
+    for name in names.split(","):
+        if ":" in name and name.partition(":")[0] not in KINDS:
+            raise UserError(
+                f"{where} names {name!r}, whose code is loaded only where you say so: give --{flag} {name}."
+            )
 
 
-def _extra(field: FieldInfo) -> dict[str, Any]:
-    return cast(dict[str, Any], field.json_schema_extra)
+def _is_shared(field: FieldInfo) -> bool:
+    return bool(cast(dict[str, Any], field.json_schema_extra)["shared"])
 
 
 def _flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-class _Formatter(argparse.HelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=36, width=120)
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> typing.NoReturn:
         unknown = re.match(r"unrecognized arguments: --([\w-]+)", message)
         if unknown:
-            raise UserError(f"There is no flag --{unknown[1]}{_nearest(unknown[1], '--')}")
-        raise UserError(f"{message}. --help lists every flag.")
+            raise UserError(f"There is no flag --{unknown[1]}{nearest(unknown[1], Args.model_fields, '--')}")
+        raise UserError(f"{message}. --help all lists every flag.")
 
 
-def _parser(description: str) -> argparse.ArgumentParser:
-    parser = _Parser(
-        description=description,
-        formatter_class=_Formatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    for group in GROUPS:
-        section = parser.add_argument_group((group.__doc__ or "").rstrip("."))
-        for name in group.__annotations__:
-            _add_flag(section, name, Args.model_fields[name])
+def _parser(kind: type[Args]) -> argparse.ArgumentParser:
+    parser = _Parser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    for name, field in kind.model_fields.items():
+        short = ["-p_red"] if name == "port_redis" else []
+        optional: dict[str, Any] = (
+            {"nargs": "?", "const": True} if plain_type(field.annotation) is bool else {}
+        )
+        parser.add_argument(*short, _flag_of(name), dest=name, **optional)
     return parser
-
-
-def _add_flag(section: argparse._ArgumentGroup, name: str, field: FieldInfo) -> None:
-    short = ["-p_red"] if name == "port_redis" else []
-    kind = _kind(field.annotation)
-    default = "" if field.default in (None, "") else f" (default: {field.default})"
-    sentence = f"{field.description}{default}".replace("%", "%%")
-    optional: dict[str, Any] = {"nargs": "?", "const": True} if kind is bool else {}
-    section.add_argument(
-        *short, _flag_of(name), dest=name, type=_boolean if kind is bool else str, help=sentence,
-        metavar=kind.__name__.upper(), **optional,
-    )  # fmt: skip
-
-
-def _kind(annotation: object) -> type:
-    options = [option for option in typing.get_args(annotation) if option is not type(None)]
-    return cast(type, options[0] if options else annotation)
-
-
-def _boolean(word: str) -> bool:
-    words = {
-        "true": True,
-        "1": True,
-        "yes": True,
-        "on": True,
-        "false": False,
-        "0": False,
-        "no": False,
-        "off": False,
-    }
-    if word.lower() not in words:
-        raise argparse.ArgumentTypeError(f"{word!r} is not True, False, 1 or 0")
-    return words[word.lower()]
-
-
-def no_truth(value: Any) -> Any:
-    """Refuse true and false where a number belongs: Python would take them for 1 and 0."""
-    if isinstance(value, bool):
-        raise ValueError("input should be a number")
-    return value
 
 
 def _sentence(error: ValidationError, written: Mapping[str, str] | None = None) -> str:
     first = error.errors()[0]
     name = str(first["loc"][0])
     return f"{(written or {}).get(name, _flag_of(name))} {problem(first)}"
-
-
-def problem(details: ErrorDetails) -> str:
-    """What a value is, what it should be, and how to write it where that is plain: the end of a sentence."""
-    value, message = details["input"], details["msg"].removeprefix("Value error, ")
-    limits = details.get("ctx", {})
-    match details["type"]:
-        case "int_type" | "int_parsing" if (number := _integer(value)) is not None:
-            message = f"input should be a valid integer: write {number}"
-        case "string_type" if isinstance(value, list):
-            message = f"input should be text: write {','.join(map(str, value))}"
-        case "tuple_type":
-            message = "input should be a list" + (
-                f", as [{value}]" if isinstance(value, str | int | float) else ""
-            )
-        case "missing":
-            message = "it should hold one more"
-        case "too_short":
-            message = f"it should hold at least {limits['min_length']} of them"
-        case "too_long":
-            message = f"it should hold at most {limits['max_length']} of them"
-    return f"got {value!r}: {message[0].lower()}{message[1:]}."
-
-
-def _integer(value: object) -> int | None:
-    """The one that `value` means, as '1e5' does, in which YAML sees no number; None where it means none."""
-    try:
-        number = float(value) if isinstance(value, str) else math.nan
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else None

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages, set_up_logging
 
     exit_quietly_on_interrupt()
+    name_missing_packages()
+    set_up_logging()
+
+    from args import parse_args
+    from usage import ACTOR
+
+    # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
+    ARGS = parse_args(page=ACTOR)
 
 import logging
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from acting.run_link import ActorSlot, RunChanged
+from acting.link import ActorSlot, RunChanged
 from agents.registry import agent_type
-from args import Args, UserError, parse_args
-from learning.resume import wait_for_snapshot
+from args import Args, UserError
+from learning.snapshot import wait_for_snapshot
 from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
+from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor, build_lone_actor
-from wiring.endings import exit_on_errors, set_up_logging
-from wiring.setting import canonical, check_agent_fits, connect_redis, setting_of
+from wiring.code import canonical, check_code
+from wiring.endings import exit_on_errors
+from wiring.setting import check_agent_fits, connect_redis, setting_of
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +46,7 @@ def run_actor(args: Args, stop: Stop) -> None:
     client, keys = connect_redis(args, stop), Keys(args.run_name)
 
     def find_run() -> RunInfo | None:
-        return wait_for_run(client, keys, args.redis_patience, stop)
+        return wait_for_run(client, keys, Patience(args.redis_patience, stop))
 
     reported, began = recent_episodes(), 0
     while (run := find_run()) is not None:
@@ -48,6 +57,7 @@ def run_actor(args: Args, stop: Stop) -> None:
             )
         if run.began != began:
             reported, began = recent_episodes(), run.began
+        check_code(args, run.settings, f"What Redis holds of run {args.run_name!r}")
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
         check_agent_fits(setting)
         with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
@@ -69,7 +79,9 @@ def run_alone(args: Args, stop: Stop) -> None:
         snapshot = wait_for_snapshot(Path(args.ckpt_dir), args.file_name, stop)
         if snapshot is None:
             return
-        args = args.with_defaults({**snapshot["settings"], "T_max": args.T_max})
+        where = f"A snapshot in {args.ckpt_dir}"
+        check_code(args, snapshot["settings"], where)
+        args = args.with_defaults({**snapshot["settings"], "T_max": args.T_max}, where)
     with closing(build_lone_actor(setting_of(args), stop)) as actor:
         actor.run()
 
@@ -83,15 +95,13 @@ def with_own_agent(args: Args, settings: Settings) -> Settings:
     return {**settings, "agent": "random"}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(args: Args) -> None:
     """Entry point."""
-    set_up_logging()
     keep_freed_memory()
-    args = parse_args(argv, "Rainbow-IQN Ape-X: an actor.")
-    stop = Stop().on_signals()
+    stop = Stop().on_signals_in_native_code()
     with exit_on_errors():
         run_actor(canonical(args), stop)
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGS)

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages, set_up_logging
 
     exit_quietly_on_interrupt()
+    name_missing_packages()
+    set_up_logging()
+
+    from args import parse_args
+    from usage import LEARNER
+
+    # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
+    ARGS = parse_args(page=LEARNER)
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
 from acting.actor import Actor
-from acting.run_link import ActorSlot, RunChanged
-from args import Args, parse_args
+from acting.link import ActorSlot, RunChanged
+from args import Args
 from learning.learner import run_serially
+from learning.results import closing_sentence
 from memory.replay.replay import ReplayLost
-from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import LostLease
 from memory.runs.run import RunInfo, read_living_run
-from memory.server.connection import UNREACHABLE, Client, Interrupted, patiently
+from memory.server.connection import Client
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
-from wiring.endings import exit_on_errors, set_up_logging
-from wiring.learner import Learning, build_learner
-from wiring.setting import Setting, canonical, check_agent_fits, check_divided, connect_redis, setting_of
+from wiring.code import canonical
+from wiring.endings import exit_on_errors
+from wiring.learner import Learning, build_learner, claimed_folder
+from wiring.setting import (
+    Setting,
+    check_agent_fits,
+    check_divided,
+    connect_redis,
+    results_folder,
+    setting_of,
+)
 from wiring.sources import check_store
 
 log = logging.getLogger(__name__)
@@ -39,6 +54,7 @@ def run_learner(args: Args, stop: Stop) -> None:
     setting = setting_of(args)
     check_agent_fits(setting)
     check_store(setting.args)
+    results_folder(args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else _learn
     while not learn(setting, client, keys, stop):
@@ -46,8 +62,11 @@ def run_learner(args: Args, stop: Stop) -> None:
 
 
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
-    with Lease(client, keys.learner_lease).acquire("learner", stop) as lease:
-        learning = build_learner(setting, client, keys, lease, stop)
+    with (
+        Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
+        claimed_folder(setting.args, client, keys, stop) as folder,
+    ):
+        learning = build_learner(setting, client, keys, lease, folder, stop)
         do_due_tasks = learning.housekeeper.do_due_tasks
         return _save_after(lambda: learning.learner.run(stop, do_due_tasks), learning)
 
@@ -58,8 +77,9 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
     with (
         Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
         Lease(client, keys.actor_lease(id_actor)).acquire(f"actor {id_actor}", stop) as actor_lease,
+        claimed_folder(setting.args, client, keys, stop) as folder,
     ):
-        learning = build_learner(setting, client, keys, lease, stop)
+        learning = build_learner(setting, client, keys, lease, folder, stop)
 
         def find_run() -> RunInfo | None:
             return read_living_run(client, keys)
@@ -69,38 +89,34 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
         slot = ActorSlot(client, keys, actor_lease, run, find_run)
         with closing(build_actor(setting, slot, stop)) as actor:
             do_due_tasks = partial(learning.housekeeper.do_due_tasks, actor)
-            play = partial(run_serially, actor, learning.learner, do_due_tasks, stop, learning.actor_state)
+
+            def play() -> None:
+                with actor.watch(learning.saver.close):
+                    run_serially(actor, learning.learner, do_due_tasks, stop, learning.actor_state)
+
             return _save_after(play, learning, actor)
 
 
 def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | None = None) -> bool:
     """Do `work` and save; False when Redis lost the replay, so that all must be built again."""
     try:
-        work()
+        with learning.saver.saving(actor):
+            work()
+            learning.housekeeper.record_last_updates()
     except (ReplayLost, RunChanged) as lost:
-        slot = learning.slot
-        counters = patiently(lambda: read_counters(slot.client, slot.keys), slot.patience.seconds, "Redis")
-        if counters.epoch > slot.epoch:
-            raise LostLease("Another learner has begun: it continues this run.") from lost
         log.warning("%s Going on from a snapshot made now.", lost)
-        learning.housekeeper.close(actor)
         return False
-    except (*UNREACHABLE, Interrupted):
-        learning.housekeeper.close(actor)
-        raise
-    learning.housekeeper.finish(actor)
+    log.info("%s", closing_sentence(learning.learner, learning.frames_per_step))
     return True
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(args: Args) -> None:
     """Entry point."""
-    set_up_logging()
     keep_freed_memory()
-    args = parse_args(argv, "Rainbow-IQN Ape-X: the learner.")
-    stop = Stop().on_signals()
+    stop = Stop().on_signals_in_native_code()
     with exit_on_errors():
         run_learner(canonical(args), stop)
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGS)

@@ -10,31 +10,33 @@ docs/lab.md explains modes, results and the other commands.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
 
     exit_quietly_on_interrupt()
+    name_missing_packages()
 
 import argparse
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from args import UserError, fail
-from lab import commands
-from lab.folder import DEFAULT
-from lab.spec import Experiment
+from lab.files import DEFAULT
 from supervision.process import INTERRUPTED, raise_on_interrupt
 
-Work = Callable[[argparse.Namespace], int]
-Command = Callable[[str, Work, str], argparse.ArgumentParser]
+if TYPE_CHECKING:
+    from lab.spec import Experiment
+
+Command = Callable[[str, str], argparse.ArgumentParser]
 
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
+    from wiring.code import canonical
     from wiring.endings import USER_ERRORS
-    from wiring.setting import canonical, check_agent_fits, setting_of
+    from wiring.setting import check_agent_fits, setting_of
     from wiring.sources import check_store
 
     for game in experiment.meta.games or (None,):
@@ -53,11 +55,10 @@ def _parser() -> argparse.ArgumentParser:
         description="The lab: experiments of spec files, many runs one after the other.",
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=width),
     )
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
 
-    def command(name: str, work: Work, sentence: str) -> argparse.ArgumentParser:
+    def command(name: str, sentence: str) -> argparse.ArgumentParser:
         added = subparsers.add_parser(name, help=sentence, description=sentence)
-        added.set_defaults(work=work)
         if name != "check":
             added.add_argument("--results", type=Path, default=DEFAULT, help="folder of the lab")
         return added
@@ -69,30 +70,40 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_playing(command: Command) -> None:
     """Commands that look at environments."""
-    check, run, schedule, benchmark = (
-        partial(work, fits=fits)
-        for work in (commands.check, commands.run, commands.schedule, commands.benchmark)
-    )
-    checking = command("check", check, "say whether every experiment of the spec files could start")
+    checking = command("check", "say whether every experiment of the spec files could start")
     checking.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    running = command("run", run, "run one experiment: dev, train, enjoy, benchmark or search")
+    running = command("run", "run one experiment: dev, train, enjoy, benchmark or search")
     running.add_argument("file", type=Path, metavar="SPEC_FILE")
     running.add_argument("name", metavar="SPEC_NAME")
     running.add_argument("mode", metavar="MODE")
-    scheduling = command("schedule", schedule, "run what a JSON file names: {spec file: {experiment: mode}}")
+    scheduling = command("schedule", "run what a JSON file names: {spec file: {experiment: mode}}")
     scheduling.add_argument("schedule", type=Path, metavar="FILE")
     for each in (running, scheduling):
         each.add_argument(
             "--ray-address", help="mode search: an existing Ray cluster, as 10.0.0.1:6379 or auto"
         )
     sentence = "run every experiment of a file; what is done stays; one table"
-    benching = command("benchmark", benchmark, sentence)
+    benching = command("benchmark", sentence)
     benching.add_argument("file", type=Path, metavar="SPEC_FILE")
     benching.add_argument("--only", nargs="+", default=[], metavar="SPEC_NAME", help="these alone")
     benching.add_argument("--all", action="store_true", help="also what the file marks as extra")
     benching.add_argument("--table", action="store_true", help="run nothing: write table and graphs anew")
     benching.add_argument("--side-by-side", type=int, default=2, metavar="N", help="sessions at a time (2)")
     benching.set_defaults(results=Path("results/benchmark"))
+    reporting = command(
+        "report", "SABER's report: scores of many games and seeds with intervals, on one page"
+    )
+    reporting.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="a folder of evaluations, or a csv of game, seed, score",
+    )
+    reporting.add_argument(
+        "--compare", nargs=2, default=(), metavar="AGENT", help="how probable is it that the first is better?"
+    )
+    reporting.set_defaults(results=Path("results/report"))
     for each in (running, scheduling, benching):
         each.add_argument("--detach", action="store_true", help="outlive this terminal")
         each.add_argument("--sync-dir", type=Path, help="copy finished results there")
@@ -100,13 +111,13 @@ def _add_playing(command: Command) -> None:
 
 def _add_upkeep(command: Command) -> None:
     """Commands that look after what runs and what is left of it."""
-    watching = command("watch", commands.watch, "copy finished results as they come, until Ctrl-C")
+    watching = command("watch", "copy finished results as they come, until Ctrl-C")
     watching.add_argument("--sync-dir", type=Path, required=True, help="where to")
-    command("attach", commands.attach, "show a detached lab; Ctrl-C leaves it running")
-    command("stop", commands.stop, "end the lab and its sessions, which save")
-    resetting = command("reset", commands.reset, "remove all results, or one experiment's, after asking")
+    command("attach", "show a detached lab; Ctrl-C leaves it running")
+    command("stop", "end the lab and its sessions, which save")
+    resetting = command("reset", "remove all results, or one experiment's, after asking")
     resetting.add_argument("name", nargs="?", metavar="SPEC_NAME")
-    clearing = command("clear", commands.clear, "remove sessions that failed or were stopped, after asking")
+    clearing = command("clear", "remove sessions that failed or were stopped, after asking")
     for each in (resetting, clearing):
         each.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -115,9 +126,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(words)
-    options.argv = words
+    options.argv, options.fits = words, fits
+    from lab import commands  # only now: it draws graphs, which takes a second to import
+
+    raise_on_interrupt()
     try:
-        return int(options.work(options))
+        return int(getattr(commands, options.command)(options))
     except UserError as error:
         fail(error)
     except KeyboardInterrupt:
@@ -126,5 +140,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise_on_interrupt()
     sys.exit(main())

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The second command on a bare machine: sets up with every extra, then runs every check. Arguments go to pytest.
+# The second command on a bare machine: sets up with every extra, then runs every check but the tests marked slow.
+# Arguments go to pytest: `bash run_tests.sh -m slow` runs those.
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes start: each would compile the whole project
-EXTRAS="test maze vizdoom minatar minari search malmo-test"
+EXTRAS="test maze vizdoom minatar box2d minari search page page-test notebooks docs wandb mlflow trackio malmo-test"
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
 cd "$SETUP_ROOT"
 
@@ -20,7 +21,7 @@ tests() {
 
 check ruff "$PYTHON" -m ruff check .
 check mypy "$PYTHON" -m mypy
-check pytest tests "$@"
+check pytest tests -m "not slow" "$@"
 
 if ((${#failed[@]})); then
     printf '\nFailed after %d s: %s.\n' "$SECONDS" "${failed[*]}"

@@ -1,51 +1,123 @@
-"""Reads a YAML file of names and values. Names that stand twice are refused: YAML would take the last.
+"""Reads a YAML file of parameters: their names, and values that args.py checks. No other input or output.
 
-args.py and lab/ say what the names mean. No other input or output.
+Names that stand twice are refused: YAML would take the last.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
+from parameters import UserError
+
+BLOCKS = ("meta", "search")
+"""Keys of a spec that are no flags: how run_lab.py repeats the run, and what it varies in a search."""
+ELSEWHERE = {
+    "learning_rate": "lr",
+    "gamma": "discount",
+    "buffer_size": "memory_capacity",
+    "replay_size": "memory_capacity",
+    "env": "game",
+    "n_steps": "multi_step",
+}
+"""What other libraries call some parameters -> their names here."""
 MERGE = "tag:yaml.org,2002:merge"
 TEXT = "tag:yaml.org,2002:str"
 
 
-class SpecFileError(ValueError):
-    """A file that cannot be read, or that says something twice: one sentence."""
+class SpecFlags(NamedTuple):
+    """What a file says about parameters."""
+
+    flags: dict[str, Any]  # by the names of parameters
+    written: dict[str, str]  # what a sentence calls each
+
+
+def read_spec(path: Path, known: Collection[str]) -> SpecFlags:
+    """Parameters in a YAML file: one mapping of flag names (dashes or underscores) to values.
+
+    Beside them `BLOCKS` may stand, which are for run_lab.py; here they are left out.
+    """
+    document = read_mapping(path)
+    if "experiments" in document:
+        raise UserError(
+            f"The spec {path} holds several experiments: run one with"
+            f" `python run_lab.py run {path} NAME train`."
+        )
+    if "spec" in document:
+        raise UserError(
+            f"The spec {path} names another file of flags (spec), which only experiments of run_lab.py may."
+        )
+    own = {key: document[key] for key in document if key not in BLOCKS}
+    flags, written = spec_flags(own, f"The spec {path}", known)
+    return SpecFlags(flags, {name: f"{key} in {path}" for name, key in written.items()})
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The one mapping that a YAML file holds; keys that begin with a dot, homes of anchors, are left out.
+
+    Raises UserError.
+    """
+    document = read_document(path)
+    if not isinstance(document, dict):
+        raise UserError(f"The spec {path} must hold `name: value` lines.")
+    return {name: value for name, value in document.items() if not name.startswith(".")}
+
+
+def spec_flags(document: Mapping[str, Any], where: str, known: Collection[str]) -> SpecFlags:
+    """The values of a mapping by the names of parameters; `known`: all there are.
+
+    Raises UserError, which begins with `where`, for an unknown one.
+    """
+    written = {key.replace("-", "_"): key for key in document}
+    unknown = [key for name, key in written.items() if name not in known]
+    if unknown:
+        raise UserError(f"{where} names an unknown parameter {unknown[0]}{nearest(unknown[0], known)}")
+    return SpecFlags({name: document[key] for name, key in written.items()}, written)
+
+
+def agent_of_spec(path: str | Path | None) -> object:
+    """The agent that a file of flags names, if any."""
+    return read_mapping(Path(path)).get("agent") if path else None
+
+
+def nearest(unknown: str, known: Collection[str], dashes: str = "") -> str:
+    """The end of a sentence about a name that does not exist: the nearest that does, if any is near."""
+    name = unknown.replace("-", "_")
+    near = [ELSEWHERE[name]] if name in ELSEWHERE else difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {dashes}{near[0].replace('_', '-')}?" if near else "."
 
 
 def read_document(path: Path) -> Any:
-    """What a YAML file holds. Raises SpecFileError."""
+    """What a YAML file holds. Raises UserError."""
+    text = read_text(path)
     try:
-        return yaml.load(read_text(path), _Loader)
+        return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = ", ".join(filter(None, (error.context, error.problem)))
-        raise SpecFileError(f"The spec {path} cannot be read{where}: {problem}.") from error
+        raise UserError(f"The spec {path} cannot be read{where}: {problem}.") from error
     except yaml.reader.ReaderError as error:
-        line = read_text(path).count("\n", 0, error.position) + 1
-        raise SpecFileError(f"The spec {path} cannot be read at line {line}: {error.reason}.") from error
+        line = text.count("\n", 0, error.position) + 1
+        raise UserError(f"The spec {path} cannot be read at line {line}: {error.reason}.") from error
     except RecursionError as error:
-        raise SpecFileError(f"The spec {path} cannot be read: it nests too deep.") from error
-    except SpecFileError:
-        raise
+        raise UserError(f"The spec {path} cannot be read: it nests too deep.") from error
     except ValueError as error:  # of a date, as 2001-99-99
-        raise SpecFileError(f"The spec {path} cannot be read: {error}.") from error
+        raise UserError(f"The spec {path} cannot be read: {error}.") from error
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, less the mark that some editors put before it. Raises SpecFileError."""
+    """The text of a file, less the mark that some editors put before it. Raises UserError."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SpecFileError(f"The spec {path} cannot be read: {error.strerror}.") from error
+        raise UserError(f"The spec {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise SpecFileError(f"The spec {path} cannot be read: it is not UTF-8 text.") from error
+        raise UserError(f"The spec {path} cannot be read: it is not UTF-8 text.") from error
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,38 +1,86 @@
 """One terminal for a whole run: Redis if none answers, the learner, --nb-actor actors.
 
-    python start_learning.py --game space_invaders --memory-capacity 100000 --learn-start 8000
+    python start_learning.py --game CartPole-v1 --agent reinforce
 
-Ctrl-C saves a snapshot and stops all. Every argument goes on to launch_learner.py and launch_actor.py. Each
-process writes to a file of its own under <path-to-results>/logs/.
+What a run does not say comes from the spec of its kind of game and agent, where there is one. Ctrl-C saves a
+snapshot and stops all. Every argument goes on to launch_learner.py and launch_actor.py. Each process writes
+to a file of its own under <path-to-results>/logs/.
 """
 
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
 
     exit_quietly_on_interrupt()
+    name_missing_packages()
+
+    from args import parse_args
+    from usage import START_LEARNING
+
+    # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
+    ARGS = parse_args(page=START_LEARNING)
 
 import contextlib
 import os
+import shlex
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
-from args import Args, UserError, fail, parse_args
+from acting.settings import event_log_path
+from args import Args, UserError, fail, read_args
+from envs.config import EnvConfig, EnvError, EnvFailure
+from envs.registry import describe_env, family_name
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import UNREACHABLE, RedisConfig, make_client, refusals_as_outages
-from supervision.child import ChildSpec
+from memory.server.connection import RedisConfig, make_client
+from memory.server.replies import UNREACHABLE, refusals_as_outages
+from own_code import names_code
+from supervision.child import Child, ChildSpec
+from supervision.last_words import PaceAdvice, last_words, newest, steps_of
+from supervision.process import USER_ERROR
 from supervision.redis_server import RedisServer, RedisServerError
+from supervision.run_watch import RunWatch
+from supervision.score_chart import references
 from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
+from wiring.code import canonical
 
 ROOT = Path(__file__).resolve().parent
+GAMES = {
+    "CartPole-v*": "classic/cartpole_{agent}",
+    "Pendulum-v*": "classic/pendulum_{agent}",
+    "probe:lock*": "classic/lock_{agent}",
+    "probe:*": "classic/catch_{agent}",
+    "maze:*": "maze/{agent}_cpu",
+    "minatar:*": "minatar/{agent}",
+}
+"""Kinds of games -> the specs in specs/ that say what a run of them does not. For others, and where there is
+no such file, that is the flags' own defaults, which are Atari's.
+"""
+LIGHTER = {
+    "iqn": "specs/atari/rainbow_iqn_cpu.yaml",
+    "rainbow": "specs/atari/rainbow_iqn_cpu.yaml",
+    "ppo_rnd": "specs/atari/rnd_cpu.yaml",
+}
+"""Agents -> the spec of Atari that two cores can train."""
 SAVE_REPLAY_LIMIT_S = 600.0
 """How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
+
+
+SnapshotFile = tuple[str, int, int]
+"""Name, number on its disk, and time of the last change in nanoseconds."""
+
+
+def snapshots_of(args: Args) -> frozenset[SnapshotFile]:
+    """Those in the results folder now."""
+    paths = Path(args.path_to_results).glob(f"last_model_{args.file_name}_*.pth")
+    found = ((path.name, path.stat()) for path in paths)
+    return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
 
 
 @dataclass(frozen=True)
@@ -42,8 +90,10 @@ class Plan:
     args: Args
     argv: Sequence[str]
     cores: int
-    started: float
-    """Time of day (s): a snapshot younger than this is this run's own."""
+    given: Sequence[str]
+    """The user's own words, without what the spec of the kind of game adds."""
+    earlier: frozenset[SnapshotFile]
+    """Snapshots that were there at the start: any other is this run's own, whatever clocks say."""
 
     @property
     def redis(self) -> RedisConfig:
@@ -61,6 +111,15 @@ class Plan:
         given = Path(self.args.redis_conf)
         return given if given.exists() else ROOT / given
 
+    @property
+    def kept(self) -> Path | None:
+        """Where a Redis server that is started here keeps the replay at a stop, unless the user keeps it
+        otherwise, or says that it is not kept.
+        """
+        if self.args.model_fields_set & {"save_replay", "redis_conf"}:
+            return None
+        return Path(self.args.path_to_results) / f"replay_{self.args.file_name}.rdb"
+
     def learner(self) -> ChildSpec:
         """The learner's process."""
         threads = learner_threads(self.cores, self.args.nb_actor, self.args.synchronize_actors_with_learner)
@@ -69,6 +128,11 @@ class Plan:
     def actors(self) -> list[ChildSpec]:
         """The actors' processes; none where --serial makes one process of all."""
         return [] if self.args.serial else [self._actor(number) for number in range(self.args.nb_actor)]
+
+    def page(self) -> ChildSpec:
+        """The process of the live page."""
+        command = [sys.executable, str(ROOT / "live_page.py"), *self.argv]
+        return ChildSpec("page", lambda: command, self.log("page"), _threads(1))
 
     def log(self, name: str) -> Path:
         """File of one process."""
@@ -84,21 +148,66 @@ class Plan:
         resume = ["--model", ""] if self._has_own_snapshot() else []
         return [sys.executable, str(ROOT / "launch_learner.py"), *self.argv, *self._gpu(0), *resume]
 
+    @property
+    def lighter(self) -> str:
+        """What to do where the run takes days."""
+        spec = LIGHTER.get(self.args.agent) if family_name(self.args.games[0]) == "atari" else None
+        if spec is None or spec in str(self.args.spec):
+            return "A lower --T-max ends it earlier."
+        return f"--spec {spec} is for two CPU cores."
+
+    def say_where_everything_is(self, screen: Screen, finished: bool) -> None:
+        """The last panel and the last lines."""
+        folder, name = Path(self.args.path_to_results), self.args.file_name
+        snapshot = newest(folder, name)
+        screen.end("finished" if finished else "stopped", steps_of(snapshot) if snapshot else 0)
+        program = shlex.split(os.environ.get("START_COMMAND", f"python {_program('start_learning.py')}"))
+        evaluation = self.evaluation() if finished else ()
+        for line in last_words(folder, name, [*program, *self.given], evaluation):
+            _print(line)
+
+    def evaluation(self) -> list[str]:
+        """The command that plays a snapshot; code of the user's own has to be named again."""
+        asked = read_args(self.given)
+        named = {"--game": asked.game, "--agent": asked.agent}
+        own = [word for flag, name in named.items() if names_code(name) for word in (flag, name)]
+        arguments = ["--env-args", asked.env_args] if asked.env_args else []
+        return ["python", _program("test_multiple_seed.py"), *own, *arguments]
+
     def _has_own_snapshot(self) -> bool:
-        snapshots = Path(self.args.path_to_results).glob(f"last_model_{self.args.file_name}_*.pth")
-        return any(path.stat().st_mtime >= self.started for path in snapshots)
+        return not snapshots_of(self.args) <= self.earlier
 
     def _gpu(self, place: int) -> list[str]:
         numbers = self.args.gpu_numbers
         return [] if numbers is None else ["--gpu-number", numbers.split(",")[place]]
 
     def is_finished(self, role: str) -> bool:
-        """Whether that process has no more to do: actors at T_max, the learner when it says so."""
+        """Whether that process has no more to do: when the learner says so; with --end-by actors at T_max."""
         client = make_client(self.redis)
         with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
             counters = read_counters(client, self.keys)
-            return bool(counters.finished) or (role != "learner" and counters.steps >= self.args.T_max)
+            over_for_actors = counters.is_over(self.args.T_max, self.args.end_by)
+            return bool(counters.finished) or (role != "learner" and over_for_actors)
         return False
+
+
+def _program(name: str) -> str:
+    """As the user may type it from where they stand."""
+    path = ROOT / name
+    return min(os.path.relpath(path), str(path), key=len)
+
+
+def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
+    """The run with the spec of its kind of game and agent, unless it names one (--spec '': none)."""
+    if "spec" in args.model_fields_set:
+        return args, list(argv)
+    stem = next((stem for pattern, stem in GAMES.items() if fnmatchcase(args.game, pattern)), "")
+    path = ROOT / "specs" / f"{stem.format(agent=args.agent)}.yaml"
+    if not path.is_file():
+        return args, list(argv)
+    _print_error(f"What is not given comes from {path.relative_to(ROOT)} (without it: --spec '').")
+    argv = ["--spec", str(path), *argv]
+    return read_args(argv), argv
 
 
 def learner_threads(cores: int, actors: int, synchronised: bool) -> int:
@@ -122,14 +231,55 @@ def _threads(count: int) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in os.environ}
 
 
+class Screen(NamedTuple):
+    """What the terminal shows of a run."""
+
+    output: Output
+    end: Callable[[str, float], None]
+    """Told how the run ended, and at which step."""
+
+
 @contextlib.contextmanager
-def _output(plan: Plan) -> Iterator[Output]:
+def _screen(plan: Plan) -> Iterator[Screen]:
     """A live picture on a terminal; elsewhere the processes' own lines."""
-    if sys.stdout.isatty():
-        with TerminalView(f"{plan.args.game} · {plan.args.agent}", plan.redis, plan.keys) as view:
-            yield Output(view.print, refresh=view.refresh)
-    else:
-        yield Output(_print_error, _print)
+    advice = PaceAdvice(plan.lighter)
+    with contextlib.closing(RunWatch(plan.redis, plan.keys)) as watch, contextlib.ExitStack() as stack:
+        view = None
+        if sys.stdout.isatty():
+            title = f"{plan.args.game} · {plan.args.agent}"
+            view = stack.enter_context(TerminalView(title, watch, references(plan.args.game)))
+        say = view.print if view else _print_error
+
+        def refresh() -> None:
+            if not watch.look():
+                return
+            if view:
+                view.refresh()
+            if sentence := advice(watch.story):
+                say(sentence)
+
+        output = Output(say, None if view else _print, refresh)
+        yield Screen(output, view.end if view else lambda how, t: None)
+
+
+@contextlib.contextmanager
+def _with_page(plan: Plan, output: Output) -> Iterator[Output]:
+    """The live page, if it is asked for: what it says is printed, and its end does not end the run."""
+    if not plan.args.page:
+        yield output
+        return
+    page = Child(plan.page())
+
+    def refresh() -> None:
+        output.refresh()
+        for line in page.new_lines():
+            output.print(line)
+
+    page.start()
+    try:
+        yield replace(output, refresh=refresh)
+    finally:
+        page.kill()
 
 
 def _print(line: str) -> None:
@@ -142,15 +292,27 @@ def _print_error(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
     """Run until the end; the supervisor's exit code."""
-    args = parse_args(argv, "Redis, the learner and the actors in one terminal; Ctrl-C saves and stops all.")
-    plan = Plan(args, argv, len(os.sched_getaffinity(0)), time.time())
-    redis = RedisServer(plan.redis, plan.conf_file, plan.log("redis"))
     try:
-        with _output(plan) as output:
+        args = canonical(args)  # as the processes call the run
+        for game in args.games:
+            describe_env(args.playing(game).select(EnvConfig))
+    except (UserError, EnvError, EnvFailure) as error:  # else each process would say so
+        fail(error)
+    plan = Plan(args, argv, len(os.sched_getaffinity(0)), given, snapshots_of(args))
+    if args.event_log_out and len(plan.actors()) > 1:
+        paths = (event_log_path(args.event_log_out, actor, args.nb_actor) for actor in range(args.nb_actor))
+        _print(f"Each actor writes an event log of its own: {', '.join(map(str, paths))}.")
+    redis = RedisServer(plan.redis, plan.conf_file, plan.log("redis"), plan.kept)
+    try:
+        with _screen(plan) as screen, _with_page(plan, screen.output) as output:
             limits = Limits(stop=SAVE_REPLAY_LIMIT_S) if args.save_replay else Limits()
-            return Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, output, limits).run()
+            run = Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, output, limits)
+            code = run.run()
+            if code != USER_ERROR:
+                plan.say_where_everything_is(screen, run.finished)
+        return code
     except RedisServerError as error:
         fail(error)
     except OSError as error:
@@ -159,4 +321,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        ARGS, ARGV = with_spec(ARGS, sys.argv[1:])
+    except UserError as mistake:
+        fail(mistake)
+    sys.exit(main(ARGS, ARGV, sys.argv[1:]))

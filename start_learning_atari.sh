@@ -12,4 +12,6 @@ for word in "$@"; do
     esac
 done
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
+START_COMMAND="bash $(printf %q "${BASH_SOURCE[0]}")" # for the last line, which says how to go on
+export START_COMMAND
 exec "$PYTHON" "$SETUP_ROOT/start_learning.py" "$@"

@@ -2,32 +2,43 @@
 
 python test_multiple_seed.py --game pong --model results/last_model_pong_1000000.pth
 python test_multiple_seed.py --game pong --agent random
+python test_multiple_seed.py --kept ms_pacman
 """
 
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages, set_up_logging
 
     exit_quietly_on_interrupt()
+    name_missing_packages()
+    set_up_logging()
 
-from collections.abc import Sequence
+    from args import parse_args
+    from usage import EVALUATION
+
+    # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
+    ARGS = parse_args(page=EVALUATION)
+
 from pathlib import Path
 from typing import NamedTuple
 
 from agents.base import Curious
-from args import Args, UserError, parse_args
+from args import Args, UserError
 from envs.config import EnvConfig
 from envs.registry import describe_env
-from evaluation.evaluator import Observer, evaluate, progress_bar
+from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
+from evaluation.state_plot import StatePlot
 from learning.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
-from wiring.endings import exit_on_errors, set_up_logging
-from wiring.restored import games_to_play, restore_agent
-from wiring.setting import canonical, results_folder
+from wiring.code import canonical
+from wiring.endings import exit_on_errors
+from wiring.kept import with_kept
+from wiring.setting import games_to_play, restore_agent, results_folder
+from wiring.tracking import tracking_of
 
 CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""
@@ -79,12 +90,16 @@ def evaluated_name(args: Args) -> str:
 
 def observers(
     args: Args, config: EnvConfig, metric: FrameMetric | None
-) -> tuple[Observer | None, FilmRecorder | None]:
-    """A window (--render), a film (--record), or neither."""
+) -> tuple[Observer | None, Recorder | None]:
+    """A window (--render), a film or a graph (--record), or neither."""
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
-    film = FilmRecorder(Path(args.record), config, metric) if args.record else None
-    return (Window(config) if args.render else film), film
+    recorder = _recorder(Path(args.record), config, metric) if args.record else None
+    return (Window(config) if args.render else recorder), recorder
+
+
+def _recorder(path: Path, config: EnvConfig, metric: FrameMetric | None) -> Recorder:
+    return StatePlot(path, config) if path.suffix == ".png" else FilmRecorder(path, config, metric)
 
 
 def run_evaluation(args: Args) -> None:
@@ -106,7 +121,7 @@ def _one_of_several(args: Args, game: str) -> Args:
 def _evaluate(args: Args, folder: Path) -> None:
     candidate = baseline_candidate(args) if is_baseline(args.agent) else snapshot_candidate(args)
     config = candidate.args.select(EnvConfig)
-    observer, film = observers(args, config, candidate.metric)
+    observer, recorder = observers(args, config, candidate.metric)
     width = 1 if args.render else args.evaluation_envs
     with progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
@@ -117,18 +132,25 @@ def _evaluate(args: Args, folder: Path) -> None:
     path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
     write_evaluation(path, result, candidate.origin)
     print(f"Saved {path}.")
-    if film is not None:
-        print(f"Filmed episode {film.film(result)} (the median score) in {args.record}.")
+    if recorder is not None:
+        print(f"Episode {recorder.write(result)} (the median score) is in {args.record}.")
+        _send(candidate.args.model_copy(update={"track": args.track}), Path(args.record or ""))
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def _send(args: Args, film: Path) -> None:
+    """To the tracker that --track names, beside what the learner sent there."""
+    tracking = tracking_of(args)
+    if tracking is not None and film.suffix == ".mp4":
+        tracking.film(film)
+        tracking.close()
+
+
+def main(args: Args) -> None:
     """Entry point."""
-    set_up_logging()
-    args = parse_args(argv, "Rainbow-IQN Ape-X: evaluation.")
     with exit_on_errors():
-        run_evaluation(canonical(args))
+        run_evaluation(with_kept(canonical(args)))
 
 
 if __name__ == "__main__":
     raise_on_interrupt()
-    main()
+    main(ARGS)

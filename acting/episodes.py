@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvDescription
+from envs.saving import Saved
 
 BINS = 20
 """Equal parts of the range of each component of a continuous action."""
@@ -28,12 +29,14 @@ class FinishedEpisode(NamedTuple):
     rooms: list[int]  # visited, in ascending order; empty where the game has none
 
 
-class ActionCounter:
+class ActionCounter(Saved):
     """Histograms of the actions of the running episodes of N environments.
 
     Discrete actions have one histogram, with a count per action. A continuous action has one for each of its
     components: the counts of `BINS` equal parts of the range from low to high.
     """
+
+    SAVED = ("_counts",)
 
     def __init__(
         self,
@@ -63,20 +66,14 @@ class ActionCounter:
         self._counts[row] = 0
         return counts
 
-    def state_dict(self) -> dict[str, Any]:
-        """The counts of running episodes."""
-        return {"counts": self._counts.copy()}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict()`."""
-        self._counts[...] = state["counts"]
-
-
-class EpisodeTracker:
+class EpisodeTracker(Saved):
     """Sums the raw rewards of N environments, counts their actions, and finds which episodes ended.
 
     A cap of None counts the whole episode.
     """
+
+    SAVED = "_scores", "_lengths", "_actions"
 
     def __init__(
         self,
@@ -118,7 +115,7 @@ class EpisodeTracker:
                 self._rooms[row].add(int(rooms[row]))
         self._scores += np.where(active & (self._lengths <= self._caps), rewards, 0.0)
         ended = np.flatnonzero(active & (terminated | truncated))
-        finished = [self._finished(int(row)) for row in ended]
+        finished = list(map(self._finished, ended.tolist()))
         self._scores[:, ended] = 0.0
         self._lengths[ended] = 0
         return finished
@@ -131,33 +128,18 @@ class EpisodeTracker:
 
     def state_dict(self) -> dict[str, Any]:
         """Scores, lengths, actions and rooms of the running episodes."""
-        return {
-            "scores": self._scores.copy(),
-            "lengths": self._lengths.copy(),
-            "actions": self._actions.state_dict(),
-            "rooms": {"rooms": [sorted(rooms) for rooms in self._rooms]},
-        }
+        rooms = [sorted(rooms) for rooms in self._rooms]
+        return {**(super().state_dict() or {}), "rooms": {"rooms": rooms}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self._scores[...], self._lengths[...] = state["scores"], state["lengths"]
-        self._actions.load_state_dict(state["actions"])
+        super().load_state_dict(state)
         self._rooms = [set(rooms) for rooms in state["rooms"]["rooms"]]
-
-
-def steps_of_minutes(minutes: int, frames_per_second: float | None, frames_per_step: int) -> int | None:
-    """Agent steps in `minutes` of play; None where the environment has no clock.
-
-    >>> steps_of_minutes(5, frames_per_second=60.0, frames_per_step=4)
-    4500
-    """
-    return None if frames_per_second is None else round(minutes * 60 * frames_per_second / frames_per_step)
 
 
 def tracker_of(description: EnvDescription, num_envs: int) -> EpisodeTracker:
     """A tracker of `num_envs` environments of this kind."""
-    fps, frames_per_step = description.frames_per_second, description.frames_per_step
-    cap_5min, cap_30min = (steps_of_minutes(minutes, fps, frames_per_step) for minutes in (5, 30))
-    bounds = description.action_low, description.action_high
-    counter = ActionCounter(num_envs, description.num_actions, *bounds)
-    return EpisodeTracker(num_envs, cap_5min, cap_30min, counter)
+    counter = ActionCounter(
+        num_envs, description.num_actions, description.action_low, description.action_high
+    )
+    return EpisodeTracker(num_envs, description.steps_in(5), description.steps_in(30), counter)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acting.link import Writer
 from acting.player import VectorStep
 from acting.weights import ActingWeights
-from acting.writer import Writer
 from agents.base import Diverged, RolloutActing
 from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPacket, rollout_to_bytes
@@ -39,7 +39,7 @@ class RolloutWriter(Writer):
         self._updates = self._weights_epoch = 0
 
     def weights_changed(self, weights: ActingWeights) -> None:
-        """From here on, steps are played with these; only between two rollouts."""
+        """From now on steps are played with these weights; only called between two rollouts."""
         self._updates, self._weights_epoch = weights.updates, weights.epoch
 
     def add(self, step: VectorStep) -> list[RolloutPacket]:

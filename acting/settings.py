@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 
-from parameters import parameter
+from parameters import Programs, Settings, parameter
 
 
-@dataclass(frozen=True)
-class ActorSettings:
+def event_log_path(out: str, actor: int, actors: int) -> Path:
+    """Where an actor writes its event log: one process writes one file, so that several number theirs."""
+    path = Path(out)
+    return path.with_stem(f"{path.stem}_{actor}") if actors > 1 else path
+
+
+class ActorSettings(Settings):
     """Actors."""
 
     nb_actor: int = parameter(1, "Number of actors expected", ge=1, le=4096)
     id_actor: int = parameter(
-        0, "Number of this actor, from 0; each at most once at a time (-1 is accepted for the learner)", ge=-1
+        0,
+        "Number of this actor, from 0; each at most once at a time (-1 is accepted for the learner)",
+        ge=-1,
+        programs=Programs.LEARNER | Programs.ACTOR,
     )
     eval: bool = parameter(
         False, "Actor: act without noise, and have its scores plotted apart from those of training"
@@ -29,6 +37,12 @@ class ActorSettings:
     )
     synchronize_actors_with_learner: bool = parameter(
         True, "One update per --replay-frequency steps; actors and learner wait for each other", shared=True
+    )
+    end_by: str = parameter(
+        "",
+        "What ends the run at --T-max: learner = its clock, actors = their steps; empty = both are there",
+        shared=True,
+        pattern="^(learner|actors|)$",
     )
     length_actor_buffer: int = parameter(
         1000,

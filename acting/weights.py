@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,13 +15,13 @@ from torch import Tensor
 
 from learning.snapshot import SnapshotError, last_models, load_snapshot
 from memory.runs.weights import WeightsError, WeightsReader
-from memory.server.connection import Patience
+from memory.server.patience import Patience
 
 log = logging.getLogger(__name__)
 
 
 class ActingWeights(NamedTuple):
-    """What an agent acts with, and when it was learned."""
+    """Weights to act with, and the learner's clock when it published them."""
 
     tensors: Mapping[str, Tensor]
     t_learner: int  # the learner's step
@@ -40,7 +41,10 @@ def checked_tensors(payload: bytes) -> dict[str, Tensor]:
 
 
 class WeightsSource(ABC):
-    """Asked before every vector step."""
+    """Where new weights come from; asked before a vector step."""
+
+    next_look: float = 0
+    """The actor's step from which on to `poll`; that is done whenever an episode begins, too."""
 
     @abstractmethod
     def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
@@ -63,80 +67,69 @@ class WeightsSource(ABC):
 
 
 class PublishedWeights(WeightsSource):
-    """Those in Redis, looked for every `every_steps` steps of the actor."""
+    """Weights published in Redis, looked for every `every_steps` steps of the actor.
+
+    In the background, a thread fetches, checks and decodes them while acting continues. Before which vector
+    step they arrive then depends on time, so a run that must be repeatable waits for them instead.
+    """
 
     def __init__(
-        self, reader: WeightsReader, every_steps: int, patience: Patience, each_episode: bool = False
+        self,
+        reader: WeightsReader,
+        every_steps: int,
+        patience: Patience,
+        each_episode: bool = False,
+        in_background: bool = False,
     ) -> None:
         """`each_episode`: look at the beginning of each episode too, for actors that rest between them."""
-        self._reader, self._every_steps, self._patiently = reader, every_steps, patience
+        self._reader, self._every_steps, self._patience = reader, every_steps, patience
         self._each_episode = each_episode
-        self._next_poll = 0
+        self._thread = ThreadPoolExecutor(1, "weights") if in_background else None
+        self._fetching: Future[ActingWeights | None] | None = None
+        self._due_at = 0  # the actor's step of the next look
+        self._has_begun = False
 
     def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
-        """The published weights if they changed since the last call."""
-        return self.fetch(steps) if self.is_due(steps, episode_begins) else None
+        """The published weights if they changed, once they are here. Raises what ended a fetch.
 
-    def is_due(self, steps: int, episode_begins: bool) -> bool:
-        """Whether to look for them now."""
-        return steps >= self._next_poll or (self._each_episode and episode_begins)
+        The first call waits for them: else the actor would begin with weights that nobody published.
+        """
+        if self._fetching is not None:
+            if not self._fetching.done():
+                return None
+            arrived, self._fetching, self.next_look = self._fetching, None, self._due_at
+            return arrived.result()
+        if steps < self._due_at and not (self._each_episode and episode_begins):
+            return None
+        self._due_at = self.next_look = steps + self._every_steps
+        if self._thread is None or not self._has_begun:
+            self._has_begun = True
+            return self._fetch()
+        self._fetching, self.next_look = self._thread.submit(self._fetch), 0
+        return None
 
-    def fetch(self, steps: int) -> ActingWeights | None:
-        """Fetch them if they changed; the next look is due `every_steps` after `steps`."""
-        self._next_poll = steps + self._every_steps
-        weights = self._patiently(self._reader.poll)
+    def _fetch(self) -> ActingWeights | None:
+        weights = self._patience(self._reader.poll)
         if weights is None:
             return None
         tensors = checked_tensors(weights.payload)
         return ActingWeights(tensors, weights.t_learner, weights.updates, weights.epoch)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any] | None:
         """The version at hand, and the step of the next look."""
-        return {"seen": self._reader.seen, "next_poll": self._next_poll}
+        if self._thread is not None:
+            return None
+        return {"seen": self._reader.seen, "next_poll": self._due_at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict()`."""
-        self._reader.seen, self._next_poll = state["seen"], state["next_poll"]
-
-
-class BackgroundWeights(WeightsSource):
-    """`PublishedWeights` that are fetched, checked and decoded by a thread, while acting continues.
-
-    The actor takes them before its next vector step. Which step that is depends on time, so a run that must
-    be repeatable uses `PublishedWeights` itself.
-    """
-
-    def __init__(self, published: PublishedWeights) -> None:
-        """`published` is used by this object alone from here on."""
-        self._published = published
-        self._thread = ThreadPoolExecutor(1, "weights")
-        self._fetch: Future[ActingWeights | None] | None = None
-        self._has_begun = False
-
-    def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:
-        """New weights that have arrived. Raises what ended a fetch.
-
-        The first call waits for them: else the actor would begin with weights that nobody published.
-        """
-        if self._fetch is not None:
-            return self._arrived(self._fetch)
-        if not self._published.is_due(steps, episode_begins):
-            return None
-        if not self._has_begun:
-            self._has_begun = True
-            return self._published.fetch(steps)
-        self._fetch = self._thread.submit(self._published.fetch, steps)
-        return None
-
-    def _arrived(self, fetch: Future[ActingWeights | None]) -> ActingWeights | None:
-        if not fetch.done():
-            return None
-        self._fetch = None
-        return fetch.result()
+        self._reader.seen, self._due_at = state["seen"], state["next_poll"]
+        self.next_look = self._due_at
 
     def close(self) -> None:
         """Let the thread end, without waiting for its fetch."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class SnapshotWeights(WeightsSource):
@@ -144,6 +137,7 @@ class SnapshotWeights(WeightsSource):
 
     def __init__(self, folder: Path, file_name: str) -> None:
         self._folder, self._file_name = folder, file_name
+        self.next_look = math.inf  # but when an episode begins
         self._seen: tuple[Path, float] | None = None
 
     def poll(self, steps: int, episode_begins: bool) -> ActingWeights | None:

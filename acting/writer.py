@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acting.link import Writer
 from acting.player import VectorStep
-from acting.weights import ActingWeights
 from agents.base import Acting, ReplayAgent
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import ChunkShape, Draft
+from memory.chunks.chunk import ChunkShape
 from memory.chunks.codec import Meta
-from memory.chunks.step_log import Moments
+from memory.chunks.unfinished import Draft, Moments
 from memory.replay.priorities import FIRST_LEAF, PriorityRule
 from memory.runs.push import Packet
-
-
-class Writer(ABC):
-    """Turns vector steps into packets for Redis."""
-
-    weights_may_change = True
-    """Whether the next step may be played with other weights than the last one."""
-
-    def weights_changed(self, weights: ActingWeights) -> None:  # noqa: B027 - most need not know
-        """From here on, steps are played with these."""
-
-    @abstractmethod
-    def add(self, step: VectorStep) -> list[Any]:
-        """Add a vector step; returns the packets that it completed."""
-
-    @abstractmethod
-    def flush(self, frames: NDArray[Any]) -> list[Any]:
-        """The packets that are left when the actor stops before `frames` [N, *frame]."""
-
-    def state_dict(self) -> dict[str, Any] | None:
-        """What was not handed out yet; None where it cannot be saved."""
-        return None
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - where there is none
-        """Continue from `state_dict()`."""
 
 
 class ExperienceWriter(Writer):
@@ -83,16 +57,26 @@ class ExperienceWriter(Writer):
         self._largest = np.float32(state["largest"])
 
     def _packets(self, drafts: list[Draft]) -> list[Packet]:
-        sizes = np.array([draft.transitions for draft in drafts])
+        data, sizes, targets, chosen, greedy = zip(*drafts, strict=True)
         leaves = np.zeros((len(drafts), self._shape.chunk_length), np.float32)
-        leaves[np.arange(self._shape.chunk_length) < sizes[:, None]] = self._first_leaves(drafts)
-        return [Packet(draft.data, row, draft.transitions) for draft, row in zip(drafts, leaves, strict=True)]
+        whole = np.arange(self._shape.chunk_length) < np.array(sizes)[:, None]
+        leaves[whole] = self._first_leaves(*map(np.concatenate, (targets, chosen, greedy)))
+        return list(map(Packet, data, leaves, sizes))
 
-    def _first_leaves(self, drafts: list[Draft]) -> NDArray[np.float32]:
-        """Leaves of all transitions of `drafts`; the largest so far where an estimate is missing."""
-        chosen = np.concatenate([draft.chosen for draft in drafts])
-        greedy = np.concatenate([draft.greedy for draft in drafts])
-        r_t, discount_t = np.concatenate([draft.targets for draft in drafts]).T
+    def _first_leaves(
+        self, targets: NDArray[np.float32], chosen: NDArray[np.float32], greedy: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """First leaves [M] of transitions whose acting estimates are known.
+
+        Args:
+          targets: [M, 2] n-step return and discount.
+          chosen: [M, K] acting estimates of a_tm1 at s_tm1; NaN where there are none.
+          greedy: [M, K] those of the greedy action at s_t; NaN where there are none.
+
+        Returns:
+          Leaves of the first losses; the largest leaf so far where an estimate is missing.
+        """
+        r_t, discount_t = targets.T
         known = ~np.isnan(chosen).any(axis=1)
         values = np.full(len(r_t), self._largest, np.float32)
         if known.any():

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.names import CONTINUOUS
 from memory.replay.batch import Batch
 from memory.rollouts.rollout import Rollout
 
@@ -36,14 +37,15 @@ class Problem:
     num_actions: int | None  # discrete actions; None for continuous ones
     action_low: tuple[float, ...] | None  # bounds of continuous actions, else None
     action_high: tuple[float, ...] | None
-    mirrored_action: tuple[float, ...] | None = (
-        None  # sign of each component in a mirror image, if there is one
-    )
+    mirrored_action: tuple[float, ...] | None = None  # sign of each component in a mirror image, if any
 
     def discrete_actions(self) -> int:
-        """How many there are; AgentError where actions are continuous."""
+        """The number of actions; AgentError where they are continuous."""
         if self.num_actions is None:
-            raise AgentError("This agent needs discrete actions, and this environment's are continuous.")
+            raise AgentError(
+                "This agent needs discrete actions, and this environment's are continuous:"
+                f" --agent {', '.join(CONTINUOUS)} fit."
+            )
         return self.num_actions
 
 
@@ -63,6 +65,17 @@ class RolloutActing(NamedTuple):
     values: NDArray[Any]  # [N, V] float32, one per value head
 
 
+class TensorBatch(NamedTuple):
+    """The first columns of a Batch, those that are learned from, as tensors on the device."""
+
+    s_tm1: Tensor  # [B, H, *frame]
+    a_tm1: Tensor  # [B] int64, or [B, A] float32
+    r_t: Tensor  # [B]
+    discount_t: Tensor  # [B]
+    s_t: Tensor  # [B, H, *frame]
+    weights: Tensor  # [B]
+
+
 class Update(NamedTuple):
     """Results of one optimiser step, on the device until they are needed."""
 
@@ -71,17 +84,14 @@ class Update(NamedTuple):
 
 
 class Agent(ABC):
-    """One algorithm. Built with learning=False (actors, evaluation) it has no optimiser and no target."""
+    """One algorithm. With learning=False (actors, evaluation) it has no optimiser and no target network."""
 
     config_type: ClassVar[type]  # the frozen dataclass of its hyper-parameters
     store: ClassVar[str]  # where its experience waits: "replay" | "rollouts"
     learns: ClassVar[bool] = True  # False: its scores do not count as scores of the run
-    eval_noise: ClassVar[bool] = (
-        True  # default of --eval-noise: whether it acts with its noise in evaluation too
-    )
-    priority_exponent: ClassVar[float | None] = (
-        None  # default of --priority-exponent, where there are priorities
-    )
+    eval_noise: ClassVar[bool] = True  # default of --eval-noise: whether evaluation is with its noise too
+    priority_exponent: ClassVar[float | None] = None  # default of --priority-exponent, where there is one
+    acting_noise_period: int = 1  # agent steps for which an actor holds one draw of acting noise
 
     @abstractmethod
     def __init__(
@@ -89,20 +99,15 @@ class Agent(ABC):
     ) -> None:
         """`seed` fixes initial weights and learning noise; AgentError where agent and problem do not fit."""
 
-    @property
-    @abstractmethod
-    def acting_noise_period(self) -> int:
-        """For how many agent steps an actor holds one draw of acting noise."""
-
     @abstractmethod
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Fresh noise for `rows` environments, from `generator` alone."""
 
+    @abstractmethod
     def next_acting_noise(
         self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
     ) -> ActingNoise:
-        """The noise that follows `noise`; rows of `first` [N] begin an episode. Fresh unless overridden."""
-        return self.draw_acting_noise(len(first), generator)
+        """The noise that follows `noise` after a period; rows of `first` [N] begin an episode."""
 
     @abstractmethod
     def mean_acting_noise(self, rows: int) -> ActingNoise:
@@ -185,7 +190,7 @@ class RolloutAgent(Agent):
 
     @abstractmethod
     def update(self, experience: Rollout, t_learner: int) -> Update:
-        """One iteration of all epochs and minibatches; `losses` are finite unless learning diverged.
+        """All epochs of PPO, or one pass, over the rollout; `losses` are finite unless learning diverged.
 
         Columns with `looked` False are not learned from; an agent may update statistics by them.
         """
@@ -193,7 +198,7 @@ class RolloutAgent(Agent):
 
 @runtime_checkable
 class Curious(Protocol):
-    """An agent that rewards itself for what is new to it."""
+    """An agent with intrinsic rewards: how new to it what it sees is."""
 
     def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N] float32: how new frames [N, *frame] are, in the unit that it learns from."""

@@ -12,16 +12,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.losses import quantile_huber_loss
-from agents.off_policy import NoisyAgent, NoisyConfig, of_action
-from agents.parts.batches import TensorBatch
-from models.dueling import NetworkConfig
+from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
+from agents.losses import Estimate, of_action, quantile_huber_loss
+from agents.parts.munchausen import MunchausenConfig, bootstrap_of
+from agents.parts.off_policy import NoisyAgent, NoisyConfig
 from models.iqn import IqnNetwork
+from models.layers import NetworkConfig
+from models.noisy import Noise
 
 
 @dataclass(frozen=True)
-class IqnConfig(NoisyConfig):
+class IqnConfig(NoisyConfig, MunchausenConfig):
     """Hyper-parameters of IQN; the symbols are those of its equation 3."""
 
     num_tau_samples: int  # N: taus per transition for the online network at s_tm1
@@ -29,6 +30,10 @@ class IqnConfig(NoisyConfig):
     num_quantile_samples: int  # K: taus for selecting actions, in acting and for the argmax at s_t
     quantile_embedding_dim: int  # cosines that embed a tau
     kappa: float  # where the Huber loss turns linear
+
+    def __post_init__(self) -> None:
+        if self.kappa <= 0:
+            raise AgentError(f"kappa must be above 0, not {self.kappa}.")
 
 
 class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
@@ -40,12 +45,11 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
     def __init__(
         self, problem: Problem, config: IqnConfig, device: torch.device, seed: int, learning: bool
     ) -> None:
-        if config.kappa <= 0:
-            raise AgentError(f"kappa must be above 0, not {config.kappa}.")
         super().__init__(problem, config, device, seed, learning)
+        self._bootstrap = bootstrap_of(config, self._bootstrap)
 
-    def _build_network(self, network: NetworkConfig) -> IqnNetwork:
-        return IqnNetwork(network, self.config.quantile_embedding_dim)
+    def _build_network(self, config: NetworkConfig) -> IqnNetwork:
+        return IqnNetwork(config, self.config.quantile_embedding_dim)
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Noise of every noisy layer, and K taus, sorted: `initial_losses` pairs them with midpoints."""
@@ -54,8 +58,8 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """Zeros, and the midpoints of K equal parts of [0, 1] as taus."""
-        midpoints = _midpoints(rows, self.config.num_quantile_samples).to(self.device)
-        return {**super().mean_acting_noise(rows), "taus": midpoints}
+        taus = _midpoints(rows, self.config.num_quantile_samples).to(self.device)
+        return {**super().mean_acting_noise(rows), "taus": taus}
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
@@ -65,46 +69,42 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         The acting taus are not stored: sorted, they are nearly the midpoints of K equal parts of [0, 1]. The
         loss sums K quantiles here and N in the learner, hence N / K.
         """
-        rows, samples = chosen_tm1.shape
-        targets = torch.from_numpy(r_t[:, None] + discount_t[:, None] * greedy_t)  # [M, K]
-        taus = _midpoints(rows, samples)
-        losses = quantile_huber_loss(torch.from_numpy(chosen_tm1), taus, targets, self.config.kappa)
+        chosen, targets = self._bootstrap.first_targets(chosen_tm1, r_t, discount_t, greedy_t)  # [M, K]
+        quantiles, td_targets = torch.from_numpy(chosen), torch.from_numpy(targets)
+        rows, samples = chosen.shape
+        losses = quantile_huber_loss(quantiles, _midpoints(rows, samples), td_targets, self.config.kappa)
         rescaled: NDArray[Any] = (losses * (self.config.num_tau_samples / samples)).numpy()
         return rescaled
 
-    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """Greedy actions, so that `chosen` and `greedy` are the same."""
-        return self._act(s_t, noise, independent_rows=False)
-
     def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """`act` without skipping features that are 0 in every row: no row influences another."""
-        return self._act(s_t, noise, independent_rows=True)
+        return self.act(s_t, noise, independent_rows=True)
 
     @torch.inference_mode()
-    def _act(self, s_t: NDArray[Any], noise: ActingNoise, independent_rows: bool) -> Acting:
+    def act(self, s_t: NDArray[Any], noise: ActingNoise, independent_rows: bool = False) -> Acting:
+        """Greedy actions, but where the noise explores."""
         states = torch.from_numpy(s_t).to(self.device)
         quantiles = self._forward(self.online, states, noise["taus"], noise, independent_rows)  # [N, K, A]
-        a_t = quantiles.mean(1).argmax(1)
-        greedy = of_action(quantiles.transpose(1, 2), a_t).cpu().numpy()
-        return Acting(a_t.cpu().numpy(), greedy, greedy)
+        return self._acting(quantiles.transpose(1, 2), quantiles.mean(1), noise)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         config, rows = self.config, len(batch.r_t)
         selection_noise, target_noise, online_noise = self._draw_learning_noise(3)
-        selection_taus, target_taus, taus = (
-            self._draw_taus(rows, samples, self._generator)
-            for samples in (config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples)
-        )
+        selection_taus = self._draw_taus(rows, config.num_quantile_samples, self._generator)
+        target_taus = self._draw_taus(rows, config.num_tau_prime_samples, self._generator)
+        taus = self._draw_taus(rows, config.num_tau_samples, self._generator)
         quantiles_tm1 = self._forward(self.online, batch.s_tm1, taus, online_noise)  # [B, N, A]
-        with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
-            q_t = self._forward(self.online, batch.s_t, selection_taus, selection_noise).mean(1)  # [B, A]
-            quantiles_t = self._forward(self.target.network, batch.s_t, target_taus, target_noise)
-            best_t = of_action(quantiles_t.transpose(1, 2), q_t.argmax(1))
-            targets = batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * best_t
         taken_tm1 = of_action(quantiles_tm1.transpose(1, 2), batch.a_tm1)
         assert taken_tm1.shape == (rows, config.num_tau_samples)
-        assert targets.shape == (rows, config.num_tau_prime_samples)
-        return quantile_huber_loss(taken_tm1, taus, targets, config.kappa), taken_tm1.mean(1)
+        with torch.no_grad():
+            online = self._estimate(self.online, selection_taus, selection_noise)
+            target = self._estimate(self.target.network, target_taus, target_noise)
+            td_targets = self._bootstrap.targets(batch, quantiles_tm1.mean(1), online, target)  # [B, N']
+            assert td_targets.shape == (rows, config.num_tau_prime_samples)
+        return quantile_huber_loss(taken_tm1, taus, td_targets, config.kappa), taken_tm1.mean(1)
+
+    def _estimate(self, network: IqnNetwork, taus: Tensor, noise: Noise) -> Estimate:
+        return lambda observation: self._forward(network, observation, taus, noise).transpose(1, 2)
 
     def _draw_taus(self, rows: int, samples: int, generator: torch.Generator) -> Tensor:
         return torch.rand(rows, samples, generator=generator, device=generator.device).to(self.device)

@@ -1,9 +1,57 @@
-"""Loss functions: pure, float32 in and out, one value per transition."""
+"""Loss functions, and the targets that they compare with: pure, float32 in and out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from agents.base import TensorBatch
+
+Estimate = Callable[[Tensor], Tensor]
+"""Observation [B, H, *frame] -> K estimates of the return of every action [B, A, K], whose mean is Q."""
+
+
+def of_action(estimates: Tensor, actions: Tensor) -> Tensor:
+    """estimates [B, A, ...], actions [B] -> [B, ...]: those of each row's action."""
+    return estimates[torch.arange(len(actions), device=actions.device), actions]
+
+
+class Bootstrap:
+    """DQN's targets: r_t + discount_t * estimates of the action that is best to the target network."""
+
+    def value(self, s_t: Tensor, online: Estimate, target: Estimate) -> Tensor:
+        """[B, K]: estimates of the target network for the action that is selected at s_t."""
+        estimates_t = target(s_t)
+        return of_action(estimates_t, estimates_t.mean(2).argmax(1))
+
+    def targets(self, batch: TensorBatch, q_tm1: Tensor, online: Estimate, target: Estimate) -> Tensor:
+        """[B, K] from passes of both networks; `q_tm1` [B, A] is the online network's, without gradient."""
+        value_t = self.value(batch.s_t, online, target)
+        return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * value_t
+
+    def acting(self, estimates: Tensor, q: Tensor, a_t: Tensor) -> tuple[Tensor, Tensor]:
+        """For first priorities, [N, K] each: `estimates` [N, A, K] of the action taken, and of the best."""
+        return of_action(estimates, a_t), of_action(estimates, q.argmax(1))
+
+    def first_targets(
+        self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Estimates [M, K] at s_tm1, and their targets [M, K], from what `acting` gave."""
+        return chosen_tm1, r_t[:, None] + discount_t[:, None] * greedy_t
+
+
+class DoubleBootstrap(Bootstrap):
+    """Double Q-learning (van Hasselt et al. 2016, arXiv 1509.06461): the online network selects."""
+
+    def value(self, s_t: Tensor, online: Estimate, target: Estimate) -> Tensor:
+        """[B, K]."""
+        a_t = online(s_t).mean(2).argmax(1)
+        return of_action(target(s_t), a_t)
 
 
 def huber_loss(errors: Tensor, kappa: float) -> Tensor:

@@ -13,15 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.learning import GradientStep
-from agents.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parts.batches import TensorBatch
+from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
 from agents.parts.distributions import ActionBox
 from agents.parts.exploration import ExplorationConfig, exploration
-from agents.parts.target import PolyakTarget
+from agents.parts.gradient_step import GradientStep
+from agents.parts.off_policy import OffPolicyAgent, OffPolicyConfig
+from agents.parts.weights import NetworkT, Target, torso_and_head
 from models.naf import NafNetwork, Quadratic, advantage
-from models.torso import Torso, resolve_torso
+from models.spectral import settle
 
 WIDTH_AXIS = 3
 """Of images [B, H, h, w] and [B, H, h, w, c]."""
@@ -35,6 +34,25 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
     l2: float  # weight decay, added to the gradient as l2 * weight
     polyak: float  # share of the online network that the target takes over per update
     mirror: bool  # learn half of each batch as a mirror image
+
+
+class PolyakTarget(Target[NetworkT]):
+    """Takes over a share of the online network at every update (Lillicrap et al. 2016, arXiv 1509.02971).
+
+    theta' <- share * theta + (1 - share) * theta', for all parameters.
+    """
+
+    def __init__(self, online: NetworkT, share: float) -> None:
+        super().__init__(online)
+        self._share = share
+
+    @torch.no_grad()
+    def follow(self, t_learner: int) -> None:
+        """One step; the clock does not matter."""
+        pairs = zip(self.network.parameters(), self._online.parameters(), strict=True)
+        for parameter, online in pairs:
+            parameter.lerp_(online, self._share)
+        settle(self.network, 1)  # passes without gradient leave the singular vectors
 
 
 class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
@@ -56,10 +74,8 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         self._exploration = exploration(config, self.online, device)
 
     def _build(self, problem: Problem) -> NafNetwork:
-        config, shape = self.config, problem.observation_shape
-        kind = resolve_torso(config.torso, shape, for_vectors="flat")  # the head is the network for vectors
-        torso = Torso(kind, shape, problem.observation_dtype, config.hidden_size)
-        head_sizes = [int(size) for size in config.head_sizes.split(",")]
+        config = self.config
+        torso, head_sizes = torso_and_head(problem, config.torso, config.hidden_size, config.head_sizes)
         return NafNetwork(torso, head_sizes, self._box.num_components, config.parameter_noise_distance)
 
     def _build_target(self) -> PolyakTarget[NafNetwork]:
@@ -68,11 +84,6 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
     def _build_gradient_step(self) -> GradientStep:
         config = self.config
         return GradientStep(self.online, config.lr, config.adam_eps, config.max_grad_norm, config.l2)
-
-    @property
-    def acting_noise_period(self) -> int:
-        """1: the noise is a process in time."""
-        return 1
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """The noise of an episode's first step."""
@@ -127,12 +138,12 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
             batch = self._half_mirrored(batch, self._mirrored_action)
         with torch.no_grad():
             value_t = self._forward(self.target.network, batch.s_t).value
-            target = batch.r_t + batch.discount_t * value_t
+            td_target = batch.r_t + batch.discount_t * value_t
         quadratic = self._forward(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
-        assert target.shape == q.shape == batch.r_t.shape
-        return (target - q).square(), q
+        assert td_target.shape == q.shape == batch.r_t.shape
+        return (td_target - q).square(), q
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

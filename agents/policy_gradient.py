@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from agents.base import Problem, Update
-from agents.on_policy import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig, empty_update
-from agents.parts.means import Means
-from agents.parts.policy_losses import explained_variance, gae, standardised, vtrace
-from agents.parts.rollouts import RolloutStates, episodic_steps, slices
-from agents.parts.streams import OpenEpisodes
+from agents.on_policy.agent import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig, empty_update
+from agents.on_policy.losses import Means, explained_variance, gae, standardised, vtrace
+from agents.on_policy.rollouts import OpenEpisodes, RolloutStates, episodic_steps
+from agents.parts.devices import slices
 from memory.rollouts.rollout import Rollout
 from models.policy import ActorCriticNetwork
 
@@ -116,12 +115,16 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         for part in slices(rows):
             output = self._forward(states.stacks(part))
             log_prob, entropy = self._distribution.evaluate(output.policy, batch.a_t[part])
-            policy_loss = -batch.advantages[part] * log_prob
+            policy_loss = self._policy_losses(log_prob, batch, part)
             value_loss = (output.values[:, 0] - batch.targets[part]).square() / 2
             assert policy_loss.shape == value_loss.shape == entropy.shape == part.shape
             means.add({"policy_loss": policy_loss, "value_loss_extrinsic": value_loss, "entropy": entropy})
             loss = policy_loss + value_loss if self._has_critic else policy_loss
             yield (loss - self.config.entropy_coeff * entropy).sum() / len(rows)
+
+    def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor) -> Tensor:
+        """[M]: of the rows `part` of the batch."""
+        return -batch.advantages[part] * log_prob
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Problem, Update
-from agents.on_policy import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig, Stateful
+from agents.on_policy.agent import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig
+from agents.on_policy.losses import (
+    Means,
+    approximate_kl,
+    clipped_surrogate,
+    explained_variance,
+    gae,
+    vtrace,
+)
+from agents.on_policy.rollouts import (
+    EpisodeSums,
+    ForwardFilter,
+    RolloutStates,
+    episodic_steps,
+    minibatches,
+    unbroken_steps,
+)
+from agents.parts.devices import slices
 from agents.parts.distributions import Categorical
-from agents.parts.means import Means
-from agents.parts.policy_losses import approximate_kl, clipped_surrogate, explained_variance, gae, vtrace
 from agents.parts.rnd import Rnd
-from agents.parts.rollouts import RolloutStates, episodic_steps, minibatches, slices, unbroken_steps
-from agents.parts.streams import EpisodeSums, ForwardFilter
+from agents.parts.weights import Part
 from memory.rollouts.rollout import Rollout
 from models.policy import PolicyNetwork
 
@@ -75,13 +89,13 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         rnd = Rnd(frame_shape, config.torso, config.hidden_size, self._bfloat16)
         return RndNetworks(PolicyNetwork(*self._network_arguments(problem)), rnd)
 
-    def _parts(self) -> dict[str, Stateful]:
+    def _parts(self) -> dict[str, Part]:
         return {**super()._parts(), "filter": self._filter, "episodes": self._episodes}
 
     @property
     def rnd(self) -> Rnd:
         """Its predictor's errors are the intrinsic rewards."""
-        return self.networks.rnd
+        return self.online.rnd
 
     def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N] float32: how new frames [N, *frame] are, scaled as in learning."""

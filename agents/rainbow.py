@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, AgentError, Problem
-from agents.losses import cross_entropy, project_onto_atoms
-from agents.off_policy import NoisyAgent, NoisyConfig, of_action
-from agents.parts.batches import TensorBatch
-from models.dueling import NetworkConfig, RainbowNetwork
+from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
+from agents.losses import cross_entropy, of_action, project_onto_atoms
+from agents.parts.off_policy import NoisyAgent, NoisyConfig
+from models.dqn import RainbowNetwork
+from models.layers import NetworkConfig
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class RainbowConfig(NoisyConfig):
     atoms: int  # how many values the return's distribution stands on
     v_min: float  # the lowest of them
     v_max: float  # the highest of them
+
+    def __post_init__(self) -> None:
+        if self.atoms < 2 or self.v_min >= self.v_max:
+            raise AgentError("Rainbow needs at least 2 atoms, and v_min below v_max.")
 
 
 class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
@@ -42,33 +46,29 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
     def __init__(
         self, problem: Problem, config: RainbowConfig, device: torch.device, seed: int, learning: bool
     ) -> None:
-        if config.atoms < 2 or config.v_min >= config.v_max:
-            raise AgentError("Rainbow needs at least 2 atoms, and v_min below v_max.")
         super().__init__(problem, config, device, seed, learning)
         self._support = torch.linspace(config.v_min, config.v_max, config.atoms).to(device)  # [Z]
 
-    def _build_network(self, network: NetworkConfig) -> RainbowNetwork:
-        return RainbowNetwork(network, self.config.atoms)
+    def _build_network(self, config: NetworkConfig) -> RainbowNetwork:
+        return RainbowNetwork(config, self.config.atoms)
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:
         """A probability too small for float32 counts as the smallest that is normal there."""
         greedy, reward, discount = (torch.from_numpy(array) for array in (greedy_t, r_t, discount_t))
-        target = project_onto_atoms(greedy, reward, discount, self._support.cpu())
+        projected = project_onto_atoms(greedy, reward, discount, self._support.cpu())
         smallest = float(np.finfo(np.float32).tiny)
         log_probabilities = torch.from_numpy(chosen_tm1).clamp(min=smallest).log()
-        losses: NDArray[Any] = cross_entropy(target, log_probabilities).numpy()
+        losses: NDArray[Any] = cross_entropy(projected, log_probabilities).numpy()
         return losses
 
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """Greedy actions, so that `chosen` and `greedy` are the same."""
+        """Greedy actions, but where the noise explores."""
         logits = self._forward(self.online, torch.from_numpy(s_t).to(self.device), noise)
         probabilities = logits.softmax(-1)  # [N, A, Z]
-        a_t = (probabilities @ self._support).argmax(1)
-        greedy = of_action(probabilities, a_t).cpu().numpy()
-        return Acting(a_t.cpu().numpy(), greedy, greedy)
+        return self._acting(probabilities, probabilities @ self._support, noise)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         selection_noise, target_noise, online_noise = self._draw_learning_noise(3)
@@ -76,7 +76,7 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
         with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
             q_t = self._forward(self.online, batch.s_t, selection_noise).softmax(-1) @ self._support
             logits_t = of_action(self._forward(self.target.network, batch.s_t, target_noise), q_t.argmax(1))
-            target = project_onto_atoms(logits_t.softmax(-1), batch.r_t, batch.discount_t, self._support)
+            projected = project_onto_atoms(logits_t.softmax(-1), batch.r_t, batch.discount_t, self._support)
         log_probabilities = of_action(logits_tm1, batch.a_tm1).log_softmax(-1)
-        assert target.shape == log_probabilities.shape == (len(batch.r_t), self.config.atoms)
-        return cross_entropy(target, log_probabilities), log_probabilities.detach().exp() @ self._support
+        assert projected.shape == log_probabilities.shape == (len(batch.r_t), self.config.atoms)
+        return cross_entropy(projected, log_probabilities), log_probabilities.detach().exp() @ self._support

@@ -61,14 +61,15 @@ class RandomAgent(ReplayAgent):
             raise AgentError("The agent random does not learn: it is for actors and evaluation.")
         self._policy = RandomPolicy(problem.num_actions, problem.action_low, problem.action_high)
 
-    @property
-    def acting_noise_period(self) -> int:
-        """1: every step is drawn independently."""
-        return 1
-
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Uniform numbers in [0, 1), one per component of an action."""
         return {"uniform": torch.rand(rows, self._policy.num_components, generator=generator)}
+
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """Drawn independently at every step."""
+        return self.draw_acting_noise(len(first), generator)
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """The middle of every component."""

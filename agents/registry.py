@@ -7,9 +7,11 @@ from agents.dqn import DoubleDqnAgent, DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
 from agents.policy_gradient import A2cAgent, ReinforceAgent
+from agents.ppo import PpoAgent
 from agents.ppo_rnd import PpoRndAgent
 from agents.rainbow import RainbowAgent
 from agents.random_agent import RandomAgent
+from own_code import OwnCode, imported_code, names_code
 
 AGENTS: dict[str, type[Agent]] = {
     "iqn": IqnAgent,
@@ -20,12 +22,28 @@ AGENTS: dict[str, type[Agent]] = {
     "ppo_rnd": PpoRndAgent,
     "reinforce": ReinforceAgent,
     "a2c": A2cAgent,
+    "ppo": PpoAgent,
     "random": RandomAgent,
 }
 
 
 def agent_type(name: str) -> type[Agent]:
-    """The agent of that name; AgentError listing the known names."""
+    """The agent of that name, or the user's own that was imported; AgentError listing the known names."""
+    code = imported_code(name)
+    if code is not None:
+        return _own_type(code)
+    if names_code(name):
+        raise AgentError(
+            f"The agent {name} is not known in this process: code is run only where it is asked for, so give"
+            f" --agent path/to/{name} to this program too."
+        )
     if name not in AGENTS:
         raise AgentError(f"There is no agent '{name}': choose one of {', '.join(AGENTS)}.")
     return AGENTS[name]
+
+
+def _own_type(code: OwnCode) -> type[Agent]:
+    kind = code.thing
+    if not (isinstance(kind, type) and issubclass(kind, Agent)):
+        raise AgentError(f"{code.name} is no class that derives from Agent (agents/base.py).")
+    return kind

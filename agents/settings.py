@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from parameters import parameter
+from parameters import Programs, Settings, parameter
 
 
-@dataclass(frozen=True)
-class LearnerSettings:
+class LearnerSettings(Settings):
     """Learner."""
+
+    programs = Programs.LEARNING
 
     lr: float = parameter(5e-5, "Adam's learning rate (IQN: 5e-5; Rainbow: 6.25e-5)", gt=0)
     adam_eps: float = parameter(3.125e-4, "Adam's epsilon (IQN: 0.01/32; Rainbow: 1.5e-4)", gt=0)
@@ -46,13 +45,14 @@ class LearnerSettings:
     )
 
 
-@dataclass(frozen=True)
-class PolicySettings:
+class PolicySettings(Settings):
     """Policy gradients and random network distillation (Burda et al. 2018, arXiv 1810.12894)."""
 
-    epochs: int = parameter(4, "ppo_rnd: passes over a rollout (Burda et al.: 4)", ge=1)
+    programs = Programs.LEARNING
+
+    epochs: int = parameter(4, "ppo, ppo_rnd: passes over a rollout (Burda et al.: 4)", ge=1)
     ppo_clip: float = parameter(
-        0.1, "ppo_rnd: the ratio to the old policy counts within 1 +- this (Burda et al.: 0.1)", gt=0
+        0.1, "ppo, ppo_rnd: the ratio to the old policy counts within 1 +- this (Burda et al.: 0.1)", gt=0
     )
     entropy_coeff: float = parameter(
         0.001, "Weight of the entropy bonus, per nat (Burda et al.: 0.001)", ge=0
@@ -62,10 +62,10 @@ class PolicySettings:
     )
     baseline: bool = parameter(True, "reinforce: subtract a learned value from the return (Williams 1992)")
     reward_scale: float = parameter(
-        1.0, "reinforce, a2c: rewards are learned from times this, then within --reward-clip", gt=0
+        1.0, "reinforce, a2c, ppo: rewards are learned from times this, then within --reward-clip", gt=0
     )
     standardise_advantages: bool = parameter(
-        False, "reinforce, a2c: advantages of an update to mean 0 and deviation 1 (as SLM-Lab does)"
+        False, "reinforce, a2c, ppo: advantages of an update to mean 0 and deviation 1 (as SLM-Lab does)"
     )
     episodic: bool = parameter(
         False, "a2c: learn from steps once their episode has ended, not from every rollout as it comes"
@@ -98,21 +98,24 @@ class PolicySettings:
         "none, or rnd: a bonus for new frames in the rewards of a replay agent",
         shared=True,
         pattern="^(none|rnd)$",
+        programs=Programs.RUN,
     )
     rnd_lr: float = parameter(
         1e-4, "Adam's learning rate of --intrinsic's predictor (Burda et al.: 1e-4)", gt=0
     )
 
 
-@dataclass(frozen=True)
-class NetworkSettings:
+class NetworkSettings(Settings):
     """Networks."""
+
+    programs = Programs.ALL
 
     torso: str = parameter(
         "auto",
-        "auto, nature, data_efficient, minatar, mlp or flat (models/torso.py)",
+        "auto, nature, data_efficient, minatar, mlp, flat (models/layers.py), or impala, impala_x2, impala_x4, impala_small,"
+        " each also with _spectral at its end: a spectral norm (models/impala.py)",
         shared=True,
-        pattern="^(auto|nature|data_efficient|minatar|mlp|flat)$",
+        pattern="^(auto|nature|data_efficient|minatar|mlp|flat|impala(_x2|_x4|_small)?(_spectral)?)$",
     )
     hidden_size: int = parameter(
         512, "Units of each dueling stream's hidden layer (DQN: 512)", shared=True, ge=1
@@ -162,6 +165,31 @@ class NetworkSettings:
         "Initial standard deviation of noisy layers (original: 0.1; Fortunato et al. 2018: 0.5)",
         shared=True,
         ge=0,
+    )
+    noisy_epsilon_steps: int = parameter(
+        0,
+        "iqn, rainbow: agent steps in which the share of random actions falls from 1 by a factor e, beside noisy layers"
+        " (BTR: 2M); 0: none",
+        shared=True,
+        ge=0,
+    )
+    noisy_epsilon_until: float = parameter(
+        0.5, "Share of --T-max after which --noisy-epsilon-steps counts no more (BTR: 0.5)", ge=0, le=1
+    )
+    munchausen: str = parameter(
+        "none",
+        "iqn, dqn, double_dqn: none, or the network whose policy is in the targets: target (Vieillard et al. 2020), online (BTR)",
+        shared=True,
+        pattern="^(none|online|target)$",
+    )
+    munchausen_alpha: float = parameter(
+        0.9, "Weight of tau ln pi in the reward (Vieillard et al. 2020: 0.9)", shared=True, ge=0, le=1
+    )
+    munchausen_tau: float = parameter(
+        0.03, "Temperature of the policy, in units of Q (Vieillard et al. 2020: 0.03)", shared=True, gt=0
+    )
+    munchausen_clip: float = parameter(
+        -1.0, "The least that tau ln pi counts as (Vieillard et al. 2020: -1)", shared=True, le=0
     )
     num_tau_samples: int = parameter(
         64, "IQN: N, quantiles of the online network (arXiv 1806.06923 eq. 3)", shared=True, ge=1

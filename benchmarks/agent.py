@@ -16,12 +16,11 @@ from acting.player import Player
 from acting.writer import ExperienceWriter
 from agents.base import ReplayAgent
 from agents.iqn import IqnConfig
-from agents.learning import uses_bfloat16
+from agents.parts.weights import uses_bfloat16
+from benchmarks.harness import Contestant, Effort, Works, race, recorded_batches, setting_for
 from benchmarks.original_agent import PRIORITIES_AT_ONCE, OriginalActor, OriginalLearner, transitions_of
 from benchmarks.original_replay import Step
-from benchmarks.play import recorded_batches, setting_for
 from benchmarks.report import Figure
-from benchmarks.timing import Contestant, Effort, Works, race
 from envs.config import EnvConfig
 from envs.registry import make_env
 from envs.seeding import environment_seeds

@@ -22,18 +22,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from agents.off_policy import OffPolicyAgent
-from agents.parts.batches import Staging
-from agents.parts.forward_passes import COMPILE
-from benchmarks.loops import POLL_S, Processes, python
-from benchmarks.play import recorded_batches, setting_for, throwaway_server
+from agents.parts.devices import COMPILE, Staging
+from agents.parts.off_policy import OffPolicyAgent
+from benchmarks.harness import Contestant, Works, recorded_batches, setting_for, throwaway_server
+from benchmarks.loops import POLL_S, Processes, launchers
 from benchmarks.report import write_document
-from benchmarks.timing import Contestant, Works
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
-from reporting.provenance import machine
 from supervision.process import keep_freed_memory
+from wiring.provenance import machine
 from wiring.setting import build_agent, set_up_torch
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
@@ -99,8 +97,9 @@ def learner_rows(redis: RedisConfig, options: argparse.Namespace, words: str) ->
                 contestant.ready()
             except EOFError:  # the process has printed why
                 yield LearnerRow(size, precision, how, None)
-            else:
-                yield LearnerRow(size, precision, how, contestant.rate("update", options.seconds))
+                continue
+            contestant.begin("update", options.seconds)
+            yield LearnerRow(size, precision, how, contestant.rate())
 
 
 class LoopRow(NamedTuple):
@@ -119,25 +118,13 @@ class LoopRow(NamedTuple):
         return FRAMES / self.lasting_frames_per_s / 3600
 
 
-def loop_rows(
-    redis: RedisConfig, folder: Path, actors: Sequence[int], window_s: float, words: str
-) -> Iterator[LoopRow]:
-    """One loop after the other, each a run of its own."""
-    for count in actors:
-        flags = f"--learn-start {LEARN_START} --nb-actor {count} --envs-per-actor 16 --T-max 2000000000"
-        yield _row(redis, folder / f"actors_{count}", count, window_s, f"{flags} {words} --run loop_{count}")
-
-
-def _row(redis: RedisConfig, folder: Path, actors: int, window_s: float, words: str) -> LoopRow:
-    args = setting_for(words).args
+def loop_row(redis: RedisConfig, actors: int, window_s: float, words: str) -> LoopRow:
+    """A run of its own with so many actors."""
+    flags = f"--learn-start {LEARN_START} --nb-actor {actors} --envs-per-actor 16 --T-max 2000000000"
+    words = f"{flags} {words} --run loop_{actors} --host-redis {redis}"
+    folder, args = Path(redis.host_redis).parent / f"actors_{actors}", setting_for(words).args
     client, keys = make_client(redis), Keys(args.run_name)
-    shared = [*words.split(), "--host-redis", str(redis), "--path-to-results", str(folder)]
-    roles = {"learner": ["launch_learner.py"]}
-    roles |= {f"actor_{number}": ["launch_actor.py", "--id-actor", str(number)] for number in range(actors)}
-    threads = {"learner": os.cpu_count() or 1}  # an actor has one: its passes are small
-    processes = Processes(
-        [python([*own, *shared], folder, name, threads.get(name, 1)) for name, own in roles.items()]
-    )
+    processes = Processes(launchers(words.split(), folder, os.cpu_count() or 1, actors))
     try:
         processes.begin(lambda: read_counters(client, keys).batches >= SETTLED)
         processes.resume()
@@ -162,10 +149,9 @@ def show(learning: Sequence[LearnerRow], loops: Sequence[LoopRow]) -> None:
     console = Console(width=110)
     sheet = Table("batch", "precision", "compile", "batches/s", "transitions/s", title="The learner")
     for row in learning:
-        rate = row.batches_per_s
-        speed = (
-            ("does not work here", "") if rate is None else (f"{rate:,.1f}", f"{rate * row.batch_size:,.0f}")
-        )
+        speed = ["does not work here"]
+        if rate := row.batches_per_s:
+            speed = [f"{rate:,.1f}", f"{rate * row.batch_size:,.0f}"]
         sheet.add_row(str(row.batch_size), row.precision, row.compile, *speed)
     console.print(sheet)
     columns = ("actors", "frames/s", "updates/s", "lasting frames/s", "window", "200M frames take")
@@ -177,29 +163,11 @@ def show(learning: Sequence[LearnerRow], loops: Sequence[LoopRow]) -> None:
     console.print(sheet)
 
 
-def write_json(
-    path: Path, argv: Sequence[str], learning: Sequence[LearnerRow], loops: Sequence[LoopRow]
-) -> None:
-    """Writes all numbers with commit, machine and versions."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    write_document(
-        path,
-        ["benchmarks/gpu.py", *argv],
-        machine={**machine(), "gpu": gpu},
-        versions={"torch": torch.__version__, "cuda": torch.version.cuda},
-        learner=[row._asdict() for row in learning],
-        loop=[{**row._asdict(), "hours_for_200M_frames": row.hours} for row in loops],
-    )
-
-
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """The command line; --quick only changes what is not given otherwise."""
 
     def numbers(word: str) -> list[int]:
         return [int(part) for part in word.split(",")]
-
-    def names(word: str) -> list[str]:
-        return word.split(",")
 
     quick = "--quick" in argv
     parser = argparse.ArgumentParser(description="How fast a GPU learns, and the whole loop runs.")
@@ -208,8 +176,10 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--spec", default=SPEC, help="of an agent on a replay, on an ALE game")
     parser.add_argument("--flags", default="", help="further flags of every process, in quotes")
     parser.add_argument("--batch-sizes", type=numbers, default=[32] if quick else [32, 256, 512])
-    parser.add_argument("--precisions", type=names, default=["float32", "bfloat16"])
-    parser.add_argument("--compile", type=names, help="default: all that the device has; --quick: none")
+    parser.add_argument("--precisions", type=lambda word: word.split(","), default=["float32", "bfloat16"])
+    parser.add_argument(
+        "--compile", type=lambda word: word.split(","), help="default: all that the device has; --quick: none"
+    )
     parser.add_argument("--actors", type=numbers, default=[1, 2] if quick else [1, 2, 4, 8, 16])
     parser.add_argument(
         "--seconds", type=float, default=2.0 if quick else 10.0, help="of each learner's window"
@@ -234,10 +204,17 @@ def main(argv: Sequence[str]) -> int:
     words = f"--spec {options.spec} {options.flags}" + (" --disable-cuda" if options.device == "cpu" else "")
     with throwaway_server() as redis:
         learning = list(learner_rows(redis, options, words))
-        loops = list(loop_rows(redis, Path(redis.host_redis).parent, options.actors, options.window, words))
+        loops = [loop_row(redis, actors, options.window, words) for actors in options.actors]
     show(learning, loops)
     if options.json:
-        write_json(options.json, argv, learning, loops)
+        write_document(
+            options.json,
+            ["benchmarks/gpu.py", *argv],
+            machine={**machine(), "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None},
+            versions={"torch": torch.__version__, "cuda": torch.version.cuda},
+            learner=[row._asdict() for row in learning],
+            loop=[{**row._asdict(), "hours_for_200M_frames": row.hours} for row in loops],
+        )
     return 0
 
 

@@ -10,19 +10,17 @@ import signal
 import statistics
 import sys
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.harness import BUFFER, CAPACITY, ROOT, Effort, MedianRange, Race, setting_for, spread
 from benchmarks.original_agent import UPDATES
-from benchmarks.play import BUFFER, CAPACITY, ROOT, setting_for
 from benchmarks.report import Figure
-from benchmarks.timing import Effort, MedianRange, Race, spread
-from memory.runs import status
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import Client, RedisConfig, make_client
+from memory.runs.reports import read_statuses
+from memory.server.connection import RedisConfig, make_client
 from supervision.child import Child, ChildSpec
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
@@ -49,7 +47,7 @@ class Processes:
             child.start()
 
     def begin(self, is_ready: Callable[[], bool]) -> None:
-        """Waits until they are ready, then halts them; TimeoutError with their last lines if they are not."""
+        """Wait until they are ready, then halt them; TimeoutError with their last lines if they are not."""
         deadline = time.monotonic() + START_LIMIT_S
         while not is_ready():
             if time.monotonic() > deadline or not all(child.running for child in self._children):
@@ -59,41 +57,38 @@ class Processes:
         self.halt()
 
     def resume(self) -> None:
-        """Lets them run."""
-        self._send(signal.SIGCONT)
+        """Let them run."""
+        for child in self._children:
+            os.killpg(child.pid, signal.SIGCONT)
 
     def halt(self) -> None:
-        """Halts them where they are."""
-        self._send(signal.SIGSTOP)
-
-    def pin(self, cores: Sequence[int]) -> None:
-        """Gives each of them, and what it starts from now on, a core of its own."""
-        for child, core in zip(self._children, cores, strict=True):
-            os.sched_setaffinity(child.pid, {core})
+        """Halt them where they are."""
+        for child in self._children:
+            os.killpg(child.pid, signal.SIGSTOP)
 
     def end(self) -> None:
-        """Kills them."""
+        """Kill them."""
         for child in self._children:
             child.kill()
 
-    def _send(self, number: signal.Signals) -> None:
-        for child in self._children:
-            os.killpg(child.pid, number)
-
 
 def python(words: Sequence[str], folder: Path, name: str, threads: int) -> Child:
-    """Returns a process of this interpreter in the repository, with so many threads for networks."""
+    """A process of this interpreter in the repository, with so many threads for networks."""
     environment: Mapping[str, str] = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, *words]
     return Child(ChildSpec(name, lambda: command, folder / f"{name}.log", environment))
 
 
-def launchers(words: Sequence[str], folder: Path, learner_threads: int) -> list[Child]:
-    """Returns the learner and one actor."""
-    results = ["--path-to-results", str(folder)]
+def launchers(words: Sequence[str], folder: Path, learner_threads: int, actors: int = 1) -> list[Child]:
+    """The learner and its actors; an actor has one thread: its passes are small."""
+    words = [*words, "--path-to-results", str(folder)]
+    learner = python(["launch_learner.py", *words], folder, "learner", learner_threads)
     return [
-        python([f"launch_{name}.py", *words, *results], folder, name, threads)
-        for name, threads in (("learner", learner_threads), ("actor", 1))
+        learner,
+        *(
+            python(["launch_actor.py", "--id-actor", str(number), *words], folder, f"actor_{number}", 1)
+            for number in range(actors)
+        ),
     ]
 
 
@@ -107,61 +102,53 @@ class LoopState(NamedTuple):
 
 
 class Side(Processes):
-    """An actor and a learner."""
+    """An actor and a learner; `state` returns how far they are."""
 
-    @abstractmethod
-    def state(self) -> LoopState:
-        """Returns how far it is."""
+    def __init__(self, children: Sequence[Child], state: Callable[[], LoopState]) -> None:
+        super().__init__(children)
+        self._state = state
 
     def learns(self) -> bool:
         """Whether its first updates are done."""
-        return self.state().updates >= FIRST_UPDATES
+        return self._state().updates >= FIRST_UPDATES
 
     def turn(self, seconds: float) -> tuple[float, float]:
-        """Lets it run for so long, or until its first update.
+        """Let it run for so long, or until its first update.
 
         Returns:
             updates per second, and the share of time its learner starved.
         """
         self.resume()
-        first, began = self.state(), time.monotonic()
+        first, began = self._state(), time.monotonic()
         time.sleep(seconds)
-        while self.state().updates == first.updates:
+        while self._state().updates == first.updates:
             time.sleep(POLL_S)
-        last, spent = self.state(), time.monotonic() - began
+        last, spent = self._state(), time.monotonic() - began
         self.halt()
         starved = (last.starved_s - first.starved_s) / max(last.reported_at - first.reported_at, 1.0)
         return (last.updates - first.updates) / spent, starved
 
 
-class OurSide(Side):
-    """launch_learner.py and one launch_actor.py."""
+def our_side(redis: RedisConfig, folder: Path, seed: int) -> Side:
+    """launch_learner.py and one launch_actor.py: counters, and the status that the learner publishes."""
+    flags = f"--spec {SPEC} --precision auto --memory-capacity {CAPACITY} --learn-start {BUFFER}"
+    words = f"{flags} --seed {seed} --host-redis {redis}".split()
+    client, keys = make_client(redis), Keys(setting_for(flags).args.run_name)
 
-    def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
-        flags = f"--spec {SPEC} --precision auto --memory-capacity {CAPACITY} --learn-start {BUFFER}"
-        words = f"{flags} --seed {seed} --host-redis {redis}".split()
-        self._client: Client = make_client(redis)
-        self._keys = Keys(setting_for(flags).args.run_name)
-        super().__init__(launchers(words, folder, os.cpu_count() or 1))
-
-    def state(self) -> LoopState:
-        """By the counters, and by the status that the learner publishes once a second."""
-        learner = status.read_all(self._client, self._keys).get("learner", {})
+    def state() -> LoopState:
+        learner = read_statuses(client, keys).get("learner", {})
         starved_s, reported_at = float(learner.get("starved_s") or 0.0), float(learner.get("time") or 0.0)
-        return LoopState(read_counters(self._client, self._keys).batches, starved_s, reported_at)
+        return LoopState(read_counters(client, keys).batches, starved_s, reported_at)
+
+    return Side(launchers(words, folder, os.cpu_count() or 1), state)
 
 
-class OriginalSide(Side):
-    """benchmarks.original_agent and its children."""
-
-    def __init__(self, redis: RedisConfig, folder: Path, seed: int) -> None:
-        self._client: Client = make_client(redis)
-        words = ["-m", "benchmarks.original_agent", str(redis), SPEC, str(seed)]
-        super().__init__([python(words, folder, "naive", os.cpu_count() or 1)])
-
-    def state(self) -> LoopState:
-        """By its counter."""
-        return LoopState(int(self._client.get(UPDATES) or 0))
+def original_side(redis: RedisConfig, folder: Path, seed: int) -> Side:
+    """benchmarks.original_agent and its children: its counter of updates."""
+    client = make_client(redis)
+    words = ["-m", "benchmarks.original_agent", str(redis), SPEC, str(seed)]
+    child = python(words, folder, "naive", os.cpu_count() or 1)
+    return Side([child], lambda: LoopState(int(client.get(UPDATES) or 0)))
 
 
 def measure_loop(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
@@ -173,7 +160,7 @@ def measure_loop(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figu
     starved: list[float] = []
     sides: dict[str, Side] = {}
     try:
-        for name, build in (("ours", OurSide), ("naive", OriginalSide)):
+        for name, build in (("ours", our_side), ("naive", original_side)):
             sides[name] = build(redis, folder / name, seed)
             sides[name].begin(sides[name].learns)
         for _ in range(effort.rounds):
@@ -200,21 +187,25 @@ class RndPair(Processes):
     """A learner and an actor of one mode, with a core each."""
 
     def __init__(self, redis: RedisConfig, folder: Path, mode: str, seed: int) -> None:
-        self._client: Client = make_client(redis)
-        self._keys = Keys(f"rnd-{mode}")
+        self._client, self._keys = make_client(redis), Keys(f"rnd-{mode}")
         words = f"{RND_FLAGS} {RND_MODES[mode]} --run {self._keys.run} --seed {seed} --host-redis {redis}"
-        super().__init__(launchers(words.split(), folder / mode, learner_threads=1))
+        children = launchers(words.split(), folder / mode, learner_threads=1)
+        super().__init__(children)
         cores = sorted(os.sched_getaffinity(0))
-        self.pin([cores[0], cores[1 % len(cores)]])
+        for number, child in enumerate(children):  # and what it starts from now on
+            os.sched_setaffinity(child.pid, {cores[number % len(cores)]})
 
     def learns(self) -> bool:
         """Whether it does all that an iteration will."""
         return self._count("learned:0") >= RND_FIRST_UPDATES
 
     def iteration(self) -> Iteration:
-        """Lets them run for a whole iteration and what was left of the one before."""
+        """Let them run for a whole iteration and what was left of the one before."""
         self.resume()
-        began = self._await_more("learned:0")
+        learned = self._count("learned:0")
+        while self._count("learned:0") == learned:
+            time.sleep(FINE_POLL_S)
+        began = time.perf_counter()
         pushed, learned, pushed_at = self._count("pushed:0"), self._count("learned:0"), began
         while self._count("learned:0") == learned:
             if pushed_at == began and self._count("pushed:0") > pushed:
@@ -223,12 +214,6 @@ class RndPair(Processes):
         ended = time.perf_counter()
         self.halt()
         return Iteration(ended - began, pushed_at - began)
-
-    def _await_more(self, field: str) -> float:
-        before = self._count(field)
-        while self._count(field) == before:
-            time.sleep(FINE_POLL_S)
-        return time.perf_counter()
 
     def _count(self, field: str) -> int:
         return int(self._client.hget(self._keys.counters, field) or 0)

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from agents.base import TensorBatch
 from agents.iqn import IqnConfig
-from agents.parts.batches import TensorBatch, batch_to_device
+from agents.parts.off_policy import batch_to_device
+from benchmarks.harness import BETA, BUFFER, CAPACITY, record, setting_for
 from benchmarks.original_replay import OriginalReplay, Step, steps_of
-from benchmarks.play import BETA, BUFFER, CAPACITY, record, setting_for
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
 from envs.registry import make_env

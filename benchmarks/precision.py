@@ -20,10 +20,9 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from agents.off_policy import OffPolicyAgent
-from benchmarks.play import recorded_batches, setting_for, throwaway_server
+from agents.parts.off_policy import OffPolicyAgent
+from benchmarks.harness import recorded_batches, setting_for, spread, throwaway_server
 from benchmarks.report import write_document
-from benchmarks.timing import spread
 from learning.snapshot import load_snapshot
 from memory.replay.batch import Batch
 from memory.server.connection import make_client

@@ -9,10 +9,21 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from benchmarks.harness import (
+    BETA,
+    BUFFER,
+    CAPACITY,
+    Contestant,
+    Effort,
+    Road,
+    Works,
+    race,
+    record,
+    setting_for,
+    spread,
+)
 from benchmarks.original_replay import OriginalReplay, steps_of
-from benchmarks.play import BETA, BUFFER, CAPACITY, Road, record, setting_for
 from benchmarks.report import Figure
-from benchmarks.timing import Contestant, Effort, Works, race, seconds_of, spread
 from learning.sampler import DRAWN_AHEAD
 from learning.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
 from memory.chunks.chunk import CHUNK_ID
@@ -32,6 +43,13 @@ MEASURED_GAMES = ("space_invaders", "pong")
 REPORTED_GAMES = ("breakout", "ms_pacman", "qbert", "seaquest", "montezuma_revenge")
 
 
+WORKS = {
+    "append": "replay.append_ratio",
+    "sample 32": "replay.sample_ratio",
+    "sample 256": "replay.sample_ratio_256",
+}
+
+
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     """All figures of this section."""
     with Contestant(ours, redis, seed) as our_side, Contestant(naive, redis, seed) as other_side:
@@ -41,13 +59,6 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
             yield Figure(key, result.ratio("ours", "naive"), result.rates())
     yield _bytes(redis, MEASURED_GAMES + REPORTED_GAMES, seed)
     yield from _million(redis, effort.rounds, seed)
-
-
-WORKS = {
-    "append": "replay.append_ratio",
-    "sample 32": "replay.sample_ratio",
-    "sample 256": "replay.sample_ratio_256",
-}
 
 
 def ours(redis: RedisConfig, seed: int) -> Works:
@@ -145,11 +156,17 @@ def _million(redis: RedisConfig, rounds: int, seed: int) -> Iterator[Figure]:
         replay.load()
         return replay
 
-    yield Figure("replay.start_seconds_1m", seconds_of(start, rounds), {})
+    yield Figure("replay.start_seconds_1m", spread(_seconds(start) for _ in range(rounds)), {})
     replay = start()
     leaves = np.random.default_rng(seed).random((sizes.replay.slots, sizes.replay.chunk_length), np.float32)
     stored = {slot: CHUNK_ID.pack(slot + 1) + row.tobytes() for slot, row in enumerate(leaves)}
     client.hset(keys.priorities, mapping=stored)
     client.hset(keys.counters, "last_chunk", len(stored))
-    yield Figure("replay.rebuild_seconds_1m", seconds_of(replay.load, rounds), {})
+    yield Figure("replay.rebuild_seconds_1m", spread(_seconds(replay.load) for _ in range(rounds)), {})
     client.unlink(*keys.experience)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -1,29 +1,35 @@
-"""What is measured and what it must reach; the table for people and the document for programs."""
+"""What is measured and what it must reach; the table for people and the document for programs.
+
+`python -m benchmarks.report FILE` writes the table of docs/performance.md from what `run.py --json` wrote.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from agents.learning import has_bfloat16_units
-from benchmarks.timing import MedianRange
+from agents.parts.weights import has_bfloat16_units
+from benchmarks.harness import ROOT, MedianRange
 from reporting.atomic import write_atomically
-from reporting.provenance import commit, machine
+from wiring.provenance import commit, machine
 
 PACKAGES = ("torch", "numpy", "redis", "hiredis", "lz4", "zstandard", "ale-py")
 WIDE = 160
 """Columns of a file or a pipe, where nobody's terminal sets a limit."""
-VERDICTS = {True: "yes", False: "NO", None: ""}
+DOCUMENT = ROOT / "docs" / "performance.md"
+BEGIN = "<!-- figures: written by `python -m benchmarks.report FILE`; measure instead of editing -->"
+END = "<!-- end of figures -->"
 
 
 class Goal(NamedTuple):
@@ -114,85 +120,39 @@ def bfloat16_units() -> bool:
     return has_bfloat16_units(torch.device("cpu"))
 
 
-def table(figures: Sequence[Figure]) -> Table:
-    """Returns every figure with its target."""
+def show(figures: Sequence[Figure]) -> None:
+    """Print every figure with its target, and the absolute numbers behind them."""
     sheet = Table(title="Medians of all rounds; a ratio is to the baseline of the same round")
     for name in ("figure", "median", "min", "max", "must reach", "reached", "try for", "what"):
         is_number = name not in ("figure", "what")
         sheet.add_column(name, justify="right" if is_number else "left", no_wrap=name != "what")
+    details = Table(title="Behind them, on this machine")
+    for name in ("figure", "of", "median", "min", "max"):
+        details.add_column(name, justify="left" if name in ("figure", "of") else "right")
     for figure in figures:
-        sheet.add_row(figure.key, *(_short(value) for value in figure.value), *_judged(figure))
-    return sheet
+        sheet.add_row(figure.key, *_cells(_entry(figure)))
+        for name, value in figure.beside.items():
+            numbers = value if isinstance(value, MedianRange) else (value, value, value)
+            details.add_row(figure.key, name, *map(_short, numbers))
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    console.print(sheet)
+    console.print(details)
 
 
-def _judged(figure: Figure) -> tuple[str, str, str, str]:
-    goal, bfloat16 = figure.goal, bfloat16_units()
-    bound, sign = goal.bound(bfloat16), "≤" if goal.at_most else "≥"
-    reached = goal.is_met(figure.value.median, bfloat16)
-    return (
-        "" if bound is None else f"{sign} {_short(bound)}",
-        VERDICTS[reached],
-        "" if goal.attempt is None else _short(goal.attempt),
-        goal.what,
-    )
+def _cells(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Median, min, max, must reach, reached, try for, what."""
+    yield from (_short(entry[name]) for name in ("median", "low", "high"))
+    yield "" if entry["must"] is None else f"{'≤' if entry['at_most'] else '≥'} {_short(entry['must'])}"
+    yield {True: "yes", False: "NO", None: ""}[entry["reached"]]
+    yield "" if entry["try_for"] is None else _short(entry["try_for"])
+    yield entry["what"]
 
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def details(figures: Sequence[Figure]) -> Table:
-    """Returns the absolute numbers behind the figures, of this machine at this time."""
-    sheet = Table(title="Behind them, on this machine")
-    for name in ("figure", "of", "median", "min", "max"):
-        sheet.add_column(name, justify="left" if name in ("figure", "of") else "right")
-    for figure in figures:
-        for name, value in figure.beside.items():
-            numbers = value if isinstance(value, MedianRange) else (value, value, value)
-            sheet.add_row(figure.key, name, *(_short(number) for number in numbers))
-    return sheet
-
-
-def show(figures: Sequence[Figure]) -> None:
-    """Prints both tables."""
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
-    console.print(table(figures))
-    console.print(details(figures))
-
-
-def write_json(path: Path, figures: Sequence[Figure], seed: int, command: Sequence[str]) -> None:
-    """Writes all figures with machine, commit, versions, seed and the machine's load."""
-    write_document(
-        path,
-        command,
-        seed=seed,
-        load_average_1min=os.getloadavg()[0],
-        versions={name: version(name) for name in PACKAGES},
-        figures={figure.key: _entry(figure) for figure in figures},
-    )
-
-
-def write_document(path: Path, command: Sequence[str], **content: object) -> None:
-    """Writes `content` as JSON, with time, command, commit and machine."""
-    document = {
-        "time": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": list(command),
-        "commit": commit(),
-        "machine": machine(),
-        "cpu_features": cpu_features(),
-        **content,
-    }
-    write_atomically(path, json.dumps(document, indent=2).encode() + b"\n")
-
-
-def cpu_features() -> dict[str, bool]:
-    """Returns what decides how fast networks run; bf16_units: multiplies bfloat16 in hardware."""
-    capabilities = torch.cpu.get_capabilities()
-    names = ("avx2", "avx512_f", "avx512_bf16", "amx_bf16", "bf16")
-    return {"bf16_units": bfloat16_units(), **{name: bool(capabilities.get(name)) for name in names}}
-
-
-def _entry(figure: Figure) -> dict[str, object]:
+def _entry(figure: Figure) -> dict[str, Any]:
     goal, bfloat16 = figure.goal, bfloat16_units()
     beside = {
         name: value._asdict() if isinstance(value, MedianRange) else value
@@ -207,3 +167,82 @@ def _entry(figure: Figure) -> dict[str, object]:
         "what": goal.what,
         "beside": beside,
     }
+
+
+def write_json(path: Path, figures: Sequence[Figure], seed: int, command: Sequence[str]) -> None:
+    """Write all figures with machine, commit, versions, seed and the machine's load."""
+    write_document(
+        path,
+        command,
+        seed=seed,
+        load_average_1min=os.getloadavg()[0],
+        versions={name: version(name) for name in PACKAGES},
+        figures={figure.key: _entry(figure) for figure in figures},
+    )
+
+
+def write_document(path: Path, command: Sequence[str], **content: object) -> None:
+    """Write `content` as JSON, with time, command, commit, machine, and what decides how fast networks run.
+
+    bf16_units: whether the processor multiplies bfloat16 in hardware.
+    """
+    capabilities = torch.cpu.get_capabilities()
+    features = ("avx2", "avx512_f", "avx512_bf16", "amx_bf16", "bf16")
+    document = {
+        "time": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": list(command),
+        "commit": commit(),
+        "machine": machine(),
+        "cpu_features": {
+            "bf16_units": bfloat16_units(),
+            **{name: bool(capabilities.get(name)) for name in features},
+        },
+        **content,
+    }
+    write_atomically(path, json.dumps(document, indent=2).encode() + b"\n")
+
+
+def updated(document: str, measured: Mapping[str, Any]) -> str:
+    """`document` with the table between its markers; ValueError where they do not stand once each."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end or BEGIN in rest or END in before + after:
+        raise ValueError(f"{DOCUMENT.name} must hold {BEGIN!r} and after it {END!r}, once each.")
+    lines = [_origin(measured), "", "| Figure | What | Median | Min | Max | Must reach | Reached |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for key, entry in measured["figures"].items():
+        *numbers, verdict, _, what = _cells(entry)
+        cells = f"`{key}`", what, *numbers, verdict.replace("NO", "**no**")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
+
+
+def _origin(measured: Mapping[str, Any]) -> str:
+    known, place = measured["commit"] or {"hash": "no checkout", "dirty": False}, measured["machine"]
+    units = "yes" if measured["cpu_features"]["bf16_units"] else "no"
+    return (
+        f"`{' '.join(['python', *measured['command']])}` on {measured['time']}, commit"
+        f" {known['hash'][:10]}{' with changes' if known['dirty'] else ''}; {place['cores']} cores of"
+        f" {place['cpu']}, bfloat16 units: {units}; load average at the end"
+        f" {measured['load_average_1min']:.1f}, seed {measured['seed']}."
+    )
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the table of docs/performance.md; the exit code."""
+    parser = argparse.ArgumentParser("python -m benchmarks.report", description=main.__doc__)
+    parser.add_argument("file", type=Path, help="what `benchmarks/run.py --json` wrote")
+    file: Path = parser.parse_args(argv).file
+    try:
+        measured = json.loads(file.read_text(encoding="utf-8"))
+        document = updated(DOCUMENT.read_text(encoding="utf-8"), measured)
+    except OSError as error:
+        parser.error(f"{error.filename} cannot be read: {error.strerror}.")
+    except (ValueError, KeyError, TypeError) as error:
+        parser.error(f"{file} has no figures for {DOCUMENT.name}: {error!r}.")
+    DOCUMENT.write_text(document, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

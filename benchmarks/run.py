@@ -16,9 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import agent, loops, replay, report, scale  # noqa: E402
-from benchmarks.play import throwaway_server  # noqa: E402
+from benchmarks.harness import Effort, throwaway_server  # noqa: E402
 from benchmarks.report import Figure  # noqa: E402
-from benchmarks.timing import Effort  # noqa: E402
 from memory.server.connection import RedisConfig  # noqa: E402
 
 FULL, QUICK = Effort(7, 3.0), Effort(3, 1.5)

@@ -10,15 +10,26 @@ from typing import NamedTuple
 import numpy as np
 
 from acting.writer import ExperienceWriter
-from benchmarks.play import PATIENCE_S, random_agent, record, setting_for
+from benchmarks.harness import (
+    PATIENCE_S,
+    Contestant,
+    Effort,
+    MedianRange,
+    Works,
+    random_agent,
+    record,
+    setting_for,
+    spread,
+)
 from benchmarks.report import Figure
-from benchmarks.timing import Contestant, Effort, MedianRange, Works, spread
 from memory.chunks.codec import Meta
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import open_run
+from memory.runs.scripts import Sender
 from memory.server.connection import RedisConfig, make_client
+from memory.server.patience import Patience
 from wiring.setting import Setting
 from wiring.sources import sizes_of
 
@@ -32,7 +43,7 @@ BATCHES_PER_SECOND = 20.0
 """Of the learner: Ape-X's did 19."""
 KEYS = Keys("benchmark of scale")
 TOKEN = "a simulated actor"
-_META: Meta = {"run": KEYS.run, "epoch": 0, "actor": 0}
+FLAGS = "--game space_invaders --memory-capacity 65536 --learn-start 32"
 
 
 class Load(NamedTuple):
@@ -47,7 +58,7 @@ class Load(NamedTuple):
 
 def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     """More and more actors, until they are too many: the knee is the last level before."""
-    setting = setting_for(f"--game space_invaders --memory-capacity 65536 --learn-start 32 --seed {seed}")
+    setting = setting_for(f"{FLAGS} --seed {seed}")
     client = make_client(redis)
     epoch = open_run(client, KEYS, setting.args.shared(), False, 0, {}, "benchmark").epoch
     packets = _packets(setting)
@@ -55,7 +66,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
         client.set(KEYS.actor_lease(actor), TOKEN)
     slots = sizes_of(setting.args).replay.slots
     pushers = [
-        ChunkPusher(make_client(redis), KEYS, actor, TOKEN, epoch, slots, PATIENCE_S)
+        ChunkPusher(Sender(make_client(redis), KEYS, actor, TOKEN, epoch), slots, Patience(PATIENCE_S))
         for actor in range(LEVELS[-1])
     ]
     pushers[0].push(packets)  # so that there is something to sample
@@ -67,10 +78,6 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
             if load.efficiency < ENOUGH and carried:
                 break
             carried.append(load)
-    yield from _figures(carried)
-
-
-def _figures(carried: list[Load]) -> Iterator[Figure]:
     knee = carried[-1]
     beside: dict[str, MedianRange | float] = {f"{load.actors} actors": load.efficiency for load in carried}
     yield Figure("scale.efficiency", spread([knee.efficiency]), beside)
@@ -82,7 +89,7 @@ def _figures(carried: list[Load]) -> Iterator[Figure]:
 
 def learner(redis: RedisConfig, epoch: int, seed: int) -> Works:
     """A learner's sampler, paced."""
-    sizes = sizes_of(setting_for("--game space_invaders --memory-capacity 65536 --learn-start 32").args)
+    sizes = sizes_of(setting_for(FLAGS).args)
     generator = np.random.default_rng(seed)
     replay = Replay(make_client(redis), KEYS, sizes.replay, epoch, sizes.rule, generator)
     replay.load()
@@ -100,7 +107,8 @@ def learner(redis: RedisConfig, epoch: int, seed: int) -> Works:
 
 def _packets(setting: Setting) -> list[Packet]:
     """Real chunks, packed beforehand: it is Redis that is measured."""
-    sizes, meta = sizes_of(setting.args), _META
+    sizes = sizes_of(setting.args)
+    meta: Meta = {"run": KEYS.run, "epoch": 0, "actor": 0}
     writer = ExperienceWriter(random_agent(setting), 16, sizes.chunk, sizes.rule, meta)
     return [packet for step in record(setting, environments=16, steps=128) for packet in writer.add(step)]
 
@@ -112,7 +120,7 @@ def _load(
     cpu_before = _cpu_seconds(client.info("cpu"))
     sampler.begin("sample", seconds)
     delivered, latencies = _offer(pushers, packets, seconds)
-    sampled = sampler.result()
+    sampled = sampler.rate()
     cpu = _cpu_seconds(client.info("cpu")) - cpu_before
     efficiency = delivered / (len(pushers) * RATE * seconds)
     p99_ms = float(np.quantile(latencies, 0.99)) * 1000

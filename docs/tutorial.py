@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from lab.session_result import sessions_in  # noqa: E402
+from lab.session import sessions_in  # noqa: E402
 from lab.spec import find_experiment  # noqa: E402
 from reporting.fitness import session_fitness, standard_of  # noqa: E402
 

@@ -1,12 +1,23 @@
 """Settings of an environment, and the description that an agent needs of it."""
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
+
+from own_code import told
+from parameters import UserError
 
 
 class EnvError(ValueError):
     """A mistake of the user about an environment; its message is one full sentence."""
+
+
+class EnvFailure(RuntimeError):
+    """An environment raised an error of its own, or returned what is not finite; one full sentence."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,9 @@ class EnvConfig:
     max_episode_steps: int = (
         0  # ALE, Gymnasium, MinAtar: agent steps after which it is truncated; 0: as they do
     )
+    env_args: str = ""  # Gymnasium and own: arguments of the constructor, a JSON object
+    resize: int = 0  # Gymnasium and own: height and width that images are brought to, pixels; 0: as they come
+    grey: bool = False  # Gymnasium and own: colour images become grey
     serial: bool = False  # ALE only: played in this process, so that it can be saved
     frame_width: int = 160  # mazes, VizDoom and Malmo: width of the images, pixels
     frame_height: int = 120  # of the same, pixels
@@ -65,6 +79,11 @@ class EnvDescription:
     None where a mirror image is no equally likely view of the same problem.
     """
 
+    def steps_in(self, minutes: int) -> int | None:
+        """Agent steps in so many minutes of play; None where the environment has no clock."""
+        per_second = self.frames_per_second
+        return None if per_second is None else round(minutes * 60 * per_second / self.frames_per_step)
+
 
 def description_from_spaces(frames: Box, actions: Discrete | Box) -> EnvDescription:
     """Describes an environment without emulator frames by the spaces of one frame and one action."""
@@ -78,3 +97,42 @@ def description_from_spaces(frames: Box, actions: Discrete | Box) -> EnvDescript
         frames_per_second=None,
         history_length=4 if len(frames.shape) >= 2 else 1,
     )
+
+
+def refusal_of(actions: npt.NDArray[Any], space: Discrete | Box, count: int) -> EnvError:
+    """What to say of actions that are not [count] of this space."""
+    if isinstance(space, Discrete):
+        wanted = f"integers from 0 to {space.n - 1}"
+    else:
+        wanted = f"numbers between {space.low.tolist()} and {space.high.tolist()}"
+    shape = count, *(space.shape or ())
+    return EnvError(f"Actions must be {wanted} in an array of the shape {shape}, not {actions.tolist()}.")
+
+
+def failure_of(game: str, error: Exception) -> Exception:
+    """What to raise of an error that came out of an environment: it names whose it is."""
+    if isinstance(error, EnvError | EnvFailure | UserError | ChildProcessError | MemoryError):
+        return error
+    return EnvFailure(f"The environment {game} failed: {told(error)}.")
+
+
+def not_finite(game: str, frames: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> EnvFailure:
+    """What to raise where a frame or a reward is NaN or infinite."""
+    what, values = ("frame", frames) if np.isfinite(rewards).all() else ("reward", rewards)
+    row = int(np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))[0])
+    found = values[row][~np.isfinite(values[row])].ravel()[0]
+    return EnvFailure(f"The environment {game} is at fault: it returned a {what} with {found} (row {row}).")
+
+
+def optional_package(name: str, game: str) -> Any:
+    """Imports a package that not everybody has, when a game that needs it is built.
+
+    Raises:
+        EnvError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise EnvError(
+            f"{game} needs the package {name}: `EXTRAS={name} bash scripts/setup.sh` gets it."
+        ) from error

@@ -6,15 +6,14 @@ The package is optional: it is imported when a game is built and not to describe
 import colorsys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
-from envs.contract import Actions, Family, Flags, Infos, SeededVectorEnv, Steps
+from envs.config import EnvConfig, EnvDescription, description_from_spaces, optional_package
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import CellPlayback, Frames, Screen
+from envs.registry import Family
 
 __all__ = ["FAMILY"]
 
@@ -24,6 +23,7 @@ _ACTIONS = 6  # nothing, left, up, right, down, fire: all of them in every game,
 _STICKY = 0.1  # probability that the last action is repeated: the paper's, and the package's default
 _CHANNELS = {"asterix": 4, "breakout": 4, "freeway": 7, "seaquest": 10, "space_invaders": 6}
 """Game -> kinds of objects, one channel each (table 1 of the paper)."""
+_NAMES = [_PREFIX + name for name in _CHANNELS]
 
 
 class MinAtarVector(SeededVectorEnv):
@@ -39,7 +39,8 @@ class MinAtarVector(SeededVectorEnv):
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
         name = config.game.removeprefix(_PREFIX)
         super().__init__(_frame_space(name), Discrete(_ACTIONS), seeds)
-        self._games = [_package(config.game).Environment(name, sticky_action_prob=_STICKY) for _ in seeds]
+        minatar = optional_package("minatar", config.game)
+        self._games = [minatar.Environment(name, sticky_action_prob=_STICKY) for _ in seeds]
         self._max_steps = config.max_episode_steps
         self._frames = np.zeros((self.num_envs, *self.single_observation_space.shape), np.uint8)
         self._steps = np.zeros(self.num_envs, np.int64)
@@ -90,25 +91,12 @@ def _colours(frame: Frames) -> Screen:
     return picture
 
 
-def _package(game: str) -> Any:
-    try:
-        return import_module("minatar")
-    except ImportError as error:
-        raise EnvError(
-            f"{game} needs the package minatar: `EXTRAS=minatar bash scripts/setup.sh` gets it."
-        ) from error
-
-
 def _frame_space(name: str) -> Box:
     return Box(0, 255, (_SIDE, _SIDE, _CHANNELS[name]), np.uint8)
 
 
-def _known_names() -> Sequence[str]:
-    return [_PREFIX + name for name in _CHANNELS]
-
-
 def _canonical_name(game: str) -> str | None:
-    return game if game in _known_names() else None
+    return game if game in _NAMES else None
 
 
 def _describe(config: EnvConfig) -> EnvDescription:
@@ -121,4 +109,4 @@ def _playback(config: EnvConfig, seed: int) -> CellPlayback:
     return CellPlayback(MinAtarVector(config, [seed]), _colours)
 
 
-FAMILY = Family(_canonical_name, _known_names, _describe, MinAtarVector, _playback)
+FAMILY = Family(_canonical_name, lambda: _NAMES, _describe, MinAtarVector, _playback)

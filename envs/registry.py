@@ -1,23 +1,43 @@
 """Finds the family of a game. A new kind of environment is one more entry of FAMILIES."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
 
-from envs.config import EnvConfig, EnvDescription, EnvError
-from envs.contract import Family, SeededVectorEnv
+from envs.config import EnvConfig, EnvDescription, EnvError, failure_of
+from envs.contract import SeededVectorEnv
 from envs.playback import Playback
+from own_code import names_code
 
-FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "gym")
+FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "unity", "gym.own", "gym")
 """Modules of envs/ with an object FAMILY; the first that knows a game's name has it. Each is imported when a
 name is looked up, so that `import envs` needs no emulator.
 """
 
+
+@dataclass(frozen=True)
+class Family:
+    """How the games of one kind are named, described, built and replayed.
+
+    The last three functions are only called with `config.game` in the form that `canonical_name` returns.
+    """
+
+    canonical_name: Callable[[str], str | None]  # a game's one name; None for a game of another family
+    known_names: Callable[[], Sequence[str]]  # what a user may have meant
+    describe: Callable[[EnvConfig], EnvDescription]
+    make: Callable[[EnvConfig, Sequence[int]], SeededVectorEnv]
+    playback: Callable[[EnvConfig, int], Playback]
+
+
+_OWN = (
+    "code is run only where it is asked for, so give --game path/to/my_env.py:MyEnv or my_package.envs:MyEnv"
+    " to this program too."
+)
 _NAMES = (
     "ALE games (space_invaders), Gymnasium ids (CartPole-v1), mazes (maze:1 to maze:3, maze:4x4), "
-    "vizdoom:my_way_home, malmo:1 to malmo:3, MinAtar's games (minatar:breakout) and probes (probe:catch) "
-    "are known."
+    "vizdoom:my_way_home, malmo:1 to malmo:3, unity:3dball, MinAtar's games (minatar:breakout), probes "
+    "(probe:catch) and environments of your own (path/to/my_env.py:MyEnv) are known."
 )
 
 
@@ -37,17 +57,32 @@ def describe_env(config: EnvConfig) -> EnvDescription:
         EnvError: the game is unknown or its observations or actions cannot be learned from.
     """
     family, game = _find(config.game)
-    return family.describe(replace(config, game=game))
+    try:
+        return family.describe(replace(config, game=game))
+    except Exception as error:
+        raise failure_of(game, error) from error
 
 
 def make_env(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
-    """Builds one environment per seed, in the process that will step it (see envs/contract.py).
+    """Builds one environment per seed, in the process that will step it (see envs/__init__.py).
 
     Raises:
         EnvError: as `describe_env`; or a seed is outside [0, 2^31) or missing.
+        EnvFailure: the environment raised an error of its own.
     """
     family, game = _find(config.game)
-    return family.make(replace(config, game=game), seeds)
+    try:
+        env = family.make(replace(config, game=game), seeds)
+    except Exception as error:
+        raise failure_of(game, error) from error
+    env.game = game
+    return env
+
+
+def family_name(game: str) -> str:
+    """Which of FAMILIES knows it; "" where none does."""
+    found = zip(FAMILIES, _families(), strict=True)
+    return next((name for name, family in found if family.canonical_name(game) is not None), "")
 
 
 def make_playback(config: EnvConfig, seed: int) -> Playback:
@@ -62,7 +97,7 @@ def make_playback(config: EnvConfig, seed: int) -> Playback:
 
 def _families() -> Iterator[Family]:
     for name in FAMILIES:
-        yield import_module(f"envs.{name}").FAMILY
+        yield import_module(f"{__package__}.{name}").FAMILY
 
 
 def _find(game: str) -> tuple[Family, str]:
@@ -70,6 +105,8 @@ def _find(game: str) -> tuple[Family, str]:
         name = family.canonical_name(game)
         if name is not None:
             return family, name
+    if names_code(game):
+        raise EnvError(f"No environment is called {game!r} in this process: {_OWN}")
     known = {name.lower(): name for family in _families() for name in family.known_names()}
     kind = [name for name in known if name.startswith(f"{game.lower().partition(':')[0]}:")]
     near = get_close_matches(game.lower(), kind, cutoff=0) if kind else get_close_matches(game.lower(), known)

@@ -1,7 +1,10 @@
-"""The state of an object as far as it is plain: numbers, texts, arrays, random generators, lists of these."""
+"""The state of an object: the attributes that it names, or all that are plain (numbers, texts, arrays, random
+generators, lists of these).
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from copy import copy, deepcopy
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,6 +12,25 @@ from envs.config import EnvError
 
 State = dict[str, Any]
 _PLAIN = (bool, int, float, str, type(None), np.ndarray, np.generic, np.random.Generator)
+
+
+class Saved:
+    """Saves what `SAVED` names: plain values, tensors, generators, and parts with a state of their own."""
+
+    SAVED: ClassVar[tuple[str, ...]]
+    """Attributes. In the state they stand without their leading underscore."""
+
+    def state_dict(self) -> State | None:
+        """All that later steps depend on; None where a part of it cannot be saved."""
+        state = {name: _state_of(getattr(self, name)) for name in self.SAVED}
+        if any(saved is None and getattr(self, name) is not None for name, saved in state.items()):
+            return None
+        return {name.lstrip("_"): saved for name, saved in state.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()` of an object of the same kind and size. Raises EnvError."""
+        for name in self.SAVED:
+            setattr(self, name, _continued(getattr(self, name), state[name.lstrip("_")]))
 
 
 def plain_state(thing: object) -> State:
@@ -28,6 +50,29 @@ def restore_plain(thing: object, state: State) -> None:
         setattr(thing, name, _restored(value))
 
 
+def _state_of(part: Any) -> Any:
+    if hasattr(part, "state_dict"):
+        return part.state_dict()
+    if hasattr(part, "get_state"):  # a generator of PyTorch
+        return part.get_state()
+    return list(map(_state_of, part)) if isinstance(part, list) else _copied(part)
+
+
+def _continued(part: Any, state: Any) -> Any:
+    """`part` with that state, or what takes its place."""
+    if part is None or isinstance(part, np.random.Generator):
+        return None if part is None else _restored(state)
+    if isinstance(part, list):
+        return [_continued(own, saved) for own, saved in zip(part, state, strict=True)]
+    if isinstance(part, np.ndarray) and part.shape != np.shape(state):
+        raise EnvError(f"A saved array has the shape {np.shape(state)}, and {part.shape} is due.")
+    load = getattr(part, "load_state_dict", None) or getattr(part, "set_state", None)
+    if load is None:
+        return deepcopy(state)
+    load(state)
+    return part
+
+
 def _is_plain(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
@@ -37,9 +82,7 @@ def _is_plain(value: object) -> bool:
 def _copied(value: Any) -> Any:
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return type(value)(map(_copied, value)) if isinstance(value, list | tuple) else value
+    return type(value)(map(_copied, value)) if isinstance(value, list | tuple) else deepcopy(value)
 
 
 def _restored(value: Any) -> Any:
@@ -49,6 +92,4 @@ def _restored(value: Any) -> Any:
             raise EnvError("A saved random generator is of another kind than this program's.")
         generator.bit_generator.state = value
         return generator
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return type(value)(map(_restored, value)) if isinstance(value, list | tuple) else value
+    return type(value)(map(_restored, value)) if isinstance(value, list | tuple) else copy(value)

@@ -45,3 +45,17 @@ def checked_seeds(seeds: int | Sequence[int], count: int) -> list[int]:
         if not 0 <= seed <= MAX_SEED:
             raise EnvError(f"An environment's seed must lie between 0 and {MAX_SEED}, not {seed}.")
     return [int(seed) for seed in seeds]
+
+
+def check_mask(mask: object, count: int, first: bool) -> None:
+    """Which of `count` environments a reset restarts; `first`: nothing was reset before.
+
+    Raises:
+        EnvError: it is no boolean array [count], marks none, or leaves one out of the first reset.
+    """
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
+        raise EnvError(f"A reset mask must be a boolean array of shape ({count},).")
+    if not mask.any():
+        raise EnvError("A reset mask must mark at least one environment.")
+    if first and not mask.all():
+        raise EnvError("The first reset must be one of all environments.")

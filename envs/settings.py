@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from parameters import parameter
+from parameters import Programs, Settings, parameter
 
 
-@dataclass(frozen=True)
-class EnvironmentSettings:
+class EnvironmentSettings(Settings):
     """Environment (SABER by default, Toromanoff et al. 2019, arXiv 1908.04683)."""
 
-    envs_per_actor: int = parameter(1, "Environments that each actor steps together", ge=1, le=1024)
+    programs = Programs.ALL
+
+    envs_per_actor: int = parameter(
+        1, "Environments that each actor steps together", ge=1, le=1024, programs=Programs.RUN
+    )
     history_length: int = parameter(
         0,
         "Frames stacked into a state (4 in DQN); 0 = usual for the game: 4 for images, 1 for vectors",
@@ -52,6 +53,18 @@ class EnvironmentSettings:
     stuck_is_terminal: bool = parameter(
         False, "That stop is a termination, as in the original, instead of a truncation", shared=True
     )
+    env_args: str = parameter(
+        "",
+        "Gymnasium and own environments: arguments of their constructor as JSON, '{\"size\": 5}'; not adopted from a run",
+    )
+    resize: int = parameter(
+        0,
+        "Of the same: width and height that images are brought to, pixels (Atari: 84); 0 = as they come",
+        shared=True,
+        ge=0,
+        le=1024,
+    )
+    grey: bool = parameter(False, "Of the same: colour images become grey", shared=True)
     frame_width: int = parameter(
         160,
         "Width of the images of mazes, VizDoom and Malmo, pixels (malmomo: 160)",
@@ -63,7 +76,11 @@ class EnvironmentSettings:
         120, "Height of those images, pixels (malmomo: 120)", shared=True, ge=16, le=1080
     )
     reward_clip: float = parameter(
-        1.0, "Rewards are learned from within +- this; 0 = not clipped", shared=True, ge=0
+        1.0,
+        "Rewards are learned from within +- this; 0 = not clipped",
+        shared=True,
+        ge=0,
+        programs=Programs.RUN,
     )
     reward_smoothing: float = parameter(
         0.0,
@@ -71,12 +88,14 @@ class EnvironmentSettings:
         shared=True,
         ge=0,
         lt=1,
+        programs=Programs.RUN,
     )
 
 
-@dataclass(frozen=True)
-class MalmoSettings:
+class MalmoSettings(Settings):
     """Malmo (Minecraft; docs/malmo.md)."""
+
+    programs = Programs.ALL
 
     malmo_ports: str = parameter(
         "9000",

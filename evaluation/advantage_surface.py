@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvDescription
+from evaluation.advantage_page import HEIGHT, Mark, Surface
 from evaluation.scenes import Scene
-from reporting.advantage import HEIGHT, Mark, Surface
 from reporting.page import BROWSERS, StillError, find_browser, write_still
 
 POINTS = 41

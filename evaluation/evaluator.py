@@ -18,6 +18,7 @@ from tqdm import tqdm
 from acting.episodes import FinishedEpisode, tracker_of
 from acting.player import FrameStack
 from envs.config import EnvConfig
+from envs.playback import Frames
 from envs.registry import describe_env, make_env
 from evaluation.policies import Policy
 from evaluation.result import Evaluation
@@ -39,8 +40,15 @@ class Observer(Protocol):
     def start(self, episode: int, seed: int) -> None:
         """Episode number `episode` starts in an environment with this seed."""
 
-    def step(self, episode: int, action: Action) -> None:
-        """`action` is taken in that episode."""
+    def step(self, episode: int, action: Action, frame: Frames) -> None:
+        """`action` is taken in that episode, where it shows `frame`."""
+
+
+class Recorder(Observer, Protocol):
+    """Makes a file of one episode after the evaluation."""
+
+    def write(self, evaluation: Evaluation) -> int:
+        """Writes it, and returns the episode's number."""
 
 
 def episode_seeds(seed: int, episode: int) -> EpisodeSeeds:
@@ -176,4 +184,4 @@ class _VectorPlay:
             return
         for row in np.flatnonzero(active).tolist():
             action = int(a_t[row]) if a_t.ndim == 1 else a_t[row].copy()
-            self._observer.step(int(self._episodes[row]), action)
+            self._observer.step(int(self._episodes[row]), action, self._frames[row])

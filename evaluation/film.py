@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvConfig
+from envs.playback import Frames
 from envs.registry import describe_env, make_playback
 from evaluation.evaluator import Action
 from evaluation.result import Evaluation
@@ -57,11 +58,11 @@ class FilmRecorder:
         """An episode starts."""
         self._actions[episode] = []
 
-    def step(self, episode: int, action: Action) -> None:
+    def step(self, episode: int, action: Action, frame: Frames) -> None:
         """Remembers the action."""
         self._actions[episode].append(action)
 
-    def film(self, evaluation: Evaluation) -> int:
+    def write(self, evaluation: Evaluation) -> int:
         """Films the episode with the median score and returns its number.
 
         The film appears under its name when it is complete. Raises FilmError where it cannot be written.
@@ -116,7 +117,7 @@ class Window:
         self._playback = _EpisodePictures(self._env_config, seed)
         cv2.setWindowTitle(self.TITLE, f"{self._env_config.game}, episode {episode}")
 
-    def step(self, episode: int, action: Action) -> None:
+    def step(self, episode: int, action: Action, frame: Frames) -> None:
         """Shows the pictures of this step, each for its time."""
         for picture in self._playback.step(action):
             began = time.monotonic()

@@ -10,9 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from envs.config import EnvConfig
-from envs.registry import canonical_game
+from envs.registry import canonical_game, family_name
 from reporting.atomic import write_atomically
-from reporting.scores import normalised
+from reporting.fitness import normalised
+
+REFERENCES = ("human", "world record")
+COLUMNS = ("<14", ">12", ">12", ">12", ">10", ">14")
+"""How the cells of a row are aligned."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,12 @@ def evaluation_text(evaluation: Evaluation) -> str:
     episodes, length = len(evaluation.scores), float(np.mean(evaluation.lengths))
     game = canonical_game(evaluation.env_config.game)
     lines = [f"{game}: {episodes} episodes, mean length {length:,.0f} steps"]
-    lines.append(_row("", "mean", "std. error", "median", "human", "world record"))
-    labels = ("5 minutes", "30 minutes", "whole episode")
-    for label, summary in zip(labels, evaluation.summaries.values(), strict=True):
+    is_atari = family_name(game) == "atari"  # elsewhere minutes mean nothing, and nobody has a human's score
+    lines.append(_row("", "mean", "std. error", "median", *(REFERENCES if is_atari else ())))
+    rows = [*zip(("5 minutes", "30 minutes", "whole episode"), evaluation.summaries.values(), strict=True)]
+    for label, summary in rows if is_atari else rows[-1:]:
         scores = (summary.mean, summary.standard_error, summary.median)
-        fractions = (summary.human_normalised, summary.world_record_normalised)
+        fractions = (summary.human_normalised, summary.world_record_normalised) if is_atari else ()
         cells = [*(_cell(each, ",.2f") for each in scores), *(_cell(each, ".2%") for each in fractions)]
         lines.append(_row(label, *cells))
     if evaluation.all_rooms:
@@ -109,7 +114,7 @@ def _rooms_text(evaluation: Evaluation) -> str:
 
 
 def _row(*cells: str) -> str:
-    return "{:<14}{:>12}{:>12}{:>12}{:>10}{:>14}".format(*cells)
+    return "".join(f"{cell:{form}}" for cell, form in zip(cells, COLUMNS, strict=False))
 
 
 def _cell(number: float | None, form: str) -> str:

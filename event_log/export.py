@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FILM_WIDTH = 320
 """Pixels; frames of a film are enlarged by a whole even factor to at least this: the text needs room."""
+LONGEST_SIDE = 1 << 13
+"""Pixels; wider ones no encoder of films takes."""
 LINE_HEIGHT, TEXT_SCALE = 20, 0.45
 
 Picture = NDArray[np.uint8]  # [h, w, 3], OpenCV's order of colours
@@ -31,7 +33,7 @@ def check_pictures(path: Path) -> None:
     header = read_header(path)
     shape = header.frame_shape
     grey, coloured = len(shape) == 2, len(shape) == 3 and shape[-1] in (1, 3)
-    if header.frame_dtype != "uint8" or not (grey or coloured):
+    if header.frame_dtype != "uint8" or not (grey or coloured) or max(shape[:2]) > LONGEST_SIDE:
         raise EventLogError(
             f"There is no picture in {path}: its frames are {header.frame_dtype} of shape {shape}."
         )

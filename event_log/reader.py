@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -17,11 +18,11 @@ from event_log.records import (
     LoggedEpisode,
     LogHeader,
     Piece,
-    header_from,
-    piece_from,
     read_packed,
 )
-from memory.chunks.codec import CodecError, Packed, unpack
+from event_log.soundness import Unsound, header_from, piece_from
+from memory.chunks.codec import CodecError
+from memory.chunks.decoding import Packed, unpack
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +48,13 @@ def read_opened_header(file: BinaryIO, path: Path) -> LogHeader:
         raise EventLogError(f"The event log {path} is damaged where it begins: {error}") from error
     if record is None:
         raise EventLogError(f"The event log {path} is empty: it was broken off as it began.")
-    if record.meta["format"] != FORMAT:
-        raise EventLogError(
-            f"The event log {path} has format {record.meta['format']}; this program reads format {FORMAT}."
-        )
-    return header_from(record)
+    if record.meta.get("format") != FORMAT:
+        found = record.meta.get("format")
+        raise EventLogError(f"The event log {path} has format {found}; this program reads format {FORMAT}.")
+    try:
+        return header_from(record)
+    except Unsound as unsound:
+        raise EventLogError(f"The event log {path} begins with a header {unsound}.") from unsound
 
 
 def check_header(path: Path, logged: LogHeader, played: LogHeader) -> None:
@@ -72,20 +75,31 @@ def _opened(path: Path) -> BinaryIO:
 def read_pieces(path: Path, progress: Progress = lambda share: None) -> Iterator[Piece]:
     """All whole pieces in the order in which they were written.
 
-    What a kill broke off, or damage, is named in a warning and left out, and so are later pieces of a damaged
-    episode. Raises EventLogError when `path` is no event log.
+    What a kill broke off, or damage, is named in a warning and left out, and so are pieces that do not belong
+    to this log, and later ones of their episodes; these are counted. Raises EventLogError when `path` is no
+    event log.
     """
+    left_out: Counter[str] = Counter()
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        read_opened_header(file, path)
+        header = read_opened_header(file, path)
         reached: dict[int, tuple[int, int]] = {}  # environment -> episode, steps read of it
         for record in _records(file, path, size):
-            piece = piece_from(record)
+            try:
+                piece = piece_from(record, header)
+            except Unsound as unsound:
+                left_out[str(unsound)] += 1
+                continue
             episode, steps = reached.get(piece.environment, (-1, 0))
             if piece.first_step in (0, steps if piece.episode == episode else 0):
                 reached[piece.environment] = piece.episode, piece.first_step + len(piece.r_t)
                 yield piece
+            else:
+                left_out["that follow one that is missing"] += 1
             progress(file.tell() / size)
+    if left_out:
+        counts = ", ".join(f"{count} {what}" for what, count in left_out.items())
+        log.warning("These records of %s are left out: %s.", path, counts)
 
 
 def _records(file: BinaryIO, path: Path, size: int) -> Iterator[Packed]:

@@ -1,9 +1,9 @@
 """Event logs: raw experience in one file, appended record by record, readable after a kill at any byte.
 
 Layout: MAGIC, then records. A record is `size(4) checksum(4) packed`, little-endian: the size of what
-follows, the CRC-32 of these four bytes, and one value of `memory.chunks.codec.pack` (Zstd). The first record
-is the header; every other is a piece of one environment's episode. Nothing in a piece depends on a run's n,
-gamma or reward clip.
+follows, the CRC-32 of these four bytes, and one value of `memory.chunks.encoding.pack` (Zstd). The first
+record is the header; every other is a piece of one environment's episode. Nothing in a piece depends on a
+run's n, gamma or reward clip.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvDescription
-from memory.chunks.codec import CodecError, Columns, Meta, Packed, pack
+from memory.chunks.codec import CodecError, Columns, Meta
+from memory.chunks.encoding import pack
 
 MAGIC = b"RCEVENTS"
 FORMAT = 1
@@ -146,34 +147,3 @@ def read_packed(file: BinaryIO) -> bytes | None:
     size = read_size(file)
     packed = b"" if size is None else file.read(size)
     return packed if size is not None and len(packed) == size else None
-
-
-def header_from(record: Packed) -> LogHeader:
-    """The header in a log's first record."""
-    meta, columns = record
-    low, high = columns.get("action_low"), columns.get("action_high")
-    return LogHeader(
-        game=str(meta["game"]),
-        frame_shape=tuple(columns["frame_shape"].tolist()),
-        frame_dtype=str(meta["dtype"]),
-        num_actions=int(meta["num_actions"]) if "num_actions" in meta else None,
-        action_low=None if low is None else tuple(low.tolist()),
-        action_high=None if high is None else tuple(high.tolist()),
-        frames_per_step=int(meta["frames_per_step"]),
-    )
-
-
-def piece_from(record: Packed) -> Piece:
-    """The piece in any later record."""
-    meta, columns = record
-    return Piece(
-        environment=int(meta["environment"]),
-        episode=int(meta["episode"]),
-        first_step=int(meta["first_step"]),
-        frames=columns["frames"],
-        a_t=columns["a_t"],
-        r_t=columns["r_t"],
-        terminated=bool(meta["terminated"]),
-        truncated=bool(meta["truncated"]),
-        episodes_begun=int(meta["episodes_begun"]),
-    )

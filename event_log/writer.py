@@ -22,12 +22,13 @@ from event_log.records import (
     LogHeader,
     Piece,
     header_to_bytes,
-    piece_from,
     piece_to_bytes,
     read_packed,
     read_size,
 )
-from memory.chunks.codec import CodecError, unpack
+from event_log.soundness import Unsound, piece_from
+from memory.chunks.codec import CodecError
+from memory.chunks.decoding import unpack
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +186,7 @@ def _continued(file: BinaryIO, path: Path, header: LogHeader) -> int:
     ends = _ends_of_records(file, path, size)
     if len(ends) > 1:
         check_header(path, read_opened_header(file, path), header)
-    begun = _episodes_begun(file, ends)
+    begun = _episodes_begun(file, ends, header)
     end = ends[-1] if len(ends) > 1 else 0
     if end < size:
         log.warning("%s ends in %d bytes that are no whole record: they are removed.", path, size - end)
@@ -213,11 +214,11 @@ def _ends_of_records(file: BinaryIO, path: Path, size: int) -> list[int]:
         ends.append(file.tell() + length)
 
 
-def _episodes_begun(file: BinaryIO, ends: list[int]) -> int:
+def _episodes_begun(file: BinaryIO, ends: list[int], header: LogHeader) -> int:
     """How many episodes had begun when the last piece was written that can be read."""
     for begin in reversed(ends[1:-1]):
         file.seek(begin)
         packed = read_packed(file)
-        with suppress(CodecError):
-            return piece_from(unpack(packed or b"")).episodes_begun
+        with suppress(CodecError, Unsound):
+            return piece_from(unpack(packed or b""), header).episodes_begun
     return 0

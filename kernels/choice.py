@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 log = logging.getLogger(__name__)
 
 KINDS = ("compiled", "plain")
 _kind = "compiled"
 _missing = ""
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def compiled_as(loop: Callable[..., Any]) -> Callable[[FunctionT], FunctionT]:
+    """For a plain operation whose compiled `loop` takes and returns the same: the loop runs while compiled
+    loops are in use.
+    """
+
+    def choose(plain: FunctionT) -> FunctionT:
+        @wraps(plain)
+        def operation(*arguments: Any) -> Any:
+            return (plain if _missing or _kind == "plain" else loop)(*arguments)
+
+        return cast(FunctionT, operation)
+
+    return choose
 
 
 def use(kind: str) -> None:
@@ -41,14 +59,3 @@ def only_plain(missing: object) -> None:
     if not _missing:
         log.warning("Plain operations compute instead of compiled loops, which are faster: %s", missing)
     _missing = _missing or str(missing)
-
-
-@contextmanager
-def using(kind: str) -> Iterator[None]:
-    """`use(kind)` within the block."""
-    before = _kind
-    use(kind)
-    try:
-        yield
-    finally:
-        use(before)

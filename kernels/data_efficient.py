@@ -6,26 +6,13 @@ Frames repeat themselves in place and time: of the 7,200 patches of a batch 3 to
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kernels.compiled import compiled
-from kernels.pixels import blocks, scaled_pixels
-from kernels.tensors import compute_dtype, takes_loops
-
-PATCH_SIZE = 5
-"""Pixels on a side of a patch, and patches on a side of one of the second convolution."""
-WORD = 8
-"""Bytes that are compared at once."""
-ODD = 0x9E3779B97F4A7C15
-"""2^64 divided by the golden ratio, of which multiples are spread evenly (Knuth, The Art of Computer
-Programming, volume 3, section 6.4).
-"""
+from kernels.loops.patches import PATCH_SIZE, WORD, find_patches, write_patches
+from kernels.tensors import compute_dtype, scaled_pixels, takes_loops
 
 
 def data_efficient_features(frames: Tensor, first: nn.Conv2d, second: nn.Conv2d) -> Tensor:
@@ -39,12 +26,10 @@ def data_efficient_features(frames: Tensor, first: nn.Conv2d, second: nn.Conv2d)
     Returns:
         [B, F] features.
     """
-    whole = PATCH_SIZE * PATCH_SIZE  # pixels that fill no patch of the second convolution reach no feature
-    height, width = (size // whole * whole for size in frames.shape[2:4])
-    frames = frames[:, :, :height, :width]
+    frames = _used_pixels(frames)
     is_float32 = compute_dtype(frames) == first.weight.dtype == torch.float32
     is_grey_bytes = frames.dim() == 4 and frames.dtype == torch.uint8
-    if not (takes_loops(frames) and is_grey_bytes and is_float32 and height and width):
+    if not (takes_loops(frames) and is_grey_bytes and is_float32 and frames.numel()):
         return plain_data_efficient_features(frames, first, second)
     values, places = distinct_patches(frames)
     hidden = functional.relu(functional.linear(values, first.weight.flatten(1), first.bias))  # [D, C]
@@ -57,8 +42,15 @@ def data_efficient_features(frames: Tensor, first: nn.Conv2d, second: nn.Conv2d)
 
 def plain_data_efficient_features(frames: Tensor, first: nn.Conv2d, second: nn.Conv2d) -> Tensor:
     """`data_efficient_features` in PyTorch's operations."""
-    pixels = scaled_pixels(frames, compute_dtype(frames))
+    pixels = scaled_pixels(_used_pixels(frames), compute_dtype(frames))
     return functional.relu(second(functional.relu(first(pixels)))).flatten(1)
+
+
+def _used_pixels(frames: Tensor) -> Tensor:
+    """`frames` without pixels that fill no patch of the second convolution: they reach no feature."""
+    whole = PATCH_SIZE * PATCH_SIZE
+    height, width = (size // whole * whole for size in frames.shape[2:4])
+    return frames[:, :, :height, :width]
 
 
 def distinct_patches(frames: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,83 +65,42 @@ def distinct_patches(frames: Tensor) -> tuple[Tensor, Tensor]:
     numbers = history * PATCH_SIZE * PATCH_SIZE
     words = np.empty((places.numel(), -(-numbers // WORD)), np.uint64)
     slots = np.zeros(1 << (places.numel().bit_length() + 1), np.int32)
-    count = _find(frames.numpy(), slots, words, places.numpy())
+    count = find_patches(frames.numpy(), slots, words, places.numpy())
     values = torch.empty(count, numbers)
-    _write(words[:count].view(np.uint8), values.numpy())
+    write_patches(words[:count].view(np.uint8), values.numpy())
     return values, places
 
 
-@compiled
-def _find(
-    frames: NDArray[np.uint8],
-    slots: NDArray[np.int32],
-    found: NDArray[np.uint64],
-    places: NDArray[np.int64],
-) -> int:
-    """Write every patch of `frames` [B, H, h, w] once into `found` [B * rows * columns, W], and which of them
-    is where into `places` [B, rows, columns]; returns how many there are.
+def strided_convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A convolution whose stride is its kernel's size, as one matrix product of all patches.
 
-    `slots`, zeros, more than patches and a power of two, become a hash table of them, counted from 1.
+    With many channels CPUs are quicker so where these lie side by side, backward most of all.
+
+    Args:
+        x: [B, I, h * size, w * size].
+        weight: [O, I, size, size].
+        bias: [O] or None.
+
+    Returns:
+        [B, O, h, w].
     """
-    _, rows, columns = places.shape
-    patches = np.zeros((columns, found.shape[1]), np.uint64)  # of one row
-    factors = np.full(found.shape[1], np.uint64(ODD))
-    for i in range(1, len(factors)):
-        factors[i] = factors[i - 1] * np.uint64(ODD)
-    count = 0
-    for b in range(len(frames)):
-        for row in range(rows):
-            _read(frames[b], row * PATCH_SIZE, patches.view(np.uint8))
-            for column in range(columns):
-                slot = _slot_of(patches[column], factors, slots, found)
-                if slots[slot] == 0:
-                    found[count] = patches[column]
-                    count += 1
-                    slots[slot] = count
-                places[b, row, column] = slots[slot] - 1
-    return count
+    if not takes_loops(x):
+        return plain_strided_convolution(x, weight, bias)
+    patches = blocks(x.permute(0, 2, 3, 1), weight.shape[-1])
+    return functional.linear(patches, weight.permute(0, 2, 3, 1).flatten(1), bias).permute(0, 3, 1, 2)
 
 
-@compiled
-def _read(frames: NDArray[np.uint8], first: int, patches: NDArray[np.uint8]) -> None:
-    """Write the patches of `frames` [H, h, w] that begin in line `first` into `patches`, one in each row."""
-    for channel in range(len(frames)):
-        for y in range(PATCH_SIZE):
-            line, at = frames[channel, first + y], (channel * PATCH_SIZE + y) * PATCH_SIZE
-            for column in range(len(patches)):
-                for x in range(PATCH_SIZE):
-                    patches[column, at + x] = line[column * PATCH_SIZE + x]
+def plain_strided_convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`strided_convolution` as PyTorch has it."""
+    return functional.conv2d(x, weight, bias, stride=weight.shape[-1])
 
 
-@compiled
-def _slot_of(
-    patch: NDArray[np.uint64],
-    factors: NDArray[np.uint64],
-    slots: NDArray[np.int32],
-    found: NDArray[np.uint64],
-) -> np.uint64:
-    """Where the table has the patch, or has room for it."""
-    last, mixed = np.uint64(len(slots) - 1), np.uint64(0)
-    for i in range(len(patch)):
-        mixed += (patch[i] ^ (patch[i] >> np.uint64(32))) * factors[i]
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(ODD)
-    slot = (mixed >> np.uint64(32)) & last
-    while slots[slot] != 0 and not _same(patch, found[slots[slot] - 1]):
-        slot = (slot + np.uint64(1)) & last
-    return slot
+def blocks(pixels: Tensor, size: int) -> Tensor:
+    """[B, h * size, w * size, C] -> [B, h, w, size * size * C]: what each patch holds, row by row.
 
-
-@compiled
-def _same(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> Any:
-    differing = np.uint64(0)
-    for i in range(len(one)):
-        differing |= one[i] ^ other[i]
-    return differing == np.uint64(0)
-
-
-@compiled
-def _write(found: NDArray[np.uint8], values: NDArray[np.float32]) -> None:
-    """The bytes of `found` as parts of white, without those that only fill its words."""
-    for d in range(len(values)):
-        for i in range(values.shape[1]):
-            values[d, i] = np.float32(found[d, i]) / np.float32(255)
+    Rows and columns that fill no patch are left out.
+    """
+    height, width = pixels.shape[1] // size, pixels.shape[2] // size
+    whole = pixels[:, : height * size, : width * size]
+    lines = whole.reshape(len(pixels), height, size, width, size * pixels.shape[3])
+    return lines.transpose(2, 3).flatten(3)

@@ -13,14 +13,8 @@ from threading import Lock
 import numpy as np
 
 from args import UserError
-from lab.files import CSV, RUNS, SESSIONS
-from lab.modes import sessions_of
-from lab.runner import Runner
-from lab.session import Session, known_record, steps_played
-from lab.session_result import SessionResult, fitness_of, sessions_in
-from lab.spec import Experiment
-from reporting.atomic import csv_bytes, write_atomically
-from reporting.benchmark import (
+from lab.benchmark_table import (
+    LEAST_FOR_INTERVAL,
     OverAll,
     Row,
     agent_colours,
@@ -28,13 +22,19 @@ from reporting.benchmark import (
     game_graphs,
     markdown,
     published,
-    table_figure,
+    table_section,
 )
-from reporting.fitness import interquartile_mean, iqm_interval, standard_of
+from lab.files import CSV, RUNS, SESSIONS
+from lab.modes import EVALUATE, sessions_of
+from lab.runner import Runner
+from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in, steps_played
+from lab.spec import Experiment
+from reporting.aggregates import interquartile_mean, iqm_interval
+from reporting.atomic import csv_bytes, write_atomically
+from reporting.fitness import standard_of
 from reporting.graph import plotly_figure, write_png
 from reporting.page import Section, Tile, write_page
 
-EVALUATE = Path(__file__).resolve().parents[1] / "test_multiple_seed.py"
 EPISODES = 100
 MODE = "train"
 
@@ -85,7 +85,7 @@ class Benchmark:
             self._say(f"The table cannot be written: {error}")
 
     def _complete(self, session: Session) -> bool:
-        before = known_record(session.folder).is_done and evaluation_of(session.folder) is not None
+        before = known_record(session.folder).is_done and any(session.folder.glob("evaluation_*.json"))
         done = self._runner.complete(session, verbose=False) and self._evaluate(session.folder)
         if not before:
             with self._writing:
@@ -95,7 +95,7 @@ class Benchmark:
 
     def _evaluate(self, folder: Path) -> bool:
         """Let the session's last snapshot play without noise; False where that failed."""
-        if evaluation_of(folder) is not None:
+        if any(folder.glob("evaluation_*.json")):
             return True
         models = [*folder.glob("last_model_*.pth")]
         if not models:
@@ -111,14 +111,13 @@ class Benchmark:
         return code == 0
 
 
-def evaluation_of(folder: Path) -> Path | None:
-    """A session's `evaluation_<game>.json`, or None."""
-    return next(iter(sorted(folder.glob("evaluation_*.json"))), None)
+def evaluated(folder: Path) -> float | None:
+    """Mean score of a session's evaluation, `evaluation_<game>.json`; None where there was none yet."""
+    paths = sorted(folder.glob("evaluation_*.json"))
+    return float(json.loads(paths[0].read_text(encoding="utf-8"))["mean"]) if paths else None
 
 
 PNG_INCHES = (12.0, 4.6)
-LEAST_FOR_INTERVAL = 3
-"""Sessions of a game: resamples of two runs say nothing but the two."""
 
 
 def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mode: str) -> None:
@@ -134,7 +133,7 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     write_atomically(folder / "benchmark.json", json.dumps(summary, indent=2).encode() + b"\n")
     write_atomically(folder / "README.md", markdown(rows, over_all).encode())
     shown = [row for row in rows if row.done or not row.extra]
-    sections = [Section(table_figure(shown), "Every row", wide=True)]
+    sections = [table_section(shown)]
     for game in dict.fromkeys(row.game for row in rows if row.done):
         mine = [row for row in rows if row.game == game and row.done]
         scores, training = game_graphs(game, mine, agent_colours(rows))
@@ -180,12 +179,6 @@ def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
         fitness=fitness_of(done) if done else None,
         published=published(args.game, args.agent),
     )
-
-
-def evaluated(folder: Path) -> float | None:
-    """Mean score of a session's evaluation; None where there was none yet."""
-    paths = sorted(folder.glob("evaluation_*.json"))
-    return float(json.loads(paths[0].read_text(encoding="utf-8"))["mean"]) if paths else None
 
 
 SESSION_COLUMNS = (

@@ -1,20 +1,21 @@
-"""The commands of run_lab.py; each takes the parsed words and returns an exit code.
+"""The commands of run_lab.py by their names; each takes the parsed words and returns an exit code.
 
-`fits` looks at an experiment's environments, and raises UserError where its agent cannot play them.
+`options.fits` looks at an experiment's environments, and raises UserError where its agent cannot play them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from args import UserError, complain
 from lab import folder, upkeep
 from lab.benchmark import Benchmark, chosen
-from lab.enjoy import enjoy
 from lab.files import RUNS
-from lab.modes import Task, read_schedule, sessions_of, task_of
+from lab.modes import Task, enjoy, read_schedule, sessions_of, task_of
+from lab.report import make_report
 from lab.runner import Runner
 from lab.search.engine import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
@@ -29,9 +30,9 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def check(options: argparse.Namespace, fits: Fits) -> int:
+def check(options: argparse.Namespace) -> int:
     """Say of every experiment that it could start, or why it could not: exit code 2."""
-    ready = [_could_start(found, fits) for path in options.files for found in _found(path)]
+    ready = [_could_start(found, options.fits) for path in options.files for found in _found(path)]
     return 0 if all(ready) else 2
 
 
@@ -56,26 +57,28 @@ def _could_start(found: Experiment | UserError, fits: Fits) -> bool:
     return True
 
 
-def run(options: argparse.Namespace, fits: Fits) -> int:
+def run(options: argparse.Namespace) -> int:
     """One experiment."""
-    return _run_tasks(options, [task_of(options.file, options.name, options.mode)], fits)
+    return _run_tasks(options, [task_of(options.file, options.name, options.mode)])
 
 
-def schedule(options: argparse.Namespace, fits: Fits) -> int:
+def schedule(options: argparse.Namespace) -> int:
     """Several, one after the other."""
-    return _run_tasks(options, read_schedule(options.schedule), fits)
+    return _run_tasks(options, read_schedule(options.schedule))
 
 
-def _run_tasks(options: argparse.Namespace, tasks: Sequence[Task], fits: Fits) -> int:
-    _check_copies(options)
+def _run_tasks(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
+    """Exit code: 0 all done, 1 something failed or was stopped."""
+    copy = _copier(options)
     if options.detach:
         return _detach(options, options.results)
     for task in tasks:
-        fits(task.experiment)
-    if all(task.mode == "enjoy" for task in tasks):
-        return _work(options, tasks)  # also while a lab trains
-    with folder.only_lab(options.results):
-        return _work(options, tasks)
+        options.fits(task.experiment)
+    only_played = all(task.mode == "enjoy" for task in tasks)  # which may be while a lab trains
+    with contextlib.nullcontext() if only_played else folder.only_lab(options.results):
+        stop = Stop().on_signals()
+        done = [not stop() and _do(task, options, stop, copy) for task in tasks]
+    return 0 if all(done) else 1
 
 
 def _detach(options: argparse.Namespace, root: Path) -> int:
@@ -83,21 +86,9 @@ def _detach(options: argparse.Namespace, root: Path) -> int:
     return 0
 
 
-def _work(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
-    """Exit code: 0 all done, 1 something failed or was stopped."""
-    stop = Stop().on_signals()
-    all_done = True
-    for task in tasks:
-        if stop():
-            return 1
-        all_done = _do(task, options, stop) and all_done
-    return 0 if all_done else 1
-
-
-def _do(task: Task, options: argparse.Namespace, stop: Stop) -> bool:
+def _do(task: Task, options: argparse.Namespace, stop: Stop, copy: Callable[[], None]) -> bool:
     """Whether it came to its end."""
     experiment, mode = task
-    copy = _copier(options)
     if mode == "enjoy":
         return enjoy(experiment, options.results) == 0
     if mode == "search":
@@ -106,8 +97,14 @@ def _do(task: Task, options: argparse.Namespace, stop: Stop) -> bool:
     return Runner(stop, say, copy).run(sessions, verbose=mode == "dev")
 
 
-def _copier(options: argparse.Namespace) -> Callable[[], object]:
-    """Copies results, if that was asked for; a disk that refuses stops no run."""
+def _copier(options: argparse.Namespace) -> Callable[[], None]:
+    """Copies results, if that was asked for; a disk that refuses stops no run.
+
+    Raises UserError at once where copies would become results, or results copies.
+    """
+    if not options.sync_dir:
+        return lambda: None
+    upkeep.check_target(options.results, options.sync_dir)
 
     def copy() -> None:
         try:
@@ -115,20 +112,15 @@ def _copier(options: argparse.Namespace) -> Callable[[], object]:
         except UserError as error:
             say(str(error))
 
-    return copy if options.sync_dir else lambda: None
+    return copy
 
 
-def _check_copies(options: argparse.Namespace) -> None:
-    if options.sync_dir:
-        upkeep.check_target(options.results, options.sync_dir)
-
-
-def benchmark(options: argparse.Namespace, fits: Fits) -> int:
+def benchmark(options: argparse.Namespace) -> int:
     """All experiments of a file, and one table of them."""
-    _check_copies(options)
+    copy = _copier(options)
     experiments = [*read_experiments(options.file).values()]
     root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)
-    whole = Benchmark(experiments, options.results, runner, say, _copier(options))
+    whole = Benchmark(experiments, options.results, runner, say, copy)
     if options.table:
         whole.write()  # also while another lab plays
         return 0
@@ -136,14 +128,20 @@ def benchmark(options: argparse.Namespace, fits: Fits) -> int:
         return _detach(options, root)
     played = chosen(experiments, options.only, options.all)
     for experiment in played:
-        fits(experiment)
+        options.fits(experiment)
     with folder.only_lab(root):
         return 0 if whole.play(played, options.side_by_side) else 1
 
 
+def report(options: argparse.Namespace) -> int:
+    """SABER's report of evaluations."""
+    make_report(options.paths, options.results, options.compare, say)
+    return 0
+
+
 def watch(options: argparse.Namespace) -> int:
     """Copy finished results until Ctrl-C."""
-    _check_copies(options)
+    upkeep.check_target(options.results, options.sync_dir)
     stop = Stop().on_signals()
     while True:
         if copied := upkeep.sync(options.results, options.sync_dir):

@@ -1,16 +1,22 @@
-"""The lab's own files: their names, and reading those that a crash or a hand may have damaged."""
+"""What the lab reads, checked: its own files, which a crash or a hand may have damaged, and a spec's blocks.
+
+Each mistake is one sentence with the file or key and what is allowed.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import Field, fields
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from args import UserError
+from parameters import no_truth, problem
 
+DEFAULT = Path("results/lab")
 LOCK, PROCESS, LOG = "lab.lock", "lab.json", "lab.log"
 """Files that the lab keeps beside the experiments: who holds the folder, and a detached lab's output."""
 RUNS = "runs"
@@ -19,7 +25,6 @@ CSV, SESSIONS = "benchmark.csv", "sessions.csv"
 TABLES = (CSV, SESSIONS, "benchmark.json", "benchmark.html", "README.md")
 """Files of the benchmark's table; beside them is a png for each game."""
 RESERVED = (LOCK, PROCESS, LOG, RUNS, *TABLES)
-FORM = "begin with a letter, a digit or '_', and go on with these, '.' and '-'"
 
 
 def why_not(name: str) -> str:
@@ -27,17 +32,22 @@ def why_not(name: str) -> str:
     if name in RESERVED:
         return f"a file or folder of the lab's own is called {name}; choose another name."
     if not re.fullmatch(r"\w[\w.-]*", name):
-        return f"a folder will be called so: {FORM}."
+        return "a folder will be called so: begin with a letter, a digit or '_', then these, '.' and '-'."
     return ""
 
 
-class Dataclass(Protocol):
-    """Any of them."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+RecordT = TypeVar("RecordT")
 
 
-RecordT = TypeVar("RecordT", bound=Dataclass)
+def dash(name: str) -> str:
+    """A flag as users write it."""
+    return name.replace("_", "-")
+
+
+def spec_bytes(title: str, document: Mapping[str, Any]) -> bytes:
+    """A spec file: a comment, and the flags as users write them."""
+    words = {dash(name): value for name, value in document.items()}
+    return f"# {title}\n{yaml.safe_dump(words, sort_keys=False)}".encode()
 
 
 def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
@@ -54,8 +64,7 @@ def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
     try:
         data = path.read_bytes()
         document = TypeAdapter(dict[str, Any]).validate_json(data)
-        odd = sorted(document.keys() ^ {field.name for field in fields(kind)})
-        if odd:
+        if odd := sorted(document.keys() ^ kind.__annotations__.keys()):
             what = "does not belong there" if odd[0] in document else "is missing"
             raise UserError(_damaged(path, f"{odd[0]} {what}", cure))
         return TypeAdapter(kind).validate_json(data)
@@ -69,3 +78,48 @@ def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
 
 def _damaged(path: Path, why: str, cure: str) -> str:
     return f"{path} is damaged: {why}; remove it, {cure}."
+
+
+Number = Annotated[float, BeforeValidator(no_truth)]
+
+
+class Block(BaseModel):
+    """A mapping of a spec file; keys may have dashes."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        alias_generator=dash,
+    )
+
+
+BlockT = TypeVar("BlockT", bound=Block)
+
+
+def dashed(body: Mapping[str, Any], name: str, kind: type[Block], where: str) -> dict[str, Any]:
+    """What `body` holds below `name`, keys with dashes; nothing where it has none. Raises UserError."""
+    block = body.get(name, {})
+    if not isinstance(block, dict):
+        raise UserError(f"{where}: {name} must hold {allowed(kind)}.")
+    return {dash(key): value for key, value in block.items()}
+
+
+def checked(kind: type[BlockT], block: Mapping[str, Any], name: str, where: str) -> BlockT:
+    """The block that the spec calls `name`. Raises UserError."""
+    try:
+        return kind(**block)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise UserError(f"{where}: {name} has no {key}; it may hold {allowed(kind)}.") from error
+        if first["type"] == "missing" and len(first["loc"]) == 1:
+            raise UserError(f"{where}: {name} needs {key}; it may hold {allowed(kind)}.") from error
+        at = ".".join(filter(None, (name, key)))
+        raise UserError(f"{where}: {at} {problem(first)}") from error
+
+
+def allowed(kind: type[Block]) -> str:
+    """The keys that it may hold."""
+    return ", ".join(str(field.alias) for field in kind.model_fields.values())

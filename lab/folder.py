@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from args import UserError
-from lab.files import LOCK, LOG, PROCESS, read_whole
+from lab.files import DEFAULT, LOCK, LOG, PROCESS, read_whole
 from lab.session import known_record, read_record
 from reporting.atomic import write_atomically
 
@@ -52,7 +52,6 @@ def end(pid: int, began: int, patience_s: float) -> bool:
     return True
 
 
-DEFAULT = Path("results/lab")
 PATIENCE_S = 90.0
 """From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
 
@@ -95,10 +94,10 @@ def only_lab(root: Path) -> Iterator[None]:
         yield
 
 
-def lab_process(root: Path) -> tuple[int, int] | None:
-    """Number and start of the lab that runs in the folder, or None. Raises UserError."""
+def lab_process(root: Path) -> Holder | None:
+    """The lab that runs in the folder, or None. Raises UserError."""
     holder = read_whole(root / PROCESS, Holder, "once no lab runs there")
-    return (holder.pid, holder.began) if holder and lives(holder.pid, holder.began) else None
+    return holder if holder and lives(holder.pid, holder.began) else None
 
 
 def session_folders(root: Path) -> list[Path]:
@@ -111,8 +110,8 @@ def stop_lab(root: Path, patience_s: float = PATIENCE_S) -> int:
 
     Raises UserError for a damaged record, once all others are ended.
     """
-    process = lab_process(root)
-    ended = end(*process, patience_s) if process else False
+    holder = lab_process(root)
+    ended = holder is not None and end(holder.pid, holder.began, patience_s)
     folders = session_folders(root)
     sessions = end_sessions(folders, patience_s)
     for folder in folders:
@@ -131,11 +130,6 @@ START_LIMIT_S = 60.0
 LAST_LINES = 20
 
 
-def log_path(root: Path) -> Path:
-    """The output of a detached lab."""
-    return root / LOG
-
-
 def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> str:
     """Start `run_lab.py` with these arguments, detached from the terminal; returns a sentence on its state.
 
@@ -144,7 +138,7 @@ def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> s
     if lab_process(root):
         raise UserError(f"Another lab runs in {root}: see it with `{command_for('attach', root)}`.")
     make_root(root)
-    with log_path(root).open("wb") as log:
+    with (root / LOG).open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, str(LAUNCHER), *argv],
             stdin=subprocess.DEVNULL,
@@ -153,36 +147,33 @@ def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> s
             start_new_session=True,
         )
     deadline = time.monotonic() + limit_s
-    while not (holds := _holds(process.pid, root)) and process.poll() is None and time.monotonic() < deadline:
+    holds = False
+    while not holds and process.poll() is None and time.monotonic() < deadline:
         time.sleep(POLL_EVERY_S)
+        holder = lab_process(root)
+        holds = holder is not None and holder.pid == process.pid
     attach_it = f"`{command_for('attach', root)}`"
     if holds:
         return f"The lab runs as process {process.pid}; {attach_it} shows it."
     if process.returncode is None:
         known = f"Process {process.pid} runs, and has not taken {root} in {limit_s:.0f} s"
         return f"{known}: what it does is not known yet; {attach_it} shows what it says."
-    words = log_path(root).read_text(encoding="utf-8", errors="replace").splitlines()
+    words = (root / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
     if process.returncode:
         raise UserError(words[-1].removeprefix("error: ") if words else "The lab ended at once.")
     return f"The lab has ended already, all done; {attach_it} shows what it said."
 
 
-def _holds(pid: int, root: Path) -> bool:
-    process = lab_process(root)
-    return process is not None and process[0] == pid
-
-
 def attach(root: Path, say: Callable[[str], None], stopped: Callable[[], bool]) -> None:
     """Show the last lines of a detached lab, and what follows until it ends or a stop is asked for."""
-    process = lab_process(root)
-    path = log_path(root)
+    holder, path = lab_process(root), root / LOG
     if not path.exists():
         raise UserError(f"No lab was detached in {root}.")
     with path.open(encoding="utf-8", errors="replace") as log:
         for line in log.read().splitlines()[-LAST_LINES:]:
             say(line)
-        while process and not stopped():
-            alive = lives(*process)
+        while holder and not stopped():
+            alive = lives(holder.pid, holder.began)
             for line in log.read().splitlines():
                 say(line)
             if not alive:

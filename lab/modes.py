@@ -1,17 +1,19 @@
-"""Run modes: which trials an experiment has, what their sessions change; schedules of several experiments."""
+"""Run modes: trials of an experiment, what their sessions change, play of a trained model; schedules."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from args import Plain, UserError
 from lab.search.engine import check_search
-from lab.session import Session, trial_sessions
+from lab.session import Session, SessionResult, sessions_in, trial_sessions
 from lab.spec import Experiment, find_experiment
 
 MODES = ("dev", "train", "enjoy", "benchmark", "search")
@@ -19,6 +21,9 @@ DEV_STEPS = 1_000
 """Agent steps after --learn-start: enough to see an agent act, learn, publish and save."""
 DEV_EPISODE = 200
 """Agent steps after which dev truncates an ALE episode."""
+EVALUATE = Path(__file__).resolve().parents[1] / "test_multiple_seed.py"
+ENJOYED_EPISODES = 5
+"""Of which the film shows the one with the median score."""
 
 
 def sessions_of(experiment: Experiment, mode: str, root: Path) -> list[Session]:
@@ -54,6 +59,30 @@ def _dev(experiment: Experiment) -> dict[str, Plain]:
         "serial": True,
     }
     return {**changes, "render": True} if os.environ.get("DISPLAY") else changes
+
+
+def enjoy(experiment: Experiment, root: Path) -> int:
+    """Play the model of the best session, in a window or on film; the exit code of the play.
+
+    Raises UserError where there is none.
+    """
+    trials = [root / experiment.name / mode for mode in ("train", "benchmark", "search")]
+    results = [result for mode in trials for trial in sorted(mode.glob("*")) for result in sessions_in(trial)]
+    scored = [result for result in results if result.score == result.score and _models(result)]
+    if not scored:
+        raise UserError(
+            f"{experiment.where}: {root / experiment.name} holds no trained model; run it in mode train."
+        )
+    best = max(scored, key=lambda result: result.score)
+    shown = ["--render"] if os.environ.get("DISPLAY") else ["--record", str(best.folder / "enjoy.mp4")]
+    words = ["--model", str(_models(best)[0]), "--game", best.game]
+    where = ["--evaluation-episodes", str(ENJOYED_EPISODES), "--path-to-results", str(best.folder)]
+    return subprocess.run([sys.executable, str(EVALUATE), *words, *where, *shown]).returncode
+
+
+def _models(result: SessionResult) -> list[Path]:
+    """The best one first."""
+    return [*result.folder.glob("best_model_*.pth"), *result.folder.glob("last_model_*.pth")]
 
 
 class Task(NamedTuple):

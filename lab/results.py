@@ -5,22 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import yaml
 
-from args import read_spec
-from lab.session import steps_played
-from lab.session_result import SessionResult, fitness_of, read_session, sessions_in
-from reporting.atomic import csv_bytes, write_atomically
-from reporting.fitness import (
-    Fitness,
-    interquartile_mean,
-    iqm_interval,
+from args import args_type
+from lab.files import spec_bytes
+from lab.session import (
+    Curve,
+    SessionResult,
+    Spread,
+    fitness_of,
+    read_session,
+    sessions_in,
+    spread,
+    steps_played,
 )
-from reporting.graph import plotly_figure, write_png
-from reporting.page import Section, Tile, write_page
-from reporting.trials import Bar, fitness_graph, score_graph, spread, spread_graph
+from reporting.aggregates import interquartile_mean, iqm_interval
+from reporting.atomic import csv_bytes, write_atomically
+from reporting.fitness import WINDOW, Fitness
+from reporting.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
+from reporting.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
+from spec_file import agent_of_spec, read_spec
 
 
 def report_session(folder: Path) -> None:
@@ -123,11 +129,55 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[
 def _write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> None:
     """What the specs of all sessions have in common, as a spec; the commits that they were played at."""
     paths = [result.folder / "spec.yaml" for result in results]
-    specs = [read_spec(path).flags for path in paths if path.exists()]
+    specs = [
+        read_spec(path, args_type(agent_of_spec(path)).model_fields).flags for path in paths if path.exists()
+    ]
     common = set.intersection(*({*spec.items()} for spec in specs)) if specs else set()
-    flags = {
-        name.replace("_", "-"): value for name, value in (specs or [{}])[0].items() if (name, value) in common
-    }
+    flags = {name: value for name, value in (specs or [{}])[0].items() if (name, value) in common}
     commits = " / ".join(sorted({result.commit for result in results if result.commit})) or "none known"
-    text = f"# {title}: what its {len(specs)} sessions have in common; commit: {commits}\n"
-    write_atomically(path, (text + yaml.safe_dump(flags, sort_keys=False)).encode())
+    title = f"{title}: what its {len(specs)} sessions have in common; commit: {commits}"
+    write_atomically(path, spec_bytes(title, flags))
+
+
+def spread_graph(curves: Sequence[Curve], over_all: Spread) -> Graph:
+    """Every session thin, their mean thick with a band of one standard deviation."""
+    steps, mean, std = over_all
+    sessions = [
+        Line(f"session {number}", curve.steps, curve.scores, MUTED, width=1, kind="a session")
+        for number, curve in enumerate(curves)
+    ]
+    over_sessions = Line("mean", steps, mean, BLUE, width=2.6, std=std, band="± 1 std")
+    parts = [*sessions, over_sessions] if len(steps) else []
+    title = f"mean score of the last {WINDOW} episodes"
+    return Graph(Axis("agent steps", steps=True), title, parts, legend=bool(curves))
+
+
+class Bar(NamedTuple):
+    """A trial's final score, mean and standard deviation over its sessions, and its fitness."""
+
+    name: str
+    mean: float
+    std: float
+    fitness: Fitness | None = None  # None where the game has no standard
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Name -> each number of the fitness, and the length of their vector; empty where there is none."""
+        return {**self.fitness._asdict(), "fitness": self.fitness.length} if self.fitness else {}
+
+
+def score_graph(bars: Sequence[Bar]) -> Graph:
+    """The trials' scores side by side, with one standard deviation over their sessions."""
+    scores = Bars("score", [bar.mean for bar in bars], [BLUE] * len(bars), [bar.std for bar in bars])
+    names = [bar.name for bar in bars]
+    return Graph(Axis(categories=names), f"mean score,\nlast {WINDOW} episodes", [scores] if bars else [])
+
+
+def fitness_graph(bars: Sequence[Bar]) -> Graph:
+    """The numbers of each trial's fitness side by side, where its game has a standard."""
+    known = [bar for bar in bars if bar.fitness]
+    parts = [
+        Bars(name, [bar.numbers[name] for bar in known], [colour] * len(known))
+        for name, colour in zip(known[0].numbers if known else (), COLOURS, strict=False)
+    ]
+    return Graph(Axis(categories=[bar.name for bar in known]), "fitness", parts, {"": 1.0}, legend=True)

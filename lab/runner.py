@@ -8,16 +8,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from args import UserError
 from lab.folder import started_at
 from lab.results import report_experiment, report_session, report_trial
-from lab.session import Record, Session, read_record, steps_played, write_record
+from lab.session import Record, Session, read_record, write_record
 from supervision.child import Child, ChildSpec, described
 from supervision.process import Stop
+from supervision.supervisor import FINISHED, LAST_LINES
 
 START = Path(__file__).resolve().parents[1] / "start_learning.py"
 POLL_EVERY_S = 0.2
@@ -41,16 +41,15 @@ class Runner:
                 if self._stop():
                     return False
                 all_done = self.complete(session, verbose) and all_done
-            self._draw(partial(report_trial, folder), str(folder))
-        folder = sessions[0].folder.parents[1]
-        self._draw(partial(report_experiment, folder), str(folder))
+            self._draw(report_trial, folder)
+        self._draw(report_experiment, sessions[0].folder.parents[1])
         self._after_session()
         return all_done
 
     def report(self, trial: Path) -> None:
         """Draw a trial and its experiment anew."""
-        self._draw(partial(report_trial, trial), str(trial))
-        self._draw(partial(report_experiment, trial.parent), str(trial.parent))
+        self._draw(report_trial, trial)
+        self._draw(report_experiment, trial.parent)
 
     def complete(self, session: Session, verbose: bool) -> bool:
         """Play a session unless it is done; returns whether it is done then."""
@@ -67,15 +66,15 @@ class Runner:
         except (UserError, OSError) as error:
             record = Record("failed", str(error))
         self._say(f"{session.name}: {record.state}{f' ({record.why})' if record.why else ''}.")
-        self._draw(partial(report_session, session.folder), session.name)
+        self._draw(report_session, session.folder)
         self._after_session()
         return record.is_done
 
-    def _draw(self, report: Callable[[], None], name: str) -> None:
+    def _draw(self, report: Callable[[Path], None], folder: Path) -> None:
         try:
-            report()
+            report(folder)
         except (ValueError, OSError) as error:
-            self._say(f"{name}: its results cannot be drawn: {error}")
+            self._say(f"{folder}: its results cannot be drawn: {error}")
 
     def _play(self, session: Session, before: Record, verbose: bool) -> Record:
         """From its start to its end or a stop."""
@@ -112,7 +111,7 @@ class Runner:
 
     def _outcome(self, record: Record, child: Child, session: Session, in_time: bool) -> Record:
         code = child.exit_code or 0
-        if code == 0 and steps_played(session.folder) >= _length(session):
+        if code == 0 and FINISHED in child.last_lines(LAST_LINES):
             return replace(record, state="finished")
         early = code == -signal.SIGTERM and (self._stop() or not in_time)  # before it could listen to that
         if code == 0 or early:
@@ -120,10 +119,6 @@ class Runner:
         lines = child.last_lines(1)
         why = lines[0].removeprefix("error: ") if lines else described(code)
         return replace(record, state="failed", why=why)
-
-
-def _length(session: Session) -> int:
-    return session.experiment.args(**session.changes).T_max
 
 
 def _command(session: Session, place: Path) -> list[str]:

@@ -1,24 +1,62 @@
-"""One session: a run of its own with a folder, a name and a record of how it went."""
+"""One session: a run of its own with a folder, a record of how it went, and what came of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-import yaml
-from pydantic import Field
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field, ValidationError
 
 from args import Plain, UserError
-from lab.files import read_whole
+from lab.files import read_whole, spec_bytes
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
+from reporting.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
+from reporting.history import reward_points
+from reporting.progress import GameScores
+from reporting.tables import EpisodeRecord, by_purpose, read_episodes
 
 DONE = ("finished", "out of time")
 """States after which a session is not run again."""
 STATES = ("new", "running", *DONE, "stopped", "failed")
+
+
+Floats = NDArray[np.float64]
+
+POINTS = 200
+"""Of a curve over sessions: what a graph can show."""
+
+
+class Curve(NamedTuple):
+    """How the mean score of the last episodes went in one session."""
+
+    steps: Floats  # [P] agent steps of all actors, ascending
+    scores: Floats  # [P]
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation over sessions at the same agent steps."""
+
+    steps: Floats  # [P]
+    mean: Floats
+    std: Floats  # population standard deviation: 0 for a single session
+
+
+def spread(curves: Sequence[Curve]) -> Spread:
+    """From the step at which every session has a score to the last that all have reached."""
+    known = [curve for curve in curves if len(curve.steps)]
+    if not known:
+        return Spread(*(np.zeros(0) for _ in Spread._fields))
+    first = max(curve.steps[0] for curve in known)
+    last = max(min(curve.steps[-1] for curve in known), first)
+    steps = np.linspace(first, last, POINTS)
+    scores = np.stack([np.interp(steps, curve.steps, curve.scores) for curve in known])  # [S, P]
+    return Spread(steps, scores.mean(0), scores.std(0))
 
 
 @dataclass(frozen=True)
@@ -44,14 +82,13 @@ class Session:
     def prepare(self) -> None:
         """Write its spec. Raises UserError where the folder holds a session of another one."""
         flags = {**self.experiment.flags, **self.changes}
-        words = {name.replace("_", "-"): value for name, value in flags.items()}
-        text = f"# {self.name}, of {self.experiment.file.name}\n" + yaml.safe_dump(words, sort_keys=False)
-        if self.spec.exists() and self.spec.read_text(encoding="utf-8") != text:
+        content = spec_bytes(f"{self.name}, of {self.experiment.file.name}", flags)
+        if self.spec.exists() and self.spec.read_bytes() != content:
             raise UserError(
                 f"{self.folder} holds a session of another spec: move it away, or remove it with"
                 f" `python run_lab.py reset {self.experiment.name}`."
             )
-        write_atomically(self.spec, text.encode())
+        write_atomically(self.spec, content)
 
 
 def trial_sessions(
@@ -106,3 +143,150 @@ def steps_played(folder: Path) -> int:
     """T_actors of the newest snapshot in a folder; 0 where there is none."""
     snapshots = folder.glob("last_model_*.pth")
     return max((int(path.stem.rpartition("_")[2]) for path in snapshots), default=0)
+
+
+EMPTY = Curve(np.zeros(0), np.zeros(0))
+
+
+class _Arguments(BaseModel):
+    game: str
+
+
+class _Commit(BaseModel):
+    hash: str
+    dirty: bool
+
+
+class _Run(BaseModel):
+    """Of what a learner writes to run_<game>.json (`reporting.provenance`)."""
+
+    arguments: _Arguments
+    seed: int
+    commit: _Commit | None
+
+    @property
+    def code(self) -> str:
+        """The commit in a table; "" where none is known."""
+        return f"{self.commit.hash[:7]}{' and changes' if self.commit.dirty else ''}" if self.commit else ""
+
+
+class SessionResult(NamedTuple):
+    """Results of one session."""
+
+    folder: Path
+    record: Record
+    game: str
+    seed: int
+    commit: str  # "" where none is known
+    curve: Curve  # means of the last episodes
+    episodes: Mapping[str, Curve]  # every training episode's score, by game
+
+    @property
+    def score(self) -> float:
+        """Mean of the last 100 training episodes; NaN where none has ended."""
+        return float(self.curve.scores[-1]) if len(self.curve.scores) else float("nan")
+
+    @property
+    def strength(self) -> float:
+        """Of the last 100 training episodes, mean over games; NaN where one has none, or no standard."""
+        strengths = [_last_strength(game, curve) for game, curve in self.episodes.items()]
+        return float(np.mean(strengths)) if strengths else float("nan")
+
+    @property
+    def last_step(self) -> int:
+        """Agent steps of all actors at the end of the last training episode; 0 before the first."""
+        return max((int(c.steps[-1]) for c in self.episodes.values() if len(c.steps)), default=0)
+
+    @property
+    def game_scores(self) -> dict[str, float]:
+        """Mean of the last 100 training episodes of each game that has any."""
+        return {game: _last_mean(curve) for game, curve in self.episodes.items() if len(curve.scores)}
+
+
+def read_session(folder: Path) -> SessionResult:
+    """Raises UserError for a table, or a record of the run, that cannot be read."""
+    runs = sorted(folder.glob("run_*.json"))
+    if not runs:
+        return SessionResult(folder, known_record(folder), "", 0, "", EMPTY, {})
+    run = _read_run(runs[0])
+    try:
+        training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    training = sorted(training, key=lambda record: record.actor_steps)
+    game = run.arguments.game
+    games = game.split(",")
+    episodes = {
+        each: _curve([(r.actor_steps, r.score_saber) for r in training if each == (r.game or games[0])])
+        for each in games
+    }
+    curve = _curve([*_means(games, training).items()])
+    return SessionResult(folder, known_record(folder), game, run.seed, run.code, curve, episodes)
+
+
+def _last_mean(episodes: Curve) -> float:
+    return float(episodes.scores[-WINDOW:].mean()) if len(episodes.scores) else float("nan")
+
+
+def _last_strength(game: str, episodes: Curve) -> float:
+    standard = standard_of(game)
+    return float("nan") if standard is None else (_last_mean(episodes) - standard.random) / standard.range
+
+
+def _means(games: Sequence[str], training: Sequence[EpisodeRecord]) -> dict[int, float]:
+    """T_actors -> mean score of the last episodes; of several games joined."""
+    if len(games) > 1:
+        return joined_means(games, training)
+    return {point.actor_steps: point.mean for point in reward_points(training)}  # the last at each step
+
+
+def joined_means(games: Sequence[str], records: Sequence[EpisodeRecord]) -> dict[int, float]:
+    """T_actors -> the joined mean there, from the first episode that makes it known; records by T_actors."""
+    scores = GameScores(games)
+    means: dict[int, float] = {}
+    for record in records:
+        scores.add(record)
+        summary = scores.summary()
+        if summary is not None:
+            means[record.actor_steps] = summary.mean
+    return means
+
+
+def _curve(points: Sequence[tuple[int, float]]) -> Curve:
+    steps, scores = np.array(points, dtype=np.float64).reshape(-1, 2).T
+    return Curve(steps, scores)
+
+
+def _read_run(path: Path) -> _Run:
+    try:
+        return _Run.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path} is no record of a run ({where}: {first['msg']}): move it away.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def sessions_in(trial: Path) -> list[SessionResult]:
+    """Those of a trial, by number."""
+    folders = sorted(trial.glob("session_*"), key=lambda path: int(path.name.rpartition("_")[2]))
+    return [read_session(folder) for folder in folders]
+
+
+def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:
+    """Of a trial; None where a game of its has no standard, or nothing was played."""
+    vectors = [vector for result in results if (vector := _session_fitness(result))]
+    return trial_fitness(vectors) if vectors else None
+
+
+def _session_fitness(result: SessionResult) -> tuple[float, float, float] | None:
+    """The mean over its games, each on the clock of all actors; None where one has no standard."""
+    standards = {game: standard_of(game) for game in result.episodes}
+    vectors = [
+        session_fitness(*result.episodes[game], standard) for game, standard in standards.items() if standard
+    ]
+    if not vectors or len(vectors) < len(standards):
+        return None
+    strength, speed, stability = np.mean(vectors, axis=0).tolist()
+    return strength, speed, stability

@@ -14,11 +14,10 @@ from typing import Any
 
 from pydantic import Field, StrictBool, StrictInt
 
-from args import BLOCKS, Args, Plain, SpecFlags, UserError, checked_args, read_mapping, read_spec, spec_flags
-from lab.blocks import Block, Number, checked, dashed
-from lab.files import why_not
+from args import Args, Plain, UserError, args_type, checked_args
+from lab.files import Block, Number, checked, dashed, why_not
 from lab.search.space import Search, search_of
-from spec_file import read_text
+from spec_file import BLOCKS, SpecFlags, agent_of_spec, read_mapping, read_spec, read_text, spec_flags
 
 RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
@@ -127,10 +126,11 @@ def _flags(path: Path, lines: Mapping[str, Any], where: str) -> SpecFlags:
     if not isinstance(base, str | None):
         raise UserError(f"{where}: spec got {base!r}: it should be the path of one file of flags.")
     try:
-        begun = read_spec(path.parent / base) if base is not None else SpecFlags({}, {})
+        known = args_type(own.get("agent") or agent_of_spec(base and path.parent / base)).model_fields
+        begun = read_spec(path.parent / base, known) if base is not None else SpecFlags({}, {})
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    added = spec_flags(own, f"{where}:")
+    added = spec_flags(own, f"{where}:", known)
     flags, written = {**begun.flags, **added.flags}, {**begun.written, **added.written}
     taken = [flag for flag in RESERVED_FLAGS if flag in flags]
     if taken:

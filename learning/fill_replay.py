@@ -1,4 +1,4 @@
-"""Fills the replay of a run whose Redis holds none: from an event log, or from the dump of --save-replay.
+"""What a run's replay lacks, and how it is filled: from an event log, or from the dump of --save-replay.
 
 The learner pushes the chunks itself, before it loads its replay. Chunks of an event log are cut by the run's
 own n, gamma, clip and history. None of their transitions count in T_actors: nobody played them in this run.
@@ -7,10 +7,9 @@ own n, gamma, clip and history. None of their transitions count in T_actors: nob
 from __future__ import annotations
 
 import logging
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,25 +18,26 @@ from numpy.typing import NDArray
 
 from event_log.reader import Progress, check_header, read_header, read_pieces
 from event_log.records import LogHeader, Piece
-from learning.learner import LearnerSlot
+from learning.snapshot import Snapshot, numbered_files
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import ChunkShape, Draft
+from memory.chunks.chunk import ChunkShape
 from memory.chunks.codec import Meta
-from memory.chunks.step_log import Moments
-from memory.replay.dump import CHUNKS_PER_READ, DumpError, dump_records, read_dump
-from memory.replay.priorities import FIRST_LEAF
-from memory.replay.replay import ReplayShape
+from memory.chunks.unfinished import Draft, Moments
+from memory.replay.dump import DumpError, dump_records, read_dump
+from memory.replay.priorities import FIRST_LEAF, ReplayShape
 from memory.runs.lease import Lease
-from memory.runs.push import ChunkPusher, LostLease, Packet, StaleEpoch
-from memory.server.connection import Interrupted, Patience
+from memory.runs.push import ChunkPusher, Packet
+from memory.runs.run import LearnerSlot
+from memory.runs.scripts import LostLease, Sender, StaleEpoch
+from memory.server.patience import Interrupted
 from reporting.atomic import atomic_file
 
 log = logging.getLogger(__name__)
 
 PRESEED_ACTOR = -1
 """Under whose lease and sequence the chunks are pushed: no actor's."""
-PUSH_BYTES, PUSH_CHUNKS = 1 << 22, 256
-"""What is packed and then pushed at once, at most: little beside this process's memory."""
+CHUNKS_PER_PUSH = 256
+"""Packed and then pushed at once: little beside this process's memory."""
 LOG_EVERY_S = 5.0
 
 
@@ -55,26 +55,28 @@ class FileProgress:
             self._logged_at = time.monotonic()
 
 
-@contextmanager
-def _own_pusher(slot: LearnerSlot, slots: int) -> Iterator[Callable[[list[Packet]], None]]:
-    """A function with which the learner pushes packets itself, into a ring of `slots` chunks.
+def wanted_slots(snapshot: Snapshot | None, shape: ReplayShape) -> int:
+    """Chunks that the replay held, or was to gather before learning continued, when `snapshot` was made."""
+    return 0 if snapshot is None else min(int(snapshot["replay_slots"]), shape.slots)
 
-    It raises Interrupted, LostLease, or a redis error once patience is over.
+
+def unlearned_steps(snapshot: Snapshot | None, t_actors: int, slack: int) -> int:
+    """Steps not learned from yet when `snapshot` was made, and those played since; at most `slack`."""
+    if snapshot is None:
+        return 0
+    return min(int(snapshot["owed_steps"]) + t_actors - int(snapshot["t_actors"]), slack)
+
+
+def missing_transitions(
+    snapshot: Snapshot | None, filled_slots: int, shape: ReplayShape, learn_start: int
+) -> int:
+    """Transitions to gather before learning continues.
+
+    Once learning has begun, the replay must be as full as when the snapshot was made; before, learn_start.
     """
-    client, keys, patience = slot.client, slot.keys, slot.patience
-    lease = Lease(client, keys.actor_lease(PRESEED_ACTOR))
-    with lease.acquire("preseeding learner", patience.stopped):
-        pusher = ChunkPusher(client, keys, PRESEED_ACTOR, lease.token, slot.epoch, slots, patience.seconds)
-        yield lambda packets: _push(pusher, packets, patience)
-
-
-def _push(pusher: ChunkPusher, packets: list[Packet], patience: Patience) -> None:
-    if patience.stopped():
-        raise Interrupted("Stopped while the replay was filled.")
-    try:
-        pusher.push(packets, patience.stopped)
-    except StaleEpoch as stale:
-        raise LostLease("Another learner has begun while the replay was filled.") from stale
+    if snapshot is None or not snapshot["updates"]:
+        return max(learn_start - filled_slots * shape.chunk_length, 0)
+    return max(wanted_slots(snapshot, shape) - filled_slots, 0) * shape.chunk_length
 
 
 class ReplayDump:
@@ -89,7 +91,7 @@ class ReplayDump:
         layout: Mapping[str, object],
     ) -> None:
         """`layout`: settings without which the chunks mean nothing."""
-        self._folder, self._file_name = folder, file_name
+        self._folder, self._prefix = folder, f"replay_{file_name}_"
         self._slot, self._shape, self._layout = slot, shape, layout
 
     def save(self, t_actors: int) -> None:
@@ -97,10 +99,10 @@ class ReplayDump:
 
         Raises a redis error, or OSError: the older dump is then still there.
         """
-        path = self._folder / f"replay_{self._file_name}_{t_actors}.dump"
-        older = [old for old in self._found() if old != path]
-        run, shape = (self._slot.client, self._slot.keys), self._shape
+        path = self._folder / f"{self._prefix}{t_actors}.dump"
+        older = [old for old in numbered_files(self._folder, self._prefix, ".dump") if old != path]
         progress = FileProgress(path, "Saving the replay")
+        run, shape = (self._slot.client, self._slot.keys), self._shape
         records = dump_records(*run, shape.slots, self._layout, shape.chunk_length, progress)
         with atomic_file(path) as file:
             file.writelines(records)
@@ -109,46 +111,25 @@ class ReplayDump:
         log.info("Saved the replay to %s (%s MB).", path, f"{path.stat().st_size / 1e6:,.1f}")
 
     def restore(self) -> None:
-        """Push the newest dump into the run's empty replay, if there is one.
-
-        As much of a damaged one is used as is whole.
+        """Push the newest dump into the run's empty replay, if there is one: as much of it as is whole.
 
         Raises:
-          Interrupted, LostLease, or a redis error once patience is over.
+            Interrupted, LostLease, or a redis error once patience is over.
         """
-        found = self._found()
-        if not found:
-            return
-        path, chunks = found[0], 0
-        with path.open("rb") as file, _own_pusher(self._slot, self._shape.slots) as push:
-            for packets in self._packets(path, file):
-                push(packets)
-                chunks += len(packets)
-        log.info("Restored %s chunks of the replay from %s.", f"{chunks:,}", path)
+        for path in numbered_files(self._folder, self._prefix, ".dump")[:1]:
+            with path.open("rb") as file:
+                pushed = _push_all(self._slot, self._shape.slots, self._packets(path, file))
+            log.info("Restored %s chunks of the replay from %s.", f"{pushed.chunks:,}", path)
 
-    def _packets(self, path: Path, file: BinaryIO) -> Iterator[list[Packet]]:
-        """As many at a time as are pushed at once; the log names what cannot be read."""
-        size, packets = path.stat().st_size, list[Packet]()
-        progress = FileProgress(path, "Restoring the replay")
+    def _packets(self, path: Path, file: BinaryIO) -> Iterator[Packet]:
+        """The log names what cannot be read."""
+        size, progress = path.stat().st_size, FileProgress(path, "Restoring the replay")
         try:
             for packet in read_dump(file, size, self._layout, self._shape.chunk_length):
-                packets.append(packet)
-                if len(packets) == CHUNKS_PER_READ:
-                    yield packets
-                    packets = []
-                    progress(file.tell() / size)
+                yield packet
+                progress(file.tell() / size)
         except DumpError as error:
             log.warning("The replay in %s cannot be restored any further. %s.", path, error)
-        if packets:
-            yield packets
-
-    def _found(self) -> list[Path]:
-        """The dumps of this game, the one of most steps first."""
-        pattern = re.compile(re.escape(f"replay_{self._file_name}_") + r"(\d+)\.dump")
-        paths = [
-            (int(m[1]), path) for path in self._folder.glob("*.dump") if (m := pattern.fullmatch(path.name))
-        ]
-        return [path for _, path in sorted(paths, reverse=True)]
 
 
 def preseed(
@@ -157,48 +138,60 @@ def preseed(
     """Push all that the event log at `path` holds, with the priorities of random warm-up.
 
     Args:
-      header: what the log must begin with.
-      slots: chunks that the replay holds.
-      progress: called with the share of the file that is done.
+        header: What the log must begin with.
+        slots: Chunks that the replay holds.
+        progress: Called with the share of the file that is done.
 
     Returns:
-      The number of transitions pushed.
+        The number of transitions pushed.
 
     Raises:
-      EventLogError when the log is not one of `header`, Interrupted, LostLease, or a redis error once
-      patience is over.
+        EventLogError: The log is not one of `header`.
+        Interrupted, LostLease, or a redis error once patience is over.
     """
     check_header(path, read_header(path), header)
-    with _own_pusher(slot, slots) as push:
-        meta: Meta = {"run": slot.keys.run, "epoch": slot.epoch, "actor": PRESEED_ACTOR}
-        chunks = transitions = 0
-        for drafts in _portions(_drafts(path, shape, meta, progress)):
-            push([_packet(draft, shape) for draft in drafts])
-            if chunks <= slots < chunks + len(drafts):
-                log.warning("%s holds more than the replay: its oldest transitions are overwritten.", path)
-            chunks += len(drafts)
-            transitions += sum(draft.transitions for draft in drafts)
-    return transitions
+    meta: Meta = {"run": slot.keys.run, "epoch": slot.epoch, "actor": PRESEED_ACTOR}
+    drafts = _drafts(path, shape, meta, progress)
+    pushed = _push_all(slot, slots, (_packet(draft, shape.chunk_length) for draft in drafts))
+    if pushed.chunks > slots:
+        log.warning("%s holds more than the replay: its oldest transitions are overwritten.", path)
+    return pushed.transitions
 
 
-def _packet(draft: Draft, shape: ChunkShape) -> Packet:
+def _packet(draft: Draft, chunk_length: int) -> Packet:
     """`transitions` of a packet are what T_actors grows by."""
-    leaves = np.zeros(shape.chunk_length, np.float32)
+    leaves = np.zeros(chunk_length, np.float32)
     leaves[: draft.transitions] = FIRST_LEAF
     return Packet(draft.data, leaves, transitions=0)
 
 
-def _portions(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
-    """As many chunks at a time as are pushed at once."""
-    portion, size = list[Draft](), 0
-    for draft in drafts:
-        portion.append(draft)
-        size += len(draft.data)
-        if size >= PUSH_BYTES or len(portion) == PUSH_CHUNKS:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion
+class _Pushed(NamedTuple):
+    chunks: int
+    transitions: int
+
+
+def _push_all(slot: LearnerSlot, slots: int, packets: Iterator[Packet]) -> _Pushed:
+    """The learner pushes them itself, into a ring of `slots` chunks.
+
+    Raises Interrupted, LostLease, or a redis error once patience is over.
+    """
+    client, keys, patience = slot.client, slot.keys, slot.patience
+    chunks = transitions = 0
+    with Lease(client, keys.actor_lease(PRESEED_ACTOR)).acquire(
+        "preseeding learner", patience.stopped
+    ) as lease:
+        sender = Sender(client, keys, PRESEED_ACTOR, lease.token, slot.epoch)
+        pusher = ChunkPusher(sender, slots, patience)
+        while portion := list(islice(packets, CHUNKS_PER_PUSH)):
+            if patience.stopped():
+                raise Interrupted("Stopped while the replay was filled.")
+            try:
+                pusher.push(portion)
+            except StaleEpoch as stale:
+                raise LostLease("Another learner has begun while the replay was filled.") from stale
+            chunks += len(portion)
+            transitions += sum(int(np.count_nonzero(packet.leaves)) for packet in portion)
+    return _Pushed(chunks, transitions)
 
 
 def _drafts(path: Path, shape: ChunkShape, meta: Meta, progress: Progress) -> Iterator[Draft]:

@@ -1,39 +1,45 @@
-"""The files of a run: scores, learning, plots, scalars. The learner's process alone owns and writes them."""
+"""Scores and metrics of a run as they come in, and the learner's status.
+
+The learner's process alone owns and writes their tables.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from memory.runs.episodes import read_episodes
+from learning.learner import Learner
 from memory.runs.keys import Keys
+from memory.runs.reports import Status, publish_status, read_episodes
 from memory.server.connection import Client
-from reporting.episodes import EpisodeRecord, EpisodeTable
-from reporting.learning import LearningHistory, LearningPoint, Scalars
-from reporting.run_figures import Bounds
-from reporting.run_page import RunHistory, write_run_html
-from reporting.scores import EVALUATION_WINDOW, WINDOW, GameScores, ScoreSummary
+from reporting.fitness import EVALUATION_WINDOW, WINDOW
+from reporting.history import RunHistory
+from reporting.progress import GameScores
+from reporting.tables import EpisodeRecord, EpisodeTable, LearningPoint, LearningTable
 
 log = logging.getLogger(__name__)
 
+ROW_EVERY_S = 10.0
+"""Seconds between two rows of the history of learning: 8,640 a day, under 1 MB."""
+
 
 class PatientDisk:
-    """Tries writes that may be tried again later; logs when a kind of them begins and ceases to fail."""
+    """Writes to disk, where a failure only means to try again later; logs when it begins and ends."""
 
     def __init__(self) -> None:
         self._failing: set[str] = set()
 
-    def __call__(self, what: str, write: Callable[[], None]) -> bool:
-        """Whether `write` succeeded; `what` names its kind in sentences."""
+    def __call__(self, what: str, write: Callable[..., object], *arguments: object) -> bool:
+        """Whether `write` succeeded; `what` names what is written, for the log."""
         try:
-            write()
+            write(*arguments)
         except OSError as error:
             if what not in self._failing:
-                log.warning("Cannot write %s (%s): going on, and trying again.", what, error)
+                reason = error.strerror or error
+                log.warning("Cannot write %s (%s): going on, and trying again.", what, reason)
             self._failing.add(what)
             return False
         if what in self._failing:
@@ -43,158 +49,159 @@ class PatientDisk:
 
 
 class Results:
-    """`<game>.csv`, `learning_<game>.csv`, `Reward_<game>.html` and TensorBoard scalars in one folder."""
+    """`<game>.csv` and `learning_<game>.csv` in one folder, and the last scores."""
 
-    def __init__(
-        self,
-        folder: Path,
-        games: Sequence[str],
-        file_name: str,
-        frames_per_step: int,
-        action_bounds: Bounds | None,
-        first_step: int,
-    ) -> None:
-        """Continues the files that a predecessor wrote.
+    def __init__(self, folder: Path, games: Sequence[str], file_name: str, first_step: int) -> None:
+        """Continues the tables that a predecessor wrote.
 
         Args:
-          action_bounds: of each component of a continuous action; None where actions are discrete.
-          first_step: T_learner at which this process continues; a predecessor's later scalars and rows of
-            learning are cut off.
+            first_step: T_learner at which this process continues; later rows of learning are cut off.
 
         Raises:
-          ValueError: a table in the folder cannot be read.
+            ValueError: A table in the folder cannot be read.
         """
         folder.mkdir(parents=True, exist_ok=True)
         table = folder / f"{file_name}.csv"
-        self._table = EpisodeTable(table)
-        self._learning = LearningHistory(_learning_path(table), first_step)
-        self._scalars = Scalars(folder / "tensorboard" / file_name, purge_step=first_step)
-        self._html = folder / f"Reward_{file_name}.html"
-        self._games, self._frames_per_step, self._action_bounds = games, frames_per_step, action_bounds
-        self._training, self._evaluation = GameScores(games), GameScores(games, EVALUATION_WINDOW)
-        self._rooms: set[int] = set()  # that any episode came to
-        self._last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
-        self._read_to, self._left_out = "0-0", 0
-        for record in self._table.records:
+        self.games, self.episodes = games, EpisodeTable(table)
+        self.learning = LearningTable(learning_path(table), first_step)
+        self._metrics: list[LearningPoint] = []  # since the last row of learning
+        self._row_written_at = time.monotonic()
+        self.training, self.evaluation = GameScores(games), GameScores(games, EVALUATION_WINDOW)
+        self.history = RunHistory(games)
+        self.last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
+        self.left_out = 0
+        self._read_to = "0-0"
+        for record in self.episodes.read():
             self._take_in(record)
+        for point in self.learning.read():
+            self.history.add_learning(point)
 
     @property
-    def scores(self) -> ScoreSummary | None:
-        """The last 100 training episodes; those of evaluation where none was played in training; or None.
-
-        Of several games the mean over them, as reporting.scores has it.
-        """
-        return self._leading.summary()
-
-    @property
-    def evaluation_scores(self) -> ScoreSummary | None:
-        """The last 20 evaluation episodes, or None before the first."""
-        return self._evaluation.summary()
-
-    @property
-    def last_score(self) -> float | None:
-        """Score of the newest of the episodes that `scores` is about."""
-        return self._leading.last
-
-    @property
-    def last_sequences(self) -> dict[int, int]:
-        """Actor -> number of its newest episode on disk."""
-        return last_sequences(self._table)
+    def leading(self) -> GameScores:
+        """Scores of the last 100 training episodes; those of evaluation where none was played in training."""
+        return self.evaluation if self.training.last is None else self.training
 
     def collect(self, client: Client, keys: Keys) -> None:
         """Bring the episodes that actors reported to disk, each once."""
         while True:
             read_to, episodes, left_out = read_episodes(client, keys, self._read_to)
-            self._left_out += left_out
+            self.left_out += left_out
             if read_to == self._read_to:
                 return
-            own = [episode for episode in episodes if episode.game in ("", *self._games)]
+            own = [episode for episode in episodes if episode.game in ("", *self.games)]
             if len(own) < len(episodes):
-                self._left_out += len(episodes) - len(own)
+                self.left_out += len(episodes) - len(own)
                 log.warning("%d episodes are of no game of this run: left out.", len(episodes) - len(own))
-            for record in self._table.add(EpisodeRecord(*episode) for episode in own):
+            for record in self.episodes.add(EpisodeRecord(*episode) for episode in own):
                 self._take_in(record)
             self._read_to = read_to
 
-    def learned(self, point: LearningPoint) -> None:
-        """Take in how learning goes; a row of the history is written about every 10 s."""
-        self._learning.add(point)
+    def add_metrics(self, point: LearningPoint, every_s: float = ROW_EVERY_S) -> None:
+        """Take in the present metrics; write a row when one is due."""
+        self._metrics.append(point)
+        if time.monotonic() - self._row_written_at >= every_s:
+            self.write_metrics()
 
-    def plot(self) -> None:
-        """Write the html anew, also when no episode has ended yet."""
-        self._learning.flush()
-        episodes, learning = self._table.records, self._learning.points
-        history = RunHistory(self._games, self._frames_per_step, self._action_bounds, episodes, learning)
-        write_run_html(self._html, history)
-
-    def scalars(self, t_learner: int, values: Mapping[str, float]) -> None:
-        """Record scalars at T_learner, and beside them the scores."""
-        left_out = {"score/left_out": float(self._left_out)}
-        self._scalars.add(t_learner, {**values, **left_out, **self._score_scalars(), **self._room_scalars()})
-        self._scalars.flush()
-
-    def close(self) -> None:
-        """Close the scalars."""
-        self._scalars.close()
-
-    @property
-    def _leading(self) -> GameScores:
-        return self._training if self._training.count else self._evaluation
+    def write_metrics(self) -> None:
+        """Write what came since the last row as one."""
+        self._row_written_at = time.monotonic()
+        if self._metrics:
+            self.history.add_learning(self.learning.add(self._metrics))
+            self._metrics = []
 
     def _take_in(self, record: EpisodeRecord) -> None:
-        window = self._evaluation if record.evaluation else self._training
-        window.add(record)
-        self._rooms.update(record.rooms)
-        self._last_rooms.append(len(record.rooms))
+        (self.evaluation if record.evaluation else self.training).add(record)
+        self.history.add(record)
+        self.last_rooms.append(len(record.rooms))
 
-    def _score_scalars(self) -> dict[str, float]:
-        summaries = {"score/": self._training.summary(), "score/evaluation_": self._evaluation.summary()}
-        if len(self._games) > 1:
-            summaries |= {f"score/{game}/": each for game, each in self._training.by_game().items()}
+
+class LearnerStatus:
+    """The learner's status: published once a second, and kept as a row of the history of learning."""
+
+    def __init__(self, t_max: int, learner: Learner, results: Results, on_disk: PatientDisk) -> None:
+        self._t_max, self._learner, self._results, self._on_disk = t_max, learner, results, on_disk
+        self.published_at = time.monotonic()
+        self._last = learner.updates, learner.t_learner, 0.0  # then, and the seconds waited
+        self.scalars: dict[str, float] = {}
+        """Speeds since the last time, and whether values have diverged, by the names of their plots."""
+        self._warning = ""
+
+    def publish(self, now: float) -> None:
+        """Publish the status, and keep its row."""
+        self.record(now)
+        slot, metrics = self._learner.slot, self._learner.metrics
+        self.scalars["learner/q_beyond_rewards"] = float(self._has_diverged(metrics.get("q", 0.0)))
+        slot.patience(publish_status, slot.client, slot.keys, "learner", self._status(metrics))
+
+    def record(self, now: float) -> None:
+        """Measure speeds since the last time; keep the metrics where there were updates. Needs no Redis."""
+        learner, passed = self._learner, now - self.published_at
+        updates, t_learner, waited_s = self._last
+        self.published_at, self._last = now, (learner.updates, learner.t_learner, learner.waited_s)
+        self.scalars = {
+            "speed/updates_per_second": (learner.updates - updates) / passed,
+            "speed/learner_steps_per_second": (learner.t_learner - t_learner) / passed,
+            "speed/learner_wait_share": (learner.waited_s - waited_s) / passed,
+        }
+        if learner.updates > updates:
+            metrics = {**learner.metrics, "updates_per_second": self.scalars["speed/updates_per_second"]}
+            point = LearningPoint(learner.t_learner, learner.source.counters.played, learner.updates, metrics)
+            self._on_disk("the history of learning", self._results.add_metrics, point)
+
+    def _has_diverged(self, estimate: float) -> bool:
+        """Whether the mean estimate is beyond what rewards allow; it is warned of once."""
+        bounds = self._learner.source.value_bounds
+        if not bounds.exclude(estimate):
+            return False
+        if not self._warning:
+            self._warning = (
+                f"The mean estimate of values is {estimate:,.4g}, and rewards allow {bounds.low:,.4g} to"
+                f" {bounds.high:,.4g}: learning diverges; try a lower --lr or a higher --target-update."
+            )
+            log.warning("%s", self._warning)
+        return True
+
+    def _status(self, metrics: Mapping[str, float]) -> Status:
+        learner, source, scores = self._learner, self._learner.source, self._results.leading
+        summary = scores.summary()
         return {
-            f"{prefix}{name}": getattr(summary, name)
-            for prefix, summary in summaries.items()
-            if summary is not None
-            for name in ("mean", "std", "mean_length")
+            "t": learner.t_learner if source.drawn else None,
+            "t_actors": source.counters.played,
+            "steps": source.counters.steps,
+            "learning_starts_at": source.counters.learning_starts_at,
+            "refilled": source.counters.refilled,
+            "t_max": self._t_max,
+            "steps_per_second": self.scalars["speed/learner_steps_per_second"],
+            "replay_fill": source.fill,
+            "total_priority": source.total_priority,
+            "updates": learner.updates,
+            "loss": metrics.get("loss"),
+            "last_score": scores.last,
+            "mean_score": None if summary is None else summary.mean,
+            "weights_age": learner.weights_age,
+            "waited_s": learner.waited_s,
+            "starved_s": learner.starved_s,
+            "warning": self._warning,
+            "state": "learning" if source.drawn else "refilling the replay" if learner.updates else "warm-up",
         }
 
-    def _room_scalars(self) -> dict[str, float]:
-        known, last = len(self._rooms), self._last_rooms
-        return {"rooms/known": float(known), "rooms/mean": float(np.mean(last))} if known else {}
 
-
-def set_aside(path: Path) -> None:
-    """Rename the tables of an earlier run, if they have rows, so that two runs never mix in one.
-
-    Args:
-      path: its table of episodes.
-    """
-    tables = [table for table in (path, _learning_path(path)) if _has_rows(table)]
-    number = 1
-    while any(_aside(table, number).exists() for table in tables):
-        number += 1
-    for table in tables:
-        table.rename(_aside(table, number))
-        log.warning("The table of an earlier run was moved to %s.", _aside(table, number))
-
-
-def _learning_path(table: Path) -> Path:
+def learning_path(table: Path) -> Path:
     """The history of learning beside the table of episodes."""
     return table.with_name(f"learning_{table.name}")
 
 
-def _aside(table: Path, number: int) -> Path:
-    return table.with_suffix(f".earlier_{number}.csv")
+def closing_sentence(learner: Learner, frames_per_step: int) -> str:
+    """How much a run has played and learned so far."""
+    counters, updates = learner.source.counters, learner.updates
+    sentence = (
+        f"{_steps(counters.played, frames_per_step)} and {updates:,} updates,"
+        f" {learner.source.samples_per_insert(updates):.2f} samples per insert."
+    )
+    if counters.refilled:
+        sentence += f" {_steps(counters.refilled, frames_per_step)} besides refilled the replay."
+    return sentence
 
 
-def _has_rows(table: Path) -> bool:
-    """Whether a csv file has lines beyond its header."""
-    return table.is_file() and table.read_bytes().count(b"\n") > 1
-
-
-def last_sequences(table: EpisodeTable) -> dict[int, int]:
-    """Actor -> number of its newest episode in `table`."""
-    sequences: dict[int, int] = {}
-    for record in table.records:
-        sequences[record.actor] = max(record.sequence, sequences.get(record.actor, 0))
-    return sequences
+def _steps(count: int, frames_per_step: int) -> str:
+    return f"{count:,} steps" + (f" ({count * frames_per_step:,} frames)" if frames_per_step > 1 else "")

@@ -42,7 +42,8 @@ class RolloutSource(Source[Rollout]):
         """`updates` and `steps`: of the agent so far."""
         super().__init__(counters, 1, config.redis_patience)
         self._config, self._store = config, store
-        self._updates_before, self._steps_drawn = updates, steps
+        self._updates_before = updates
+        self._steps_drawn = self._steps_learned = steps
         self._waiting: dict[int, list[PushedRollout]] = {}
         self._actors: set[int] = set()  # that are alive and have delivered before
         self._looked_at = 0.0
@@ -61,11 +62,20 @@ class RolloutSource(Source[Rollout]):
             return False
         awaited = 0 if self.drawn else self._config.nb_actor  # at first, nobody is known yet
         complete = delivered >= self._actors and len(delivered) >= awaited
-        return complete or self._impatient()
+        waited_s = 0.0 if self._waits_since is None else time.monotonic() - self._waits_since
+        return complete or waited_s > self._config.rollout_patience
 
     def t_learner(self, updates: int) -> int:
         """T_learner: transitions drawn so far."""
         return self._steps_drawn
+
+    def has_learned(self, t_max: int, updates: int) -> bool:
+        """Whether `t_max` steps are learned from. Another rollout may be drawn already; it is left."""
+        return self._steps_learned >= t_max
+
+    def samples_per_insert(self, updates: int) -> float:
+        """Whole rollouts are learned from, but for those that were dropped."""
+        return self._steps_drawn / max(self.counters.steps, 1)
 
     def ingest(self) -> None:
         """Take the rollouts that wait in Redis, and look up the living actors."""
@@ -76,7 +86,9 @@ class RolloutSource(Source[Rollout]):
             if pushed is not None and self._is_usable(pushed):
                 waiting.append(pushed)
             else:
-                self._drop(actor)
+                log.info("A rollout of actor %d was damaged, or its weights are too old.", actor)
+                self._dropped += 1
+                self._to_release.append(actor)
         now = time.monotonic()
         if now - self._looked_at > ACTORS_EVERY_S:
             self._actors, self._looked_at = self._store.actors() & self._waiting.keys(), now
@@ -87,9 +99,10 @@ class RolloutSource(Source[Rollout]):
         """The oldest rollout of each actor that has delivered."""
         chosen = [rollouts.pop(0) for rollouts in self._waiting.values() if rollouts]
         self._waits_since = None
-        if not self.drawn and len(chosen) < self._config.nb_actor:
+        nb_actor = self._config.nb_actor
+        if not self.drawn and len(chosen) < nb_actor:
             log.warning(
-                "Learning with %d of %d actors: others have not come.", len(chosen), self._config.nb_actor
+                "Learning with %d of %d actors: the others have delivered none.", len(chosen), nb_actor
             )
         if absent := self._actors - {pushed.actor for pushed in chosen}:
             log.warning("Learning without actors %s: they delivered nothing in time.", sorted(absent))
@@ -102,6 +115,7 @@ class RolloutSource(Source[Rollout]):
 
     def return_losses(self, batch: Rollout, losses: NDArray[Any]) -> None:
         """The rollout was learned from: its actors may play the next one."""
+        self._steps_learned += batch.steps
         self._learned_actors.put(self._drawn_actors.get())
 
     def apply_losses(self, write_back: bool) -> None:
@@ -118,12 +132,9 @@ class RolloutSource(Source[Rollout]):
 
     def scalars(self) -> dict[str, float]:
         """Numbers of actors, and of rollouts that wait or were dropped."""
-        waiting = sum(len(rollouts) for rollouts in self._waiting.values())
-        return {
-            "rollouts/actors": float(len(self._actors)),
-            "rollouts/waiting": float(waiting),
-            "rollouts/dropped": float(self._dropped),
-        }
+        waiting = sum(map(len, self._waiting.values()))
+        counts = {"actors": len(self._actors), "waiting": waiting, "dropped": self._dropped}
+        return {f"rollouts/{name}": float(count) for name, count in counts.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """The learner's step; rollouts that wait are played anew."""
@@ -138,12 +149,3 @@ class RolloutSource(Source[Rollout]):
         age = self._updates_before + self.drawn - pushed.updates
         recent = pushed.weights_epoch == self.counters.epoch and age <= self._config.max_policy_lag
         return recent or not pushed.rollout.looked.all()
-
-    def _drop(self, actor: int) -> None:
-        log.info("A rollout of actor %d was damaged, or played with weights of another time.", actor)
-        self._dropped += 1
-        self._to_release.append(actor)
-
-    def _impatient(self) -> bool:
-        waited = time.monotonic() - (self._waits_since or time.monotonic())
-        return waited > self._config.rollout_patience

@@ -6,17 +6,14 @@ import queue
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from learning.fill_replay import ReplayDump
 from learning.source import Source
 from memory.replay.batch import Batch
-from memory.replay.limiter import Limiter
 from memory.replay.replay import Replay
-from memory.runs.counters import Counters
+from memory.runs.counters import Counters, Limiter
 
 DRAWN_AHEAD = 2
 """Batches: Redis sends one while another is unpacked, beside the thread that draws."""
@@ -35,27 +32,6 @@ class SamplerConfig:
     redis_patience: float
 
 
-class SamplerStart(NamedTuple):
-    """Where a sampler begins."""
-
-    updates: int  # of the agent so far: beta continues from there
-    counters: Counters
-    wanted_slots: int = 0  # chunks to gather before learning continues
-
-
-class Returned(NamedTuple):
-    """Losses of a batch that was learned from, in flight to the tree."""
-
-    leaf: NDArray[np.int64]
-    chunk_id: NDArray[np.int64]
-    losses: NDArray[Any]
-
-
-def learner_step(learn_start: int, replay_frequency: int, updates: int) -> int:
-    """T_learner = learn_start + replay_frequency * updates, in agent steps."""
-    return learn_start + replay_frequency * updates
-
-
 class Sampler(Source[Batch]):
     """Batches by priority from the replay, as many as the limiter allows."""
 
@@ -64,33 +40,36 @@ class Sampler(Source[Batch]):
         config: SamplerConfig,
         replay: Replay,
         limiter: Limiter,
-        start: SamplerStart,
-        dump: ReplayDump | None = None,
+        counters: Counters,
+        updates: int = 0,
+        wanted_slots: int = 0,
         stage: Callable[[Batch], Batch] | None = None,
     ) -> None:
-        """`dump`: saves the replay to disk; `stage`: see `Source.stage`."""
-        super().__init__(start.counters, config.queue_size, config.redis_patience)
+        """`updates`: of the agent so far; `wanted_slots`: chunks to gather before learning continues."""
+        super().__init__(counters, config.queue_size, config.redis_patience, stage)
         self._config, self._replay, self._limiter = config, replay, limiter
-        self._updates_before, self._wanted_slots = start.updates, start.wanted_slots
-        self._dump, self._stage = dump, stage
+        self._updates_before, self._wanted_slots = updates, wanted_slots
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
-        self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
+        self._returned = queue.SimpleQueue[tuple[NDArray[Any], ...]]()  # leaves, chunk ids and losses [B]
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
-        self._draws_ahead = False
         self._learned = 0  # batches that came back
         self._counted = 0  # of the consumed ones, as last published
         self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
     def t_learner(self, updates: int) -> int:
         """T_learner = learn_start + replay_frequency * updates."""
-        return learner_step(self._config.learn_start, self._config.replay_frequency, updates)
+        return self._config.learn_start + self._config.replay_frequency * updates
 
-    @property
-    def beta(self) -> float:
-        """Importance exponent of the next batch: from priority_weight to 1, linear in T_learner / T_max."""
-        return self._beta(0)
+    def has_learned(self, t_max: int, updates: int) -> bool:
+        """Whether the next update would lead beyond `t_max`."""
+        return self.t_learner(updates + 1) > t_max
 
-    def _beta(self, ahead: int) -> float:
+    def samples_per_insert(self, updates: int) -> float:
+        """Since learning began; without the steps that refilled a replay."""
+        return updates * self._config.batch_size / max(self.counters.played - self._config.learn_start, 1)
+
+    def beta(self, ahead: int = 0) -> float:
+        """Importance exponent after `ahead` more draws: from priority_weight to 1, linear in T_learner."""
         t_learner, config = self.t_learner(self._updates_before + self.drawn + ahead), self._config
         return config.priority_weight + (1 - config.priority_weight) * min(t_learner / config.t_max, 1.0)
 
@@ -100,19 +79,19 @@ class Sampler(Source[Batch]):
         return may_update and self._replay.fill >= self._config.batch_size
 
     @property
-    def samples_per_insert(self) -> float:
-        """Transitions drawn per transition inserted since learning began in this epoch."""
-        inserted = self.counters.steps - self.counters.learning_starts_at
-        return self.drawn * self._config.batch_size / max(inserted, 1)
+    def fill(self) -> float:
+        """Share of the replay's capacity that holds transitions."""
+        return self._replay.fill / self._replay.shape.memory_capacity
 
     def scalars(self) -> dict[str, float]:
-        """Beta, fill, age, priorities, and how often a transition is learned from."""
+        """Beta, fill, age, priorities, and how often a transition is learned from in this epoch."""
+        inserted = self.counters.steps - self.counters.learning_starts_at
         return {
-            "replay/beta": self.beta,
+            "replay/beta": self.beta(),
             "replay/fill": self.fill,
             "replay/age_transitions": self._mean_age,
             "replay/mean_priority": self._replay.total_priority / max(self._replay.fill, 1),
-            "replay/samples_per_insert": self.samples_per_insert,
+            "replay/samples_per_insert": self.drawn * self._config.batch_size / max(inserted, 1),
             "replay/left_out": float(self._replay.left_out),
         }
 
@@ -132,40 +111,27 @@ class Sampler(Source[Batch]):
             "owed_steps": self._limiter.owed_steps(self.counters, self._learned),
         }
 
-    def save(self) -> None:
-        """Dump the replay, its priorities as Redis has them."""
-        if self._dump is not None:
-            self._dump.save(self.counters.steps)
-
-    def start(self) -> None:
-        """Begin to prepare batches in a thread, which draws some ahead of the one that is handed out."""
-        self._draws_ahead = True
-        super().start()
-
     def draw(self) -> Batch:
-        """One batch, now."""
-        later = range(1, 1 + DRAWN_AHEAD) if self._draws_ahead else ()
-        later_betas = [self._beta(ahead) for ahead in later if self.is_due(ahead)]
-        batch = self._replay.sample(self._config.batch_size, self._beta(0), later_betas)
+        """One batch, now; the source's thread begins to draw those after it, too."""
+        draws_ahead = range(1, 1 + DRAWN_AHEAD) if self._thread.is_alive() else range(0)
+        later_betas = [self.beta(ahead) for ahead in draws_ahead if self.is_due(ahead)]
+        batch = self._replay.sample(self._config.batch_size, self.beta(), later_betas)
         self._drawn_states.append(self._replay.drawn_state)
         self.drawn += 1
+        if batch.next_frames is None:  # else a bonus of curiosity is added to the rewards
+            self.value_bounds.see(batch.r_t, batch.discount_t)
         age = self._replay.newest_chunk - batch.chunk_id.mean()
         self._mean_age = float(age) * self._replay.shape.chunk_length
         return batch
 
-    def stage(self, batch: Batch) -> Batch:
-        """Begin to bring `batch` to the learner's device, where that is a GPU."""
-        return batch if self._stage is None else self._stage(batch)
-
     def ingest(self) -> None:
         """Read arrivals and counters."""
         self.counters = self._replay.ingest()
-        self.fill = self._replay.fill / self._replay.shape.memory_capacity
 
     def return_losses(self, batch: Batch, losses: NDArray[Any]) -> None:
         """Return the losses [B] of a batch, from which its new priorities are made."""
         self._learned, self._learned_state = self._learned + 1, self._drawn_states.popleft()
-        self._returned.put(Returned(batch.leaf, batch.chunk_id, losses))
+        self._returned.put((batch.leaf, batch.chunk_id, losses))
 
     def apply_losses(self, write_back: bool) -> None:
         """Set returned losses as priorities in the tree, and if asked in Redis."""

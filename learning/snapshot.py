@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
+import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reporting.atomic import write_atomically
+
+log = logging.getLogger(__name__)
 
 FORMAT = 1
 _ARRAY = "numpy array"
 Snapshot = dict[str, Any]
-_KINDS: dict[str, type] = {
-    **dict.fromkeys(("settings", "config", "acting_weights", "agent_state", "sampler_generator"), dict),
-    **dict.fromkeys(
-        ("updates", "t_learner", "t_actors", "epoch", "began", "replay_slots", "owed_steps"), int
-    ),
-    **dict.fromkeys(("steps_learned", "best_episodes"), int),
-}
+_DICTS = ("settings", "config", "acting_weights", "agent_state", "sampler_generator")
+_CLOCKS = ("updates", "t_learner", "t_actors", "epoch", "began")
+_COUNTS = (*_CLOCKS, "best_episodes", "replay_slots", "owed_steps", "steps_learned", "refilled")
+_KINDS: dict[str, type] = {**dict.fromkeys(_DICTS, dict), **dict.fromkeys(_COUNTS, int)}
 """What the parts of a snapshot are, those that it has; counts are not negative."""
+_FINITE = ("acting_weights", "agent_state")
+RESUMED = ("acting_weights", "updates", "t_learner", "t_actors", "best_mean", "best_episodes")
+"""Parts that every learner resumes from, beside the state of its agent."""
+POLL_EVERY_S = 0.5
+"""How often a folder is looked at for its first snapshot."""
 LARGEST_COUNT = 1 << 53
 """Whole numbers below it are exact in every place that they come to."""
-_WEIGHTS = ("acting_weights", "agent_state")
-"""Parts whose numbers must be finite."""
+MOST_PARTS = 1_000_000
+"""Values in the lists and dicts of a snapshot, each as often as it is met: lists that hold another one twice,
+and so on, take few bytes and have no end. A snapshot of `--serial` has some thousands.
+"""
+MOST_TIMES_READ = 8
+"""Bytes of all tensors so met, as a multiple of the file's."""
 
 
 class SnapshotError(ValueError):
@@ -54,22 +63,16 @@ def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def save_last_model(folder: Path, file_name: str, t_actors: int, snapshot: Snapshot) -> Path:
-    """Write the newest snapshot, then remove the older ones."""
-    path = last_model_path(folder, file_name, t_actors)
-    older = [old for old in last_models(folder, file_name) if old != path]
-    save_snapshot(path, snapshot)
-    for old in older:
-        old.unlink(missing_ok=True)
-    return path
-
-
 def last_models(folder: Path, file_name: str) -> list[Path]:
     """Snapshots of this game in `folder`, the one of most steps first."""
-    pattern = re.compile(re.escape(f"last_model_{file_name}_") + r"(\d+)\.pth")
-    found = [
-        (int(match[1]), path) for path in folder.glob("*.pth") if (match := pattern.fullmatch(path.name))
-    ]
+    return numbered_files(folder, f"last_model_{file_name}_", ".pth")
+
+
+def numbered_files(folder: Path, prefix: str, suffix: str) -> list[Path]:
+    """Files whose name has nothing but a number between `prefix` and `suffix`, the largest number first."""
+    pattern = re.compile(re.escape(prefix) + r"(\d+)" + re.escape(suffix))
+    named = ((pattern.fullmatch(path.name), path) for path in folder.glob("*"))
+    found = [(int(match[1]), path) for match, path in named if match and path.is_file()]
     return [path for _, path in sorted(found, reverse=True)]
 
 
@@ -81,6 +84,7 @@ def load_snapshot(path: Path) -> Snapshot:
         data = path.read_bytes()
         _check_whole(data)
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        _check_extent(loaded, MOST_TIMES_READ * len(data))
         _check_tensors(loaded)
         snapshot = _with_arrays(loaded)
     except Exception as error:  # torch.load raises many kinds for damaged files
@@ -95,42 +99,83 @@ def load_snapshot(path: Path) -> Snapshot:
     return snapshot
 
 
-def _check_tensors(value: Any) -> None:
-    """Raises ValueError for tensors that hold less than they claim, or are not plain numbers in memory."""
+def wait_for_snapshot(folder: Path, file_name: str, stopped: Callable[[], bool]) -> Snapshot | None:
+    """The newest snapshot of this game in `folder`, once there is one; None when `stopped` first.
+
+    Raises SnapshotError where there are snapshots of other games only.
+    """
+    announced = False
+    while not stopped():
+        for path in last_models(folder, file_name):
+            with suppress(SnapshotError):  # it may be replaced while it is read
+                return load_snapshot(path)
+        if others := sorted(path.name for path in folder.glob("last_model_*.pth")):
+            raise SnapshotError(f"{folder} holds {others[0]}, and none of {file_name}: is --game right?")
+        if not announced:
+            log.info("Waiting for a snapshot last_model_%s_*.pth in %s.", file_name, folder)
+            announced = True
+        time.sleep(POLL_EVERY_S)
+    return None
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """What nested dicts, lists and tuples hold."""
     if isinstance(value, Mapping):
         value = value.values()
-    elif isinstance(value, torch.Tensor):
-        is_plain = value.layout == torch.strided and value.device.type == "cpu"
-        if not is_plain or value.is_quantized or value.is_nested:
-            raise ValueError("a tensor is not a plain one")
-        if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-            raise ValueError("a tensor claims more than it holds")
-        return
     elif not isinstance(value, list | tuple):
+        yield value
         return
     for item in value:
-        _check_tensors(item)
+        yield from _leaves(item)
+
+
+def _check_extent(loaded: Any, most_bytes: int) -> None:
+    """Raises ValueError where lists and dicts that share their parts would take ages to walk through."""
+    waiting, parts, tensor_bytes = [loaded], 0, 0
+    while waiting:
+        value = waiting.pop()
+        parts += 1
+        if isinstance(value, torch.Tensor):
+            tensor_bytes += value.numel() * value.element_size()
+        elif isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)
+        if parts + len(waiting) > MOST_PARTS or tensor_bytes > most_bytes:
+            raise ValueError("its parts are shared too often to be read")
+
+
+def _check_tensors(loaded: Any) -> None:
+    """Raises ValueError for tensors that hold less than they claim, or are not plain numbers in memory."""
+    for tensor in _leaves(loaded):
+        if isinstance(tensor, torch.Tensor):
+            is_plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
+            if not is_plain or tensor.is_quantized or tensor.is_nested:
+                raise ValueError("a tensor is not a plain one")
+            if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+                raise ValueError("a tensor claims more than it holds")
 
 
 def _check_part(path: Path, name: str, part: object, kind: type) -> None:
-    whole = (
-        isinstance(part, kind)
-        and not isinstance(part, bool)
-        and not (isinstance(part, int) and not 0 <= part < LARGEST_COUNT)
-    )
-    if name == "acting_weights" and whole and isinstance(part, dict):
+    whole = isinstance(part, kind) and not isinstance(part, bool)
+    if isinstance(part, int):
+        whole = whole and 0 <= part < LARGEST_COUNT
+    if name == "acting_weights" and isinstance(part, dict):
         whole = all(isinstance(weight, torch.Tensor) for weight in part.values())
-    if not whole or (name in _WEIGHTS and not _is_finite(part)):
+    if whole and name in _FINITE:
+        whole = _is_finite(part)
+    if not whole:
         raise SnapshotError(f"The snapshot {path} is damaged: its {name} is not what it should be.")
 
 
-def _is_finite(value: Any) -> bool:
-    """Whether all tensors and numbers of nested dicts and lists are."""
-    if isinstance(value, Mapping):
-        return all(map(_is_finite, value.values()))
-    if isinstance(value, list | tuple):
-        return all(map(_is_finite, value))
-    return not isinstance(value, torch.Tensor | float) or bool(torch.as_tensor(value).isfinite().all())
+def is_finite(snapshot: Snapshot) -> bool:
+    """Whether weights and the optimiser's state are; a snapshot with others is refused when it is read."""
+    return all(_is_finite(snapshot[name]) for name in _FINITE)
+
+
+def _is_finite(part: object) -> bool:
+    numbers = (leaf for leaf in _leaves(part) if isinstance(leaf, torch.Tensor | float))
+    return all(bool(torch.as_tensor(number).isfinite().all()) for number in numbers)
 
 
 def check_holds(path: Path, snapshot: Snapshot, names: Iterable[str]) -> None:
@@ -165,19 +210,14 @@ def _without_arrays(value: Any) -> Any:
 
 def _with_arrays(value: Any) -> Any:
     """The inverse of `_without_arrays`."""
+    if isinstance(value, Mapping) and value.keys() == {_ARRAY}:
+        tensor = value[_ARRAY]
+        if not isinstance(tensor, torch.Tensor) or tensor.requires_grad:
+            raise ValueError("What should be an array is none")
+        return np.asarray(tensor.numpy())
     if isinstance(value, Mapping):
-        if value.keys() == {_ARRAY}:
-            return _array(value[_ARRAY])
         return {name: _with_arrays(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(_with_arrays, value))
-    return value
-
-
-def _array(tensor: object) -> NDArray[Any]:
-    if not isinstance(tensor, torch.Tensor) or tensor.requires_grad or tensor.layout != torch.strided:
-        raise ValueError("What should be an array is none")
-    return np.asarray(tensor.numpy())
+    return type(value)(map(_with_arrays, value)) if isinstance(value, list | tuple) else value
 
 
 def _check_whole(data: bytes) -> None:

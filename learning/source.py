@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
+from learning.value_bounds import ValueBounds
 from memory.runs.counters import Counters
-from memory.server.connection import patiently
+from memory.server.patience import Patience
 
 IDLE_S = 0.002
 """Pause when nothing is due: shorter than a batch of the fastest learner measured."""
@@ -29,21 +30,33 @@ class Source(ABC, Generic[BatchT]):
 
     publishes_every_update: ClassVar[bool] = False
     """Whether actors must see the weights of every update."""
-    fill: float = 0.0
-    """Share of the store that is filled."""
     total_priority: float = 0.0
     """Sum of all priorities, where there are any."""
 
-    def __init__(self, counters: Counters, queue_size: int, patience_s: float) -> None:
+    def __init__(
+        self,
+        counters: Counters,
+        queue_size: int,
+        patience_s: float,
+        stage: Callable[[BatchT], BatchT] | None = None,
+    ) -> None:
+        """`stage`: begins to bring a batch to the learner's device, in the thread that draws it."""
         self.counters = counters
         self.drawn = 0  # batches of this epoch
         self.consumed = 0
-        self._patience_s = patience_s
+        self.value_bounds = ValueBounds()
+        self._stage = stage
         self._batches: queue.Queue[BatchT] = queue.Queue(queue_size)
         self._failure: BaseException | None = None
         self._ended = threading.Event()
+        self._patiently = Patience(patience_s, self._ended.is_set)
         self._thread = threading.Thread(target=self._run, name="source", daemon=True)
         self._ingested_at = self._written_at = 0.0
+
+    @property
+    def fill(self) -> float:
+        """Share of the store that is filled."""
+        return 0.0
 
     @abstractmethod
     def is_due(self, ahead: int = 0) -> bool:
@@ -54,16 +67,20 @@ class Source(ABC, Generic[BatchT]):
         """T_learner, in agent steps, of an agent after so many updates."""
 
     @abstractmethod
+    def has_learned(self, t_max: int, updates: int) -> bool:
+        """Whether an agent of so many updates has made all that are due by T_learner = `t_max`."""
+
+    @abstractmethod
+    def samples_per_insert(self, updates: int) -> float:
+        """How often a transition of the run was learned from on average."""
+
+    @abstractmethod
     def ingest(self) -> None:
         """Read new experience and the run's counters."""
 
     @abstractmethod
     def draw(self) -> BatchT:
         """One batch, now; for a caller that has seen `is_due`."""
-
-    def stage(self, batch: BatchT) -> BatchT:
-        """Begin to bring `batch` to the learner's device; in this source's thread."""
-        return batch
 
     @abstractmethod
     def return_losses(self, batch: BatchT, losses: NDArray[Any]) -> None:
@@ -75,14 +92,11 @@ class Source(ABC, Generic[BatchT]):
 
     @abstractmethod
     def scalars(self) -> dict[str, float]:
-        """Figures of the store, by the names of their plots."""
+        """Figures of the store, by the names of their plots in TensorBoard."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
         """Where a resumed learner's source continues."""
-
-    def save(self) -> None:  # noqa: B027 - most have nothing to save
-        """Write to disk what must outlive Redis. Raises a redis error, or OSError."""
 
     @abstractmethod
     def size_sentence(self) -> str:
@@ -111,12 +125,9 @@ class Source(ABC, Generic[BatchT]):
         try:
             while not self._ended.is_set():
                 self._patiently(self._turn)
-            self._patiently(lambda: self.apply_losses(write_back=True))
+            self._patiently(self.apply_losses, True)
         except BaseException as failure:  # noqa: BLE001 - handed to the learner's thread, which raises it
             self._failure = failure
-
-    def _patiently(self, action: Callable[[], None]) -> None:
-        patiently(action, self._patience_s, "Redis", self._ended.is_set)
 
     def _turn(self) -> None:
         now = time.monotonic()
@@ -127,6 +138,7 @@ class Source(ABC, Generic[BatchT]):
             self.ingest()
             self._ingested_at = now
         if self.is_due() and not self._batches.full():
-            self._batches.put(self.stage(self.draw()))
+            batch = self.draw()
+            self._batches.put(batch if self._stage is None else self._stage(batch))
         else:
             time.sleep(IDLE_S)

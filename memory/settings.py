@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from parameters import parameter
+from parameters import Programs, Settings, parameter
 
 
-@dataclass(frozen=True)
-class RedisSettings:
+class RedisSettings(Settings):
     """Redis."""
+
+    programs = Programs.RUN | Programs.PAGE
 
     host_redis: str = parameter("localhost", "Host of the Redis server, or the path of its Unix socket")
     port_redis: int = parameter(6379, "TCP port of the Redis server", ge=1, le=65535)
@@ -29,11 +28,11 @@ class RedisSettings:
     redis_conf: str = parameter(
         "redis_conf/redis_rainbow_6379.conf",
         "Configuration for the server that start_learning.py starts if none answers",
+        programs=Programs.TERMINAL,
     )
 
 
-@dataclass(frozen=True)
-class ReplaySettings:
+class ReplaySettings(Settings):
     """Replay."""
 
     memory_capacity: int = parameter(1_000_000, "Transitions kept in Redis (Rainbow: 1M)", shared=True, ge=16)
@@ -50,9 +49,11 @@ class ReplaySettings:
         16, "Transitions per chunk sent to Redis (measured: docs/architecture.md)", shared=True, ge=1, le=4096
     )
     save_replay: bool = parameter(
-        False, "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval"
+        False,
+        "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval; not given, a server that start_learning.py started keeps it at a stop",
+        programs=Programs.LEARNING,
     )
-    batch_size: int = parameter(32, "Transitions per update (DQN: 32)", ge=1)
+    batch_size: int = parameter(32, "Transitions per update (DQN: 32)", ge=1, programs=Programs.LEARNING)
     queue_size: int = parameter(5, "Batches that the sampler prepares ahead of the learner", ge=1, le=1000)
     priority_exponent: float | None = parameter(
         None,
@@ -72,13 +73,19 @@ class ReplaySettings:
         "Importance-sampling exponent beta at the start, annealed to 1 at T-max (Schaul et al. 2016)",
         ge=0,
         le=1,
+        programs=Programs.LEARNING,
+    )
+    weights_normalised_by: str = parameter(
+        "batch",
+        "Importance weights are divided by the largest of the batch, or of the whole memory, as in Schaul et al. 2016",
+        pattern="^(batch|memory)$",
+        programs=Programs.LEARNING,
     )
     multi_step: int = parameter(3, "Steps of the n-step return (Rainbow: 3)", shared=True, ge=1, le=1024)
     discount: float = parameter(0.99, "Discount gamma per agent step (DQN: 0.99)", shared=True, ge=0, le=1)
 
 
-@dataclass(frozen=True)
-class RolloutSettings:
+class RolloutSettings(Settings):
     """Rollouts (on-policy agents)."""
 
     rollout_length: int = parameter(
@@ -95,5 +102,8 @@ class RolloutSettings:
         False, "Actors and learner take turns instead of overlapping: --max-policy-lag 0"
     )
     rollout_patience: float = parameter(
-        60.0, "Seconds for which the learner waits for an actor's rollout before it learns without it", gt=0
+        60.0,
+        "Seconds for which the learner waits for an actor's rollout before it learns without it",
+        gt=0,
+        programs=Programs.LEARNING,
     )

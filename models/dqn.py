@@ -1,4 +1,8 @@
-"""DQN's network (Mnih et al. 2015, *Human-level control through deep reinforcement learning*)."""
+"""The networks of DQN and of Rainbow.
+
+DQN: Mnih et al. 2015, *Human-level control through deep reinforcement learning*. Rainbow: Hessel et al. 2018,
+arXiv 1710.02298.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.dueling import DuelingNetwork
+from models.layers import NetworkConfig
+from models.noisy import Noise
 from models.torso import Torso
 
 
@@ -24,3 +31,15 @@ class QNetwork(nn.Module):
         with torch.autocast(hidden.device.type, enabled=False):
             q: Tensor = self.q(hidden.float())
         return q
+
+
+class RainbowNetwork(DuelingNetwork):
+    """Observation -> logits of the return's distribution over C51's atoms."""
+
+    def __init__(self, config: NetworkConfig, atoms: int) -> None:
+        super().__init__(config, num_outputs=atoms)
+
+    def forward(self, observation: Tensor, noise: Noise) -> Tensor:
+        """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
+        logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
+        return logits.squeeze(1)

@@ -1,17 +1,15 @@
-"""Noisy dueling head, the torso-and-head network that IQN and Rainbow share, and Rainbow's.
+"""Noisy dueling head, and the torso-and-head network that IQN and Rainbow share.
 
 Dueling: Wang et al. 2016, arXiv 1511.06581, equation 9. Noisy: Fortunato et al. 2018, arXiv 1706.10295.
-Rainbow: Hessel et al. 2018, arXiv 1710.02298.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.layers import NetworkConfig
 from models.noisy import Noise, NoisyLinear
 from models.torso import Torso
 
@@ -32,13 +30,11 @@ class DuelingHead(nn.Module):
         self.hidden = NoisyLinear(num_features, 2 * hidden_size, noisy_std, streams=2)
         self.value = NoisyLinear(hidden_size, num_outputs, noisy_std)
         self.advantage = NoisyLinear(hidden_size, num_actions * num_outputs, noisy_std)
-
-    @property
-    def noise_sizes(self) -> dict[str, int]:
-        """Names and sizes of the noise that `forward` takes."""
-        layers = {"hidden": self.hidden, "value": self.value, "advantage": self.advantage}
-        sizes = {name: layer.noise_sizes for name, layer in layers.items()}
-        return {f"{name}_{end}": size for name, ends in sizes.items() for end, size in ends.items()}
+        self.noise_sizes = {  # names and sizes of the noise of a forward pass
+            f"{name}_{end}": size
+            for name in ("hidden", "value", "advantage")
+            for end, size in getattr(self, name).noise_sizes.items()
+        }
 
     def forward(self, features: Tensor, noise: Noise) -> Tensor:
         """features [B, T, F], noise [R, size] each with R = 1 or B -> [B, T, A, Q] float32."""
@@ -52,20 +48,10 @@ class DuelingHead(nn.Module):
             value = self.value(for_value, noise["value_in"], noise["value_out"])  # [B, T, Q]
             advantage = self.advantage(for_advantage, noise["advantage_in"], noise["advantage_out"])
             advantage = advantage.unflatten(-1, (self.num_actions, -1))  # [B, T, A, Q]
+            # without the mean V and A would not be identifiable: a constant could move between them
             estimates: Tensor = value.unsqueeze(2) + (advantage - advantage.mean(2, keepdim=True))
+        assert estimates.shape == (*hidden.shape[:2], self.num_actions, value.shape[-1])
         return estimates
-
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """Sizes of every network of a torso and a head."""
-
-    observation_shape: tuple[int, ...]  # [H, *frame]
-    observation_dtype: str  # "uint8" | "float32"
-    num_actions: int
-    hidden_size: int  # units of each stream of the head
-    torso: str  # one of models.torso.TORSOS
-    noisy_std: float  # sigma_0 of the noisy layers
 
 
 class DuelingNetwork(nn.Module):
@@ -78,6 +64,7 @@ class DuelingNetwork(nn.Module):
         self.head = DuelingHead(
             self.torso.num_features, hidden_size, config.num_actions, num_outputs, config.noisy_std
         )
+        self.noise_sizes = self.head.noise_sizes
 
     def features(self, observation: Tensor) -> Tensor:
         """observation [B, H, *frame] -> [B, F] float32: the torso stays in float32 under autocast.
@@ -86,21 +73,5 @@ class DuelingNetwork(nn.Module):
         """
         with torch.autocast(observation.device.type, enabled=False):
             features: Tensor = self.torso(observation)
+        assert features.shape == (len(observation), self.torso.num_features)
         return features
-
-    @property
-    def noise_sizes(self) -> dict[str, int]:
-        """Names and sizes of the noise of a forward pass."""
-        return self.head.noise_sizes
-
-
-class RainbowNetwork(DuelingNetwork):
-    """Observation -> logits of the return's distribution over C51's atoms."""
-
-    def __init__(self, config: NetworkConfig, atoms: int) -> None:
-        super().__init__(config, num_outputs=atoms)
-
-    def forward(self, observation: Tensor, noise: Noise) -> Tensor:
-        """observation [B, H, *frame] -> logits [B, A, atoms] float32."""
-        logits: Tensor = self.head(self.features(observation).unsqueeze(1), noise)
-        return logits.squeeze(1)

@@ -7,8 +7,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from kernels.gated_hidden import gated_hidden
-from models.dueling import DuelingNetwork, NetworkConfig
+from kernels.heads import gated_hidden
+from models.dueling import DuelingNetwork
+from models.layers import NetworkConfig
 from models.noisy import Noise
 
 
@@ -43,11 +44,9 @@ class IqnNetwork(DuelingNetwork):
         """
         features = self.features(observation)  # [B, F]
         cosines = torch.cos(taus.unsqueeze(-1) * self.frequencies)  # [B, N, n]
-        embedding, hidden = self.embedding, self.head.hidden.weights
-        eps_in, eps_out = noise["hidden_in"], noise["hidden_out"]
-        gated = gated_hidden(
-            features, cosines, embedding.weight, embedding.bias, hidden, eps_in, eps_out, independent_rows
-        )
-        quantiles = self.head.estimates(gated, noise).squeeze(-1)
+        embedding = self.embedding.weight, self.embedding.bias
+        hidden = self.head.hidden.with_noise(noise["hidden_in"], noise["hidden_out"])
+        hidden_units = gated_hidden(features, cosines, embedding, hidden, independent_rows)
+        quantiles = self.head.estimates(hidden_units, noise).squeeze(-1)
         assert quantiles.shape[:2] == (len(observation), taus.shape[1])
         return quantiles

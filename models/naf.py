@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.policy import widths_above
 from models.torso import Torso
 
 LARGEST_LOG_DIAGONAL = 5.0
@@ -42,7 +43,6 @@ class NafNetwork(nn.Module):
 
     `perturbation_std` is the standard deviation of parameter noise: adapted, not learned by gradient, and
     handed to actors with the weights.
-    Raises ValueError where a hidden layer has no units.
     """
 
     perturbation_std: Tensor
@@ -51,10 +51,8 @@ class NafNetwork(nn.Module):
         self, torso: Torso, head_sizes: Sequence[int], num_components: int, perturbation_std: float
     ) -> None:
         super().__init__()
-        if min(head_sizes, default=0) < 1:
-            raise ValueError(f"Each hidden layer needs at least one unit, not {list(head_sizes)}.")
+        widths = widths_above(torso, head_sizes)
         self.torso = torso
-        widths = [torso.num_features, *head_sizes]
         self.hidden = nn.ModuleList(nn.Linear(*ends) for ends in pairwise(widths))
         self.num_components = num_components
         self.value = nn.Linear(widths[-1], 1)

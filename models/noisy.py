@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from kernels.noisy_linear import NoisyWeights, noisy_linear
+from kernels.heads import NoisyLayer, noisy_linear
 
 Noise = Mapping[str, Tensor]
 """Named noise vectors, each [R, size]: R = 1 is one draw for a whole batch, R = B one draw for every row."""
@@ -44,23 +44,15 @@ class NoisyLinear(nn.Module):
         self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), std * bound))
         self.bias_mu = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
         self.bias_sigma = nn.Parameter(torch.full((outputs,), std * bound))
+        self.noise_sizes = {"in": streams * inputs, "out": outputs}  # numbers in a row of each
 
-    @property
-    def noise_sizes(self) -> dict[str, int]:
-        """How many numbers a row has in `eps_in` ("in") and in `eps_out` ("out")."""
-        return {"in": self.streams * self.inputs, "out": self.outputs}
+    def with_noise(self, eps_in: Tensor, eps_out: Tensor) -> NoisyLayer:
+        """The layer for a forward pass: eps_in [R, streams * inputs] and eps_out [R, outputs].
 
-    @property
-    def weights(self) -> NoisyWeights:
-        """The layer's parameters."""
-        return NoisyWeights(self.weight_mu, self.weight_sigma, self.bias_mu, self.bias_sigma)
+        R = 1 is one draw for a whole batch, R = B one draw for every row.
+        """
+        return NoisyLayer(self.weight_mu, self.weight_sigma, self.bias_mu, self.bias_sigma, eps_in, eps_out)
 
     def forward(self, x: Tensor, eps_in: Tensor, eps_out: Tensor) -> Tensor:
-        """x [B, T, inputs] -> [B, T, outputs]; the T samples of a row share its noise.
-
-        Args:
-            x: The inputs.
-            eps_in: [R, streams * inputs] with R = 1, shared by the batch, or R = B.
-            eps_out: [R, outputs].
-        """
-        return noisy_linear(x, self.weights, eps_in, eps_out)
+        """x [B, T, inputs] -> [B, T, outputs]; the T samples of a row share its noise."""
+        return noisy_linear(x, self.with_noise(eps_in, eps_out))

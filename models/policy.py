@@ -21,6 +21,8 @@ RELU_GAIN = math.sqrt(2)
 """Keeps the size of signals through layers that a ReLU follows (He et al. 2015, arXiv 1502.01852)."""
 EXTRA_GAIN = 0.1
 """Of the initial weights of the extra layers: at first they add little to what they skip."""
+NEGATIVE_SLOPE = 0.2
+"""Of the leaky ReLUs between RND's convolutions: TensorFlow's default, which Burda et al. use."""
 OUTPUT_GAIN = 0.01
 """Of the initial weights of the outputs: the first policy is nearly uniform, the first values are near 0."""
 
@@ -35,6 +37,13 @@ def orthogonal(module: ModuleT, gain: float = RELU_GAIN) -> ModuleT:
     return module
 
 
+def widths_above(torso: Torso, head_sizes: Sequence[int]) -> list[int]:
+    """Of the torso's features and the hidden layers above; ValueError where one of these has no units."""
+    if min(head_sizes, default=0) < 1:
+        raise ValueError(f"Each hidden layer needs at least one unit, not {list(head_sizes)}.")
+    return [torso.num_features, *head_sizes]
+
+
 class PolicyValues(NamedTuple):
     """Policy and values of B observations, float32."""
 
@@ -43,17 +52,12 @@ class PolicyValues(NamedTuple):
 
 
 class PolicyNetwork(nn.Module):
-    """Torso, hidden layers, then one extra layer for the policy and one for the values, each with a skip.
-
-    Raises ValueError where a hidden layer has no units.
-    """
+    """Torso, hidden layers, then one extra layer for the policy and one for the values, each with a skip."""
 
     def __init__(self, torso: Torso, head_sizes: Sequence[int], num_actions: int, num_values: int) -> None:
         super().__init__()
-        if min(head_sizes, default=0) < 1:
-            raise ValueError(f"Each hidden layer needs at least one unit, not {list(head_sizes)}.")
+        widths = widths_above(torso, head_sizes)
         self.torso = orthogonal(torso)
-        widths = [torso.num_features, *head_sizes]
         self.hidden = orthogonal(nn.ModuleList(nn.Linear(*ends) for ends in pairwise(widths)))
         last = widths[-1]
         self.extra_policy = orthogonal(nn.Linear(last, last), EXTRA_GAIN)
@@ -73,17 +77,12 @@ class PolicyNetwork(nn.Module):
 
 
 class ActorCriticNetwork(nn.Module):
-    """Only the torso is shared, so that nothing is where observations are vectors (torso "flat").
-
-    Raises ValueError where a hidden layer has no units.
-    """
+    """Only the torso is shared, so that nothing is where observations are vectors (torso "flat")."""
 
     def __init__(self, torso: Torso, head_sizes: Sequence[int], num_parameters: int, num_values: int) -> None:
         super().__init__()
-        if min(head_sizes, default=0) < 1:
-            raise ValueError(f"Each hidden layer needs at least one unit, not {list(head_sizes)}.")
+        widths = widths_above(torso, head_sizes)
         self.torso = orthogonal(torso)
-        widths = [torso.num_features, *head_sizes]
         self.policy_hidden, self.values_hidden = _hidden(widths), _hidden(widths)
         self.policy = orthogonal(nn.Linear(widths[-1], num_parameters), OUTPUT_GAIN)
         self.values = orthogonal(nn.Linear(widths[-1], num_values), gain=1.0)
@@ -99,3 +98,40 @@ class ActorCriticNetwork(nn.Module):
 def _hidden(widths: Sequence[int]) -> nn.Sequential:
     layers = (part for ends in pairwise(widths) for part in (nn.Linear(*ends), nn.ReLU()))
     return orthogonal(nn.Sequential(*layers))
+
+
+class FrameEmbedding(nn.Module):
+    """A whitened frame -> a vector, through a torso with leaky ReLUs and dense layers with ReLUs between."""
+
+    def __init__(
+        self, torso: str, frame_shape: tuple[int, ...], hidden_size: int, dense: Sequence[int]
+    ) -> None:
+        """`dense`: widths of the dense layers, the last of them the vector's."""
+        super().__init__()
+        self.torso = Torso(torso, (1, *frame_shape), "float32", hidden_size)
+        for place, layer in enumerate(self.torso.layers):
+            if isinstance(layer, nn.ReLU):
+                self.torso.layers[place] = nn.LeakyReLU(NEGATIVE_SLOPE)
+        widths = [self.torso.num_features, *dense]
+        self.hidden = nn.Sequential(
+            *(part for ends in pairwise(widths[:-1]) for part in (nn.Linear(*ends), nn.ReLU()))
+        )
+        self.output = nn.Linear(widths[-2], widths[-1])
+        orthogonal(self)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """frames [N, *frame] -> [N, dense[-1]] float32; the last layer stays in float32 under autocast."""
+        hidden: Tensor = self.hidden(self.torso(frames.unsqueeze(1)))
+        with torch.autocast(hidden.device.type, enabled=False):
+            embedding: Tensor = self.output(hidden.float())
+        return embedding
+
+
+def rnd_target(torso: str, frame_shape: tuple[int, ...], hidden_size: int) -> FrameEmbedding:
+    """The fixed random network: one dense layer of `hidden_size` above the torso."""
+    return FrameEmbedding(torso, frame_shape, hidden_size, [hidden_size]).requires_grad_(False)
+
+
+def rnd_predictor(torso: str, frame_shape: tuple[int, ...], hidden_size: int) -> FrameEmbedding:
+    """The network that learns the target's outputs: two dense layers more."""
+    return FrameEmbedding(torso, frame_shape, hidden_size, [hidden_size] * 3)

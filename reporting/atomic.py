@@ -1,18 +1,36 @@
 """Files that are there whole or not at all, and tables in them."""
 
 import csv
+import errno
 import io
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""A full disk, a quota, and the largest file that a process may write."""
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by a file holding `data`, as `atomic_file` does."""
-    with atomic_file(path) as file:
+    with _room_is_told(path, len(data)), atomic_file(path) as file:
         file.write(data)
+
+
+@contextmanager
+def _room_is_told(path: Path, size: int) -> Iterator[None]:
+    """A disk without room for the `size` bytes of `path` is reported with both numbers."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        free = shutil.disk_usage(path.parent).free
+        told = f"{error.strerror}: {path} needs {size:,} bytes, {free:,} are free"
+        raise OSError(error.errno, told) from error
 
 
 @contextmanager
@@ -45,7 +63,7 @@ def append(path: Path, data: bytes) -> None:
     Raises:
       OSError: the disk refused; the file is as it was.
     """
-    with path.open("ab", buffering=0) as file:
+    with _room_is_told(path, len(data)), path.open("ab", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         try:
             written = 0
@@ -63,11 +81,11 @@ def csv_bytes(rows: Iterable[Sequence[object]]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def read_rows(path: Path) -> list[list[str]]:
-    """The whole rows of a csv file that may be growing; none where there is no file."""
-    data = path.read_bytes() if path.exists() else b""
-    whole = data[: data.rfind(b"\n") + 1]
-    return list(csv.reader(io.StringIO(whole.decode("utf-8", errors="replace"))))
+def read_rows(path: Path) -> Iterator[list[str]]:
+    """The whole rows of a csv file that may be growing, one by one; none where there is no file."""
+    if path.exists():
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            yield from csv.reader(line for line in file if line.endswith("\n"))
 
 
 def _sync_folder(folder: Path) -> None:

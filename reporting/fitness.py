@@ -1,4 +1,10 @@
-"""SLM-Lab's fitness of sessions and trials; the interquartile mean and its interval (docs/fitness.md)."""
+"""Scores against references: fractions of human play and of records, SLM-Lab's fitness.
+
+data/atari_scores.csv holds the reference scores and, row by row, where they come from: random and human play
+with no-op starts and a 30-minute cap from dqn_zoo, world records as listed by Toromanoff et al. 2019 (SABER,
+arXiv 1908.04683). Fractions made with another table or protocol cannot be compared with these.
+For the fitness see docs/fitness.md.
+"""
 
 import csv
 from collections.abc import Sequence
@@ -9,11 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reporting.scores import WINDOW, human_reference
-
 Floats = NDArray[np.float64]
 
-_TABLE = Path(__file__).parent / "data" / "standards.csv"
+_DATA = Path(__file__).parent / "data"
+WINDOW = 100
+"""Episodes; SABER averages training scores over 100 consecutive ones (arXiv 1908.04683)."""
+EVALUATION_WINDOW = 20
+"""Evaluation episodes: far fewer are played, and of one policy each."""
 ALE_STEPS = 50_000_000
 """Agent steps in which an ALE game is to be mastered: 200M frames (Machado et al. 2018, arXiv 1709.06009)."""
 NOISE = 0.05
@@ -22,8 +30,51 @@ sessions may differ, and still count as reached, stable, consistent.
 """
 MAD_TO_STD, OUTLIER = 0.6745, 3.5
 """Of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*)."""
-RESAMPLES, CONFIDENCE = 2_000, 0.95
-"""Of the bootstrap; the confidence is that of Agarwal et al. 2021 (arXiv 2108.13264)."""
+
+
+class Normalised(NamedTuple):
+    """0 is random play, 1 the reference; None where the table has no reference for the game."""
+
+    human: float | None
+    world_record: float | None
+
+
+def normalised(game: str, score: float) -> Normalised:
+    """`(score - random) / (reference - random)` for both references of an ALE game in snake case."""
+    if game not in _references():
+        return Normalised(None, None)
+    random, *others = _references()[game]
+    assert random is not None
+    return Normalised(*(None if other is None else (score - random) / (other - random) for other in others))
+
+
+def references(game: str) -> tuple[float | None, float | None, float | None]:
+    """Mean scores of random play, of human play and of the world record of an ALE game."""
+    return _references().get(game, (None, None, None))
+
+
+def human_reference(game: str) -> tuple[float, float] | None:
+    """Mean scores of random and of human play of an ALE game; None where either is unknown."""
+    random, human, _ = references(game)
+    return None if random is None or human is None else (random, human)
+
+
+@cache
+def _references() -> dict[str, tuple[float | None, float | None, float | None]]:
+    """Game -> mean scores of random play, of human play and of the world record."""
+    return {
+        row["game"]: (_number(row["random"]), _number(row["human"]), _number(row["world_record"]))
+        for row in _rows("atari_scores.csv")
+    }
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if cell else None
+
+
+def _rows(table: str) -> list[dict[str, str]]:
+    with (_DATA / table).open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
 
 
 class Standard(NamedTuple):
@@ -63,13 +114,12 @@ def standard_of(game: str) -> Standard | None:
 
 @cache
 def _standards() -> dict[str, Standard]:
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        return {
-            row["game"]: Standard(
-                float(row["random_score"]), float(row["standard_score"]), int(row["standard_steps"])
-            )
-            for row in csv.DictReader(file)
-        }
+    return {
+        row["game"]: Standard(
+            float(row["random_score"]), float(row["standard_score"]), int(row["standard_steps"])
+        )
+        for row in _rows("standards.csv")
+    }
 
 
 def strengths(scores: Floats, standard: Standard) -> Floats:
@@ -130,19 +180,3 @@ def _consistency(vectors: Floats) -> float:
     spread = float(np.median(distance))
     z = MAD_TO_STD * distance / spread if spread else np.where(distance > 0, np.inf, 0.0)
     return float((z <= OUTLIER).mean())
-
-
-def interquartile_mean(values: Floats) -> Floats:
-    """[..., N] -> [...]: means without the lowest and the highest quarter, each rounded down."""
-    cut = values.shape[-1] // 4
-    kept = np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut]
-    return np.asarray(kept.mean(-1))
-
-
-def iqm_interval(groups: Sequence[Floats], seed: int) -> tuple[float, float]:
-    """Bootstrap interval of the interquartile mean over all groups: runs are drawn within each game."""
-    generator = np.random.default_rng(seed)
-    drawn = [generator.choice(group, (RESAMPLES, len(group))) for group in groups]
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(interquartile_mean(np.concatenate(drawn, axis=1)), [tail, 100 - tail])
-    return float(low), float(high)

@@ -27,6 +27,7 @@ from reporting.page import (
     RULER,
     STEPS,
     TITLE,
+    add_levels,
     base_layout,
     empty_figure,
     reward_layout,
@@ -97,14 +98,13 @@ def plotly_figure(graph: Graph, height: int, empty: str = "") -> go.Figure:
     if not graph.parts:
         return empty_figure(empty)
     layout = reward_layout() if graph.x.steps else base_layout()
-    figure = go.Figure(layout={**layout, "height": height, "showlegend": graph.legend})
+    margin = {"l": 70, "r": 28, "t": 60, "b": 72}
+    figure = go.Figure(layout={**layout, "margin": margin, "height": height, "showlegend": graph.legend})
     for part in graph.parts:
         figure.add_traces(_traces(part, graph))
     figure.update_xaxes(_plotly_axis(graph.x))
     figure.update_yaxes({**AXIS, "title": {"text": graph.y_title, "font": TITLE, "standoff": 16}})
-    for name, level in graph.levels.items():
-        figure.add_hline(level, line={"color": MUTED, "dash": "dot"}, annotation_text=name)
-    return figure
+    return add_levels(figure, graph.levels)
 
 
 def plotly_panels(graphs: Sequence[Graph], columns: int, row_height: int, empty: str) -> go.Figure:
@@ -254,7 +254,7 @@ def _draw(axes: Axes, graph: Graph) -> None:
     for name, level in graph.levels.items():
         axes.axhline(level, color=MUTED, linestyle=":", linewidth=1)
         place = ("axes fraction", "data")
-        axes.annotate(name, (1, level), (-3, 2), place, "offset points", ha="right", fontsize=8)
+        axes.annotate(name, (1, level), (4, 0), place, "offset points", va="center", fontsize=8)
     if graph.grid:
         axes.grid(color=GRID)
         axes.set_axisbelow(True)

@@ -1,19 +1,20 @@
 """One html file of figures that needs no network: its style, and a picture of it by a browser."""
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
 import plotly.graph_objects as go
-import plotly.io as pio
 
 from reporting.atomic import write_atomically
+from reporting.plotly_bundle import VERSION, bundle_for, packed
 
 BLUE, GREEN, RED, PURPLE = "#1f5fbf", "#2e9e6b", "#d1603d", "#8a3fae"
 COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
@@ -63,6 +64,25 @@ def reward_layout() -> dict[str, object]:
     }
 
 
+LEVEL_MARGIN = 110
+"""Pixels at the right of a figure, for the names of its levels."""
+
+
+def add_levels(figure: go.Figure, levels: Mapping[str, float]) -> go.Figure:
+    """A dotted line at each height, and its name beside the axes, where it hides nothing."""
+    for name, level in levels.items():
+        beside = {
+            "text": name,
+            "x": 1,
+            "xanchor": "left",
+            "yanchor": "middle",
+            "xshift": 6,
+            "font": {"color": MUTED},
+        }
+        figure.add_hline(level, line={"color": MUTED, "dash": "dot"}, annotation=beside)
+    return figure.update_layout(margin={"r": LEVEL_MARGIN}) if levels else figure
+
+
 def empty_figure(sentence: str) -> go.Figure:
     """What stands in the place of a figure that has nothing to show yet."""
     hidden = {"visible": False}
@@ -83,10 +103,17 @@ class Tile(NamedTuple):
     note: str = ""
 
 
-class Section(NamedTuple):
-    """One figure with its heading."""
+class Table(NamedTuple):
+    """Rows of text under a header."""
 
-    figure: go.Figure  # its layout has a height in pixels; its width is the page's
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Section(NamedTuple):
+    """One figure or table with its heading."""
+
+    shown: go.Figure | Table  # a figure's layout has a height in pixels; its width is the page's
     heading: str = ""
     note: str = ""
     wide: bool = False  # takes the whole width of the page, however wide that is
@@ -96,29 +123,38 @@ def write_page(
     path: Path, title: str, heading: str, note: str, tiles: Iterable[Tile], sections: Sequence[Section]
 ) -> None:
     """Writes the page whole or not at all; it holds the one copy of plotly.js that its figures need."""
-    drawn = [_section(section, number) for number, section in enumerate(sections)]
+    figures = [section.shown for section in sections if isinstance(section.shown, go.Figure)]
+    numbers = iter(range(len(figures)))
     page = Template(_PAGE.read_text(encoding="utf-8")).substitute(
         title=escape(title),
         heading=escape(heading),
         note=escape(note),
         tiles=_definition_list(tiles),
-        sections="\n".join(drawn),
+        sections="\n".join(_section(section, numbers) for section in sections),
+        figures=",\n".join(str(figure.to_json()) for figure in figures),
+        config=json.dumps(_CONFIG),
+        version=VERSION,
+        plotly=packed(bundle_for(figures)) if figures else "",
     )
     write_atomically(path, page.encode())
 
 
-def _section(section: Section, number: int) -> str:
-    figure: str = pio.to_html(
-        section.figure,
-        full_html=False,
-        include_plotlyjs=number == 0,
-        config=_CONFIG,
-        default_height=f"{section.figure.layout.height}px",
-        div_id=f"figure_{number}",
-    )
+def _section(section: Section, numbers: Iterator[int]) -> str:
     heading = f"<h2>{escape(section.heading)}<small>{escape(section.note)}</small></h2>"
+    shown = _table(section.shown) if isinstance(section.shown, Table) else _place(section.shown, numbers)
     kind = "wide" if section.wide else "narrow"
-    return f'<section class="{kind}">{heading if section.heading else ""}{figure}</section>'
+    return f'<section class="{kind}">{heading if section.heading else ""}{shown}</section>'
+
+
+def _place(figure: go.Figure, numbers: Iterator[int]) -> str:
+    return f'<div id="figure_{next(numbers)}" style="height:{figure.layout.height}px"></div>'
+
+
+def _table(table: Table) -> str:
+    header = "".join(f"<th>{escape(cell)}</th>" for cell in table.header)
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in table.rows)
+    lines = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><thead><tr>{header}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
 def _definition_list(tiles: Iterable[Tile]) -> str:
@@ -130,6 +166,8 @@ def _definition_list(tiles: Iterable[Tile]) -> str:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 TIMEOUT_S = 120.0
+DRAWING_MS = 20_000
+"""What a page gets to draw itself, in the browser's own time."""
 
 
 class StillError(RuntimeError):
@@ -155,6 +193,7 @@ def write_still(browser: str, page: Path, picture: Path, width: int, height: int
             *(["--no-sandbox"] if os.geteuid() == 0 else []),  # root has no sandbox
             "--enable-unsafe-swiftshader",  # 3-D without a graphics card
             "--hide-scrollbars",
+            f"--virtual-time-budget={DRAWING_MS}",
             f"--user-data-dir={folder}/profile",
             f"--window-size={width},{height}",
             f"--screenshot={taken}",

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from reporting.episodes import EpisodeRecord, by_purpose
-from reporting.learning import LearningPoint
+from reporting.fitness import EVALUATION_WINDOW, WINDOW, human_reference, standard_of
+from reporting.history import RewardPoint, RunHistory
 from reporting.page import (
     AXIS,
     BLUE,
@@ -15,6 +15,7 @@ from reporting.page import (
     STEPS,
     TITLE,
     Section,
+    Table,
     Tile,
     base_layout,
     empty_figure,
@@ -23,59 +24,59 @@ from reporting.page import (
 from reporting.run_figures import (
     Bounds,
     action_figure,
-    action_shares,
     learning_figure,
     reward_figure,
 )
-from reporting.scores import EVALUATION_WINDOW, WINDOW, RewardPoint, reward_points
 
 
-class RunHistory(NamedTuple):
-    """All that the page shows."""
+class RunFacts(NamedTuple):
+    """What a page says of a run besides how it went."""
 
-    games: Sequence[str]
     frames_per_step: int  # emulator frames per agent step
-    action_bounds: Bounds | None  # None where actions are discrete
-    episodes: Sequence[EpisodeRecord]
-    learning: Sequence[LearningPoint]
+    action_bounds: Bounds | None = None  # None where actions are discrete
+    action_names: Sequence[str] = ()  # of discrete ones
+    settings: Sequence[tuple[str, str, str]] = ()  # flags that have not their defaults: name, value, default
+    commit: str = ""
+    command: str = ""  # goes on with the run
 
 
-def write_run_html(path: Path, run: RunHistory) -> None:
+def write_run_html(path: Path, run: RunHistory, facts: RunFacts) -> None:
     """Draws the run so far; a sentence stands where there is nothing to draw yet."""
-    training, evaluation = by_purpose(run.episodes)
-    actions = action_figure(action_shares(training or evaluation), run.action_bounds)
-    games = [_GameHistory(game, run) for game in run.games]
+    games = [_GameHistory(game, run, facts.frames_per_step) for game in run.games]
+    learning = learning_figure(run.learning)
     sections = [
         *(game.section(named=len(games) > 1) for game in games),
-        Section(actions, "Actions", "share of each, by when their episodes ended"),
-        *_room_sections(run.episodes),
         Section(
-            learning_figure(run.learning), "Learning", "means over about 10 s, against agent steps", wide=True
+            action_figure(run.actions, facts.action_bounds, facts.action_names),
+            "Actions",
+            "share of each, by when their episodes ended",
         ),
+        *_room_sections(run),
+        Section(learning, "Learning", "means over about 10 s, against agent steps", wide=True),
+        *_record_sections(facts),
     ]
     tiles = games[0].tiles() if len(games) == 1 else [game.tile() for game in games]
     heading = ", ".join(run.games)
     note = _note(any(game.evaluated for game in games))
-    write_page(path, f"{heading}: reward", heading, note, [*tiles, *_room_tiles(run.episodes)], sections)
+    write_page(path, f"{heading}: reward", heading, note, [*tiles, *_room_tiles(run)], sections)
 
 
 class _GameHistory:
     """How the scores of one of the run's games went."""
 
-    def __init__(self, game: str, run: RunHistory) -> None:
-        played = [episode for episode in run.episodes if episode.game in ("", game)]
-        training, evaluation = by_purpose(played)
-        self.trained, self.evaluated = reward_points(training), reward_points(evaluation, EVALUATION_WINDOW)
-        self._game, self._frames_per_step = game, run.frames_per_step
+    def __init__(self, game: str, run: RunHistory, frames_per_step: int) -> None:
+        self.trained, self.evaluated = run.trained[game].points(), run.evaluated[game].points()
+        self._game, self._frames_per_step = game, frames_per_step
 
     def section(self, named: bool) -> Section:
         """Its curve."""
-        figure = reward_figure(self.trained, self.evaluated, self._frames_per_step)
+        levels = _levels(self._game)
+        figure = reward_figure(self.trained, self.evaluated, self._frames_per_step, levels)
         return Section(figure, self._game if named else "", wide=True)
 
     def tiles(self) -> list[Tile]:
         """Of the only game."""
-        return _tiles(self.trained, self.evaluated, self._frames_per_step)
+        return [*_tiles(self.trained, self.evaluated, self._frames_per_step), *_reference_tiles(self._game)]
 
     def tile(self) -> Tile:
         """Of one game among several."""
@@ -84,35 +85,51 @@ class _GameHistory:
         return Tile(self._game, *known)
 
 
-def _room_sections(episodes: Sequence[EpisodeRecord]) -> list[Section]:
-    if not first_visits(episodes):
+def _levels(game: str) -> dict[str, float]:
+    """Scores to compare with, by what they are called."""
+    standard = standard_of(game)
+    if standard is None:
+        return {}
+    return {"random": standard.random, "human" if human_reference(game) else "standard": standard.score}
+
+
+def _reference_tiles(game: str) -> list[Tile]:
+    return [
+        Tile(f"{name.capitalize()} play" if name != "standard" else "Standard", f"{score:,.1f}")
+        for name, score in _levels(game).items()
+    ]
+
+
+def _record_sections(facts: RunFacts) -> list[Section]:
+    """How the run was set up, and how to go on with it."""
+    record = [("Go on", facts.command), ("Commit", facts.commit)]
+    rows = [row for row in record if row[1]]
+    settings = Table(("Flag", "This run", "Default"), facts.settings)
+    note = "flags that differ from their defaults"
+    return [
+        *([Section(settings, "Settings", note)] if facts.settings else []),
+        *([Section(Table((), rows), "Go on, or repeat", wide=True)] if rows else []),
+    ]
+
+
+def _room_sections(run: RunHistory) -> list[Section]:
+    if not run.first_visits:
         return []
-    return [Section(rooms_figure(episodes), "Rooms", "by the end of the first episode that came to each")]
+    return [Section(rooms_figure(run), "Rooms", "by the end of the first episode that came to each")]
 
 
-def _room_tiles(episodes: Sequence[EpisodeRecord]) -> list[Tile]:
-    rooms = first_visits(episodes)
-    if not rooms:
+def _room_tiles(run: RunHistory) -> list[Tile]:
+    if not run.first_visits:
         return []
-    most = max(len(set(episode.rooms)) for episode in episodes)
-    return [Tile("Rooms", str(len(rooms)), f"at most {most} in one episode")]
+    return [Tile("Rooms", str(len(run.first_visits)), f"at most {run.most_rooms} in one episode")]
 
 
-def first_visits(records: Sequence[EpisodeRecord]) -> dict[int, int]:
-    """Room -> agent steps of all actors at the end of the first episode that visited it; in order of time."""
-    first: dict[int, int] = {}
-    for record in sorted(records, key=lambda each: each.actor_steps):
-        for room in record.rooms:
-            first.setdefault(room, record.actor_steps)
-    return first
-
-
-def rooms_figure(records: Sequence[EpisodeRecord]) -> go.Figure:
+def rooms_figure(run: RunHistory) -> go.Figure:
     """A stair with a step for each room, which names it; upward how many rooms were known."""
-    first = first_visits(records)
+    first = dict(sorted(run.first_visits.items(), key=lambda item: item[1]))
     if not first:
         return empty_figure("No episode in a game with rooms has ended yet.")
-    end = max(record.actor_steps for record in records)
+    end = run.actor_steps
     known = list(range(1, len(first) + 1))
     stair = go.Scatter(
         x=[*first.values(), end],

@@ -28,13 +28,17 @@ from envs.registry import describe_env  # noqa: E402
 from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
 from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
+from supervision.process import set_up_logging  # noqa: E402
 from test_multiple_seed import snapshot_candidate  # noqa: E402
-from wiring.endings import exit_on_errors, set_up_logging  # noqa: E402
-from wiring.setting import (
-    canonical,  # noqa: E402
-    results_folder,  # noqa: E402
-)
+from usage import EVALUATION  # noqa: E402
+from wiring.code import canonical  # noqa: E402
+from wiring.endings import exit_on_errors  # noqa: E402
+from wiring.setting import results_folder  # noqa: E402
 
+PAGE = EVALUATION._replace(
+    about="Compares a snapshot with random and constant actions.",
+    examples=(("--model results/last_model_pong_400000.pth", "in 100 episodes each"),),
+)
 GRID = 5
 """-1, -1/2, 0, 1/2 and 1 of a component's range: stand still, half and full in both directions."""
 
@@ -96,7 +100,7 @@ def compare(args: Args) -> dict[str, object]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     set_up_logging()
-    args = parse_args(argv, "Compare a snapshot with random and constant actions.")
+    args = parse_args(argv, PAGE)
     with exit_on_errors():
         args = canonical(args)
         if args.evaluation_episodes < 2:

@@ -7,8 +7,9 @@
 #
 #     EXTRAS="maze vizdoom" bash scripts/setup.sh
 #
-# maze (MiniWorld, and OpenGL without a display), vizdoom, minari (event logs as Minari datasets), search (Ray and Optuna, for the
-# lab's mode search), test and malmo-test (the checks).
+# maze (MiniWorld, and OpenGL without a display), vizdoom, box2d (LunarLander), minari (event logs as Minari datasets), search (Ray and Optuna, for the
+# lab's mode search), page (the live page), notebooks (docs/notebooks), unity (two builds, by npm), docs (the site of the
+# documents), test, page-test (a browser) and malmo-test (the checks).
 #
 # An active conda or virtual environment that has the packages is used as it is. Otherwise .venv is made once: while it is being
 # filled it holds the file .unfinished, and a .venv found with that file is made anew; for each requirement file that went in
@@ -177,10 +178,51 @@ ensure_opengl() {
     fail_with_log "mazes need OpenGL without a display (Debian and Ubuntu: apt-get install ${packages[*]})."
 }
 
+# Builds of Unity that SLM-Lab used: npm's packages of 2018, of which nothing is run but the players themselves.
+UNITY_BUILDS=(
+    "3dball 0c12228b00eaa603389b3ab1dae2bf6c768c13504ea348d3918ffcdfae51ed32"
+    "gridworld 2fd6871e42827af6ca8ebe990495b2d4745883017588cdf0071f9edf156fd6ed"
+)
+
+fetch_unity() { # NAME SHA256
+    local archive=slm-env-$1-2.0.0.tgz
+    rm -rf .unity.part ".unity/$1"
+    mkdir -p .unity.part .unity
+    (cd .unity.part && npm pack --silent "slm-env-$1@2.0.0" && sha256sum -c - <<<"$2  $archive" &&
+        tar xzf "$archive" && rm "$archive" && chmod +x "package/build/$1.x86_64") && mv .unity.part ".unity/$1"
+}
+
+ensure_unity() {
+    local build name checksum
+    for build in "${UNITY_BUILDS[@]}"; do
+        read -r name checksum <<<"$build"
+        [[ ! -x .unity/$name/package/build/$name.x86_64 ]] || continue
+        command -v npm >/dev/null || apt_install npm || fail "Unity's builds come by npm: install that (Debian and Ubuntu: apt-get install npm)."
+        step "Fetching Unity's $name (79 MB) into .unity" fetch_unity "$name" "$checksum" || fail_with_log "npm could not fetch slm-env-$name 2.0.0."
+    done
+}
+
+# Debian's; on Ubuntu apt has only a snap's stand-in, and elsewhere there is no apt: then Playwright fetches its own.
+has_browser() {
+    local name
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        "$name" --version >>"$SETUP_LOG" 2>&1 && return
+    done
+    compgen -G "$HOME/.cache/ms-playwright/chromium-*" >/dev/null
+}
+
+ensure_browser() {
+    has_browser && return
+    apt_install chromium && has_browser && return
+    step "Fetching Chromium" "$PYTHON" -m playwright install --with-deps chromium || true
+    has_browser || fail_with_log "no browser was found: install Chromium (Debian: apt-get install chromium)."
+}
+
 want_extras() {
     local name
     for name in ${EXTRAS_WANTED[@]+"${EXTRAS_WANTED[@]}"}; do
-        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, minari and search."
+        [[ $name != unity ]] || continue # no package of Python's
+        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, box2d, minari, search, page, notebooks, unity, docs, wandb, mlflow and trackio."
         REQUIREMENTS+=("requirements/$name.txt")
     done
 }
@@ -198,6 +240,8 @@ set_up() {
     ensure_opencv
     ensure_redis
     ! wants maze || ensure_opengl
+    ! wants unity || ensure_unity
+    ! wants page-test || ensure_browser
     [[ ! -s $SETUP_LOG ]] || say "Ready"
     trap - INT TERM HUP
     exec 9>&-

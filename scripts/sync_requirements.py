@@ -17,13 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = {"torch": "requirements/torch.txt", "core": "requirements/core.txt"}
 EXTRAS = {
     name: f"requirements/{name}.txt"
-    for name in ("test", "maze", "vizdoom", "minatar", "minari", "search", "malmo-test")
+    for name in (
+        "test maze vizdoom minatar box2d minari search page page-test notebooks docs wandb mlflow trackio"
+        " malmo-test"
+    ).split()
 }
 """Groups that are installed on top of BASE, each of them alone or with others."""
 GROUPS = {**BASE, **EXTRAS}
@@ -62,20 +65,18 @@ def render(source: Source) -> dict[str, str]:
 
 def missing_pins(source: Source) -> list[str]:
     """Packages that installed ones need and no table pins, as `name==version`, on any supported Python."""
+    installed = {canonicalize_name(each.name): each.version for each in importlib.metadata.distributions()}
     missing = {name for group in GROUPS for name in _missing(source, group)}
-    return sorted(f"{name}=={_installed_version(name)}" for name in missing)
+    return sorted(f"{name}=={installed.get(name, '?')}" for name in missing)
 
 
-def _missing(source: Source, group: str) -> Iterator[str]:
+def _missing(source: Source, group: str) -> Iterator[NormalizedName]:
     """Names of those that `group` needs, when nothing else is installed besides BASE."""
     pins = source.pins(group)
-    pinned = {_name(pin) for base in BASE for pin in source.pins(base)} | {_name(pin) for pin in pins}
+    known = [*pins, *(pin for base in BASE for pin in source.pins(base))]
+    pinned = {canonicalize_name(Requirement(pin).name) for pin in known}
     wanted = {canonicalize_name(needed.name) for pin in pins for needed in _needs(Requirement(pin))}
     return (name for name in wanted - pinned if not name.startswith(PINNED_BY_TORCH))
-
-
-def _name(pin: str) -> str:
-    return canonicalize_name(Requirement(pin).name)
 
 
 def _requirements(source: Source, group: str) -> str:
@@ -87,12 +88,9 @@ def _environment(source: Source) -> str:
     lines = [f"name: {source.conda['name']}", "channels:"]
     lines += [f"  - {channel}" for channel in source.conda["channels"]]
     lines += ["dependencies:", *(f"  - {package}" for package in source.conda["dependencies"]), "  - pip:"]
-    lines += [f"      - {_quoted(pin)}" for group in BASE for pin in source.pins(group)]
+    pins = (pin for group in BASE for pin in source.pins(group))
+    lines += [f'      - "{pin}"' if ";" in pin else f"      - {pin}" for pin in pins]
     return HEADER + "\n".join(lines) + "\n"
-
-
-def _quoted(pin: str) -> str:
-    return f'"{pin}"' if ";" in pin else pin
 
 
 def _needs(pin: Requirement) -> Iterator[Requirement]:
@@ -111,13 +109,6 @@ def _places(pin: Requirement) -> Iterator[dict[str, str]]:
         for extra in ("", *pin.extras):
             short = version.rpartition(".")[0]
             yield {"python_full_version": version, "python_version": short, "extra": extra}
-
-
-def _installed_version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "?"
 
 
 def main() -> int:

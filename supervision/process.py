@@ -1,4 +1,4 @@
-"""A process's manners: how it answers Ctrl-C and SIGTERM, and how it keeps its memory.
+"""A process's manners: how it answers signals, logs, and keeps its memory.
 
 It imports the standard library only, since launchers need it before anything else is loaded.
 """
@@ -6,17 +6,30 @@ It imports the standard library only, since launchers need it before anything el
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
+import sys
 import threading
-from types import FrameType
+import warnings
+from types import FrameType, TracebackType
 
 INTERRUPTED = 130
 """Exit code of a shell's command that Ctrl-C ended: 128 + SIGINT."""
+USER_ERROR = 2
+"""Exit code of a process whose command line, files or set-up are at fault: another start would end alike."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """From glibc's <malloc.h>."""
 KEPT_BYTES = 1 << 30
 """Larger than any tensor of an update here: 26 MB for IQN's 2,048 rows of 3,136 features."""
+
+ROOMS = (
+    "__main__ acting agents envs evaluation event_log kernels learning live memory models reporting"
+    " supervision wiring"
+).split()
+"""Whose logging SIGUSR1 makes verbose; that of libraries stays as it is."""
+
+log = logging.getLogger(__name__)
 
 
 def exit_quietly_on_interrupt() -> None:
@@ -25,10 +38,30 @@ def exit_quietly_on_interrupt() -> None:
         signal.signal(signal.SIGINT, _exit)
 
 
+def name_missing_packages() -> None:
+    """From here on, an import of a package that is not installed ends the process with one sentence."""
+    sys.excepthook = _say_what_is_missing
+
+
 def raise_on_interrupt() -> None:
     """Undo `exit_quietly_on_interrupt`: from here on SIGINT raises KeyboardInterrupt."""
     if signal.getsignal(signal.SIGINT) is _exit:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _say_what_is_missing(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if not missing or missing in ROOMS:
+        return sys.__excepthook__(kind, error, trace)
+    print(
+        f"error: {sys.executable} has no package {missing}: `bash scripts/setup.sh` makes an environment"
+        " that has all, and `source .venv/bin/activate` enters it.",
+        file=sys.stderr,
+        flush=True,
+    )
+    os._exit(USER_ERROR)
 
 
 def _exit(_number: int, _frame: FrameType | None) -> None:
@@ -36,32 +69,55 @@ def _exit(_number: int, _frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
-class Stop:
+def set_up_logging() -> None:
+    """Log and warn in plain sentences on standard error; SIGUSR1 makes that verbose, or plain again."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    signal.signal(signal.SIGUSR1, _toggle_verbose)
+    logging.captureWarnings(True)
+    warnings.formatwarning = lambda message, *_, **__: str(message)
+
+
+def _toggle_verbose(_number: int, _frame: FrameType | None) -> None:
+    verbose = log.getEffectiveLevel() != logging.DEBUG
+    for room in ROOMS:
+        logging.getLogger(room).setLevel(logging.DEBUG if verbose else logging.NOTSET)
+    log.info("Logging is %s now (SIGUSR1).", "verbose" if verbose else "plain")
+
+
+class Stop(threading.Event):
     """A flag that loops look at, so that a process ends where nothing is half done.
 
-    It is set once, by a signal (after `on_signals`) or by `request`.
+    Calling it asks whether it is set.
     """
 
-    def __init__(self) -> None:
-        self._event = threading.Event()
+    __call__ = threading.Event.is_set
 
     def on_signals(self) -> Stop:
-        """Make SIGINT and SIGTERM set this flag; call it from the main thread."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda _number, _frame: self.request())
+        """Make SIGINT, SIGTERM and SIGHUP (a closed terminal) set this flag; call it from the main thread."""
+        for number in stop_signals():
+            signal.signal(number, lambda _number, _frame: self.set())
         return self
 
-    def request(self) -> None:
-        """Ask for the end."""
-        self._event.set()
+    def on_signals_in_native_code(self) -> Stop:
+        """As `on_signals`, also while the main thread is in code that does not return to Python."""
+        self.on_signals()
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=self._hear, args=(reader,), name="signals", daemon=True).start()
+        return self
 
-    def __call__(self) -> bool:
-        """Whether the end was asked for."""
-        return self._event.is_set()
+    def _hear(self, reader: int) -> None:
+        numbers = set(stop_signals())
+        while received := os.read(reader, 1):
+            if received[0] in numbers:
+                self.set()
 
-    def wait(self, seconds: float) -> bool:
-        """Sleep until the end is asked for, at most `seconds`; returns whether it was."""
-        return self._event.wait(seconds)
+
+def stop_signals() -> list[int]:
+    """SIGINT, SIGTERM, and SIGHUP unless this process was started to outlive its terminal (nohup)."""
+    outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if outlives else [signal.SIGHUP])]
 
 
 def keep_freed_memory() -> None:

@@ -6,17 +6,17 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 
 from supervision.child import Child, ChildSpec, described
+from supervision.process import USER_ERROR, stop_signals
 from supervision.redis_server import RedisServer
 
 POLL_EVERY_S = 0.1
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-USER_ERROR = 2
-"""Exit code of a process whose command line or files are at fault: another start would end alike."""
 LAST_LINES = 15
+FINISHED = "The run is finished."
+"""The supervisor's last line where the learner has come to its end."""
 CLEAN_EXITS = (0, -signal.SIGTERM)
 """SIGTERM ends a learner that has nothing to save yet."""
 
@@ -27,12 +27,14 @@ class Limits:
 
     stop: float = 60.0
     """From SIGTERM to SIGKILL: a learner writes its snapshot in this time."""
+    stop_actor: float = 15.0
+    """The same of an actor: it sends what it has, unless its environment hangs."""
     hurry: float = 3.0
     """The same, after a second Ctrl-C."""
     deaths: int = 5
-    """So many faults of one process ..."""
+    """So many faults of one process in a row end the run ..."""
     within: float = 600.0
-    """... in this time end the run. A killed learner's successor waits up to 17 s for the lease."""
+    """... where each came so soon after a start. The next learner waits up to 17 s for the lease."""
     first_pause: float = 1.0
     """Before a dead process starts again; doubles with each recent end ..."""
     last_pause: float = 30.0
@@ -56,7 +58,7 @@ class Supervisor:
 
     A process that ends with exit code 0 is done if `is_finished` returns True; otherwise somebody stopped it,
     and it is started again like any process that died. Exit code 2 of any process ends all, and
-    so do Limits.deaths faults of one process within Limits.within.
+    so do Limits.deaths faults of one process in a row.
     """
 
     def __init__(
@@ -75,6 +77,8 @@ class Supervisor:
         self._output = output
         self._limits = limits
         self._signals = 0
+        self.finished = False
+        """Whether the run has come to its end."""
 
     def run(self) -> int:
         """Exit code: 0 finished or stopped on request, 1 failed or did not save, 2 a user's mistake.
@@ -84,7 +88,7 @@ class Supervisor:
         with self._counted_signals():
             code = 1
             try:
-                self._redis.ensure()
+                self._say(self._redis.ensure())
                 code = self._watch()
             finally:
                 saved = self._stop()
@@ -106,73 +110,74 @@ class Supervisor:
 
     def _supervise(self, worker: _Worker) -> int | None:
         """Start the worker if that is due, or handle its end; returns the run's exit code if that ends it."""
-        if worker.due():
-            worker.start()
-        code = worker.ended()
+        code = worker.start_or_ended()
         if code is None:
             return None
-        if code == 0 and self._is_finished(worker.role):
-            return self._finish(worker)
-        last = worker.child.last_lines(LAST_LINES)
+        role, log = worker.spec.role, worker.spec.log
+        if code == 0 and self._is_finished(role):
+            worker.done = True
+            if worker is not self._learner:  # an actor has only done its part
+                return None
+            self.finished = True
+            self._output.print(FINISHED)
+            return 0
+        last = worker.last_lines(LAST_LINES)
         if code == USER_ERROR:
-            self._output.print(last[-1] if last else f"The {worker.role} refused its task; see {worker.log}.")
+            self._output.print(last[-1] if last else f"The {role} refused its task; see {log}.")
             return USER_ERROR
         # Actors may be stopped as often as one likes; a learner that ends early again and again is at fault.
         pause = worker.note_end(self._limits, is_fault=code != 0 or worker is self._learner)
-        if worker.faults(self._limits) >= self._limits.deaths:
-            times = self._limits.deaths
-            return self._give_up(f"The {worker.role} died {times} times; see {worker.log}.", last)
-        ended = f"The {worker.role} ended ({described(code)})"
-        self._output.print(f"{ended}; starting it again in {pause:.0f} s. Its log is {worker.log}.")
+        if worker.faults >= self._limits.deaths:
+            return self._give_up(f"The {role} died {worker.faults} times in a row; see {log}.", last)
+        ended = f"The {role} ended ({described(code)})"
+        self._output.print(f"{ended}; starting it again in {pause:.0f} s. Its log is {log}.")
         return None
 
-    def _finish(self, worker: _Worker) -> int | None:
-        """The learner's end is the run's; an actor has only done its part."""
-        worker.retire()
-        if worker is not self._learner:
-            return None
-        self._output.print("The run is finished.")
-        return 0
-
     def _give_up(self, sentence: str, last_lines: Sequence[str]) -> int:
-        self._output.print(
-            "\n".join([sentence, "Its last lines:" if last_lines else "", *last_lines]).rstrip()
-        )
+        lines = ["Its last lines:", *last_lines] if last_lines else []
+        self._output.print("\n".join([sentence, *lines]))
         return 1
 
     def _stop(self) -> bool:
         """Actors and learner first, together; Redis last. Whether a learner that was running ended well."""
-        running = [worker for worker in self._workers if worker.child.running]
+        running = [worker for worker in self._workers if worker.running]
         try:
             for worker in running:
-                worker.child.terminate()
+                worker.terminate()
             self._await_ends(running)
         finally:
-            self._redis.stop()
-        code = self._learner.child.exit_code
+            signals = self._signals
+            self._say(self._redis.stop(not self.finished, lambda: self._signals > signals))
+        code = self._learner.exit_code
         saved = self._learner not in running or code in CLEAN_EXITS
         if not saved and code is not None:
-            self._output.print(
-                f"The learner ended with a fault ({described(code)}); see {self._learner.log}."
-            )
+            log = self._learner.spec.log
+            self._output.print(f"The learner ended with a fault ({described(code)}); see {log}.")
         return saved
 
     def _await_ends(self, workers: Sequence[_Worker]) -> None:
-        signals, deadline = self._signals, time.monotonic() + self._limits.stop
-        while late := [worker for worker in workers if worker.child.running]:
+        signals, began, limits = self._signals, time.monotonic(), self._limits
+        while running := [worker for worker in workers if worker.running]:
+            now = time.monotonic()
             if self._signals > signals:
-                signals, deadline = self._signals, min(deadline, time.monotonic() + self._limits.hurry)
-            if time.monotonic() >= deadline:
-                for worker in late:
-                    self._output.print(f"The {worker.role} did not stop in time and is killed.")
-                    worker.child.kill()
+                hurried = min(limits.stop, now - began + limits.hurry)
+                signals, limits = self._signals, replace(limits, stop=hurried)
+            for worker in running:
+                patience = limits.stop if worker is self._learner else min(limits.stop, limits.stop_actor)
+                if now - began >= patience:
+                    self._output.print(f"The {worker.spec.role} did not stop in time and is killed.")
+                    worker.kill()
             self._pause()
+
+    def _say(self, sentence: str) -> None:
+        if sentence:
+            self._output.print(sentence)
 
     def _pause(self) -> None:
         time.sleep(POLL_EVERY_S)
         self._output.refresh()
         if self._output.echo is not None:
-            for line in (line for worker in self._workers for line in worker.child.new_lines()):
+            for line in (line for worker in self._workers for line in worker.new_lines()):
                 self._output.echo(line)
 
     @contextlib.contextmanager
@@ -180,7 +185,7 @@ class Supervisor:
         def count(number: int, frame: FrameType | None) -> None:
             self._signals += 1
 
-        previous = {number: signal.signal(number, count) for number in SIGNALS}
+        previous = {number: signal.signal(number, count) for number in stop_signals()}
         try:
             yield
         finally:
@@ -188,43 +193,32 @@ class Supervisor:
                 signal.signal(number, handler)
 
 
-class _Worker:
-    """A child and the history that decides when it starts again."""
+class _Worker(Child):
+    """A child with the history that decides when it starts again."""
 
     def __init__(self, spec: ChildSpec) -> None:
-        self.role, self.log = spec.role, spec.log
-        self.child = Child(spec)
-        self._start_at = 0.0  # monotonic seconds; in the past: at once
-        self._waits_for_start = True
-        self._retired = False
+        super().__init__(spec)
+        self.done = False  # it has ended and stays so
+        self._start_at: float | None = 0.0  # monotonic seconds; None while it runs
+        self._started_at = 0.0
         self._ends: list[float] = []
-        self._faults: list[float] = []
+        self.faults = 0  # in a row
 
-    def due(self) -> bool:
-        return self._waits_for_start and time.monotonic() >= self._start_at
-
-    def start(self) -> None:
-        self.child.start()
-        self._waits_for_start = False
-
-    def ended(self) -> int | None:
-        """Exit code of a child that has ended and whose end was not noted yet."""
-        return None if self._waits_for_start or self._retired else self.child.exit_code
-
-    def retire(self) -> None:
-        """It has ended and stays so."""
-        self._retired = True
+    def start_or_ended(self) -> int | None:
+        """Start it if that is due; its exit code, if it has ended and that was not noted yet."""
+        if self._start_at is None:
+            return None if self.done else self.exit_code
+        if time.monotonic() >= self._start_at:
+            self.start()
+            self._start_at, self._started_at = None, time.monotonic()
+        return None
 
     def note_end(self, limits: Limits, is_fault: bool) -> float:
         """Seconds until the next start."""
         now = time.monotonic()
         self._ends = [*(end for end in self._ends if now - end < limits.within), now]
-        if is_fault:
-            self._faults.append(now)
+        in_a_row = now - self._started_at < limits.within
+        self.faults = (self.faults if in_a_row else 0) + is_fault
         pause = min(limits.first_pause * 2.0 ** (len(self._ends) - 1), limits.last_pause)
         self._start_at = now + pause
-        self._waits_for_start = True
         return pause
-
-    def faults(self, limits: Limits) -> int:
-        return sum(time.monotonic() - fault < limits.within for fault in self._faults)

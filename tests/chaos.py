@@ -102,6 +102,7 @@ def run(minutes: float, seed: int, stages: list[tuple[str, str]], kinds: list[st
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         for mode, agent in stages:
             stage = Stage(Path(folder) / f"{mode}-{agent}", mode, agent, actors)
+            print(f"A file system of its own for the results: {stage.disk}.", flush=True)
             try:
                 torment(stage, kinds, 60 * minutes / len(stages), dice, table)
             except Violation as violation:

@@ -7,6 +7,7 @@ import json
 import signal
 from pathlib import Path
 
+from args import read_args
 from learning.snapshot import last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -75,6 +76,22 @@ def test_actors_for_themselves(client: Client, redis_socket: str, tmp_path: Path
     contradiction = start("launch_actor.py", *words, "--history-length", 2, log=refused)
     assert contradiction.wait(30) == 2
     assert "These weights are of another network" in refused.read_text()
+
+
+def test_settings_of_a_stranger_set_nothing(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Who may write to Redis names files and code; the actor makes and loads none, and says so."""
+    keys, new = Keys("probe:catch"), tmp_path / "new" / "a.events"
+    settings = read_args(WORDS).shared()
+    with Lease(client, keys.learner_lease).acquire("learner", lambda: False) as lease:
+        for stranger in ({"event_log_out": str(new)}, {"ckpt_dir": ""}, {"game": "antigravity:Env-v0"}):
+            open_run(client, keys, {**settings, **stranger}, False, 0, {}, lease.token)
+            log = tmp_path / "actor.log"
+            words = ("--run", "probe:catch", "--host-redis", redis_socket)
+            assert start("launch_actor.py", *words, log=log).wait(60) == 2
+            (told,) = log.read_text().splitlines()
+            assert told.startswith("error: What Redis holds of run 'probe:catch' ")
+            log.unlink()
+    assert not new.parent.exists()
 
 
 def _played(table: Path) -> set[tuple[str, str]]:

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from args import GROUPS, Args, UserError, read_args
+from args import Args, UserError, read_args
 from memory.server.connection import RedisConfig
+from own_code import KINDS
+from parameters import plain_type
 
 ROOT = Path(__file__).parents[1]
 SPECS = sorted(path for path in (ROOT / "specs").rglob("*.yaml") if path.parent.name != "lab")
@@ -190,7 +194,7 @@ def test_values_that_do_not_fit_together(words: str, sentence: str) -> None:
         ("--discount 2", "--discount got '2': input should be less than or equal to 1."),
         ("--batch-size 0", "--batch-size got '0': input should be greater than or equal to 1."),
         ("--run a{b", "--run got 'a{b'"),
-        ("--render maybe", "'maybe' is not True, False, 1 or 0"),
+        ("--render maybe", "--render got 'maybe': input should be True, False, 1 or 0."),
         ("--gpu-numbers 0;1", "--gpu-numbers got '0;1'"),
         ("--seed", "argument --seed: expected one argument."),
         ("--learn-strat 5", "There is no flag --learn-strat; did you mean --learn-start?"),
@@ -249,6 +253,48 @@ def test_a_contradiction_names_both_values() -> None:
         read_args(["--discount", "0.95", "--run", "pong"]).adopt(settings)
 
 
+@pytest.mark.parametrize("name", Args.model_fields)
+def test_only_shared_parameters_are_taken_from_others(name: str) -> None:
+    """Of Redis and of a snapshot; also where the value is the default."""
+    settings = Args().shared()
+    field = Args.model_fields[name]
+    if name in settings:
+        assert getattr(Args().with_defaults(settings, "It"), name) == settings[name]
+        return
+    own = "/any/new/file" if plain_type(field.annotation) is str else field.default
+    if name == "run":  # a snapshot's origin: known, and not taken
+        assert Args().with_defaults({**settings, name: own}, "It").run == Args().run
+        return
+    for value in (own, field.default):
+        with pytest.raises(UserError, match=rf"^It sets '{name}', which no learner shares"):
+            Args().with_defaults({**settings, name: value}, "It")
+
+
+@given(
+    name=st.sampled_from(sorted(Args().shared())),
+    value=st.one_of(st.text(), st.from_regex(r"\w*:\w*", fullmatch=True), st.lists(st.text()), st.floats()),
+)
+def test_no_shared_value_is_a_path_or_code(name: str, value: object) -> None:
+    """Whatever a stranger writes: text is one of a few words or a game that this project plays itself."""
+    try:
+        found = Args().with_defaults({name: value}, "It")
+    except UserError as error:
+        assert str(error).startswith("It ")
+        return
+    taken = getattr(found, name)
+    if name in ("agent", "game"):  # looked up in tables of names
+        assert all(":" not in each or each.partition(":")[0] in KINDS for each in taken.split(","))
+    elif isinstance(taken, str):
+        assert "/" not in taken and "\\" not in taken and ":" not in taken
+
+
+@pytest.mark.parametrize("game", ["antigravity:Env-v0", "pong,antigravity:Env-v0", "os.path:x"])
+def test_code_is_loaded_only_where_the_user_says_so(game: str) -> None:
+    with pytest.raises(UserError, match=r"^It names '.*:.*', whose code is loaded only where you say so"):
+        Args().with_defaults({"game": game}, "It")
+    assert read_args(["--game", game]).with_defaults({"game": game}, "It").game == game
+
+
 def test_select_fills_a_rooms_dataclass_by_name() -> None:
     @dataclass(frozen=True)
     class Room:
@@ -271,26 +317,3 @@ def test_a_users_mistake_ends_the_process_with_one_sentence_and_code_2() -> None
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert ended.stderr == "error: --V-min 12.0 must be below --V-max 10.0.\n"
-
-
-def test_help_is_readable_and_needs_nothing_that_is_slow_to_import() -> None:
-    """A sentence for every flag, no line over 120 columns."""
-    heavy = (
-        "acting.actor agents.base ale_py cv2 evaluation.evaluator gymnasium kernels learning matplotlib"
-        " memory.runs models numba numpy plotly redis reporting rich safetensors supervision tensorboard"
-        " torch"
-    ).split()
-    code = (
-        "import sys, args\n"
-        "try: args.parse_args(['--help'], 'What it is.')\n"
-        "finally: sys.stderr.write(' '.join(sys.modules))"
-    )
-    shown = _python("-c", code)
-    assert shown.returncode == 0
-    assert set(shown.stderr.split()).isdisjoint(heavy)
-    assert max(len(line) for line in shown.stdout.splitlines()) <= 120
-    for name, field in Args.model_fields.items():
-        assert f"--{name.replace('_', '-')} " in shown.stdout
-        assert field.description and len(field.description) > 15, name
-    for group in GROUPS:
-        assert (group.__doc__ or "").rstrip(".") in shown.stdout

@@ -1,10 +1,15 @@
-"""A short run of tests/chaos.py: three faults, each of which the run must survive by itself."""
+"""Short runs of tests/chaos.py: a few faults, each of which the run must survive by itself."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.chaos import main
+from tests.faults.disk import BYTES, NO_DISK, OwnDisk
 
 
 @pytest.mark.slow
@@ -15,3 +20,40 @@ def test_a_short_run_survives(capfd: pytest.CaptureFixture[str]) -> None:
     story = capfd.readouterr().out
     assert code == 0, story
     assert "| all | all | all | 3 | 3 | 0 |" in story
+
+
+@pytest.mark.slow
+def test_a_server_that_refuses_is_survived(capfd: pytest.CaptureFixture[str]) -> None:
+    """A failover, a script without end, a password, connections that swallow all, chunks taken away."""
+    words = "--minutes 0 --seed 2 --modes none --agents iqn --actors 1"
+    code = main([*words.split(), "--kinds", "readonly", "busy", "noauth", "half_open", "hole"])
+    story = capfd.readouterr().out
+    assert code == 0, story
+    assert "| all | all | all | 5 | 5 | 0 |" in story
+
+
+@pytest.mark.slow
+def test_a_closed_terminal_and_a_full_disk_are_survived(capfd: pytest.CaptureFixture[str]) -> None:
+    """SIGHUP to learner or actor; no room under results/, for real where a file system can be had."""
+    words = "--minutes 0 --seed 2 --modes always --agents iqn --actors 1"
+    code = main([*words.split(), "--kinds", "hangup", "fill_disk"])
+    story = capfd.readouterr().out
+    assert code == 0, story
+    assert "| all | all | all | 2 | 2 | 0 |" in story
+
+
+@pytest.mark.slow
+def test_a_file_system_of_its_own_can_be_full(tmp_path: Path) -> None:
+    """Where neither a mount nor a namespace is allowed there is none, and that is said."""
+    disk = OwnDisk(tmp_path)
+    try:
+        write = f"{sys.executable} -c 'import sys; open(sys.argv[1], \"wb\").write(bytes({2 * BYTES}))'"
+        words = [*disk.enter, "sh", "-c", f"{write} {tmp_path}/file"]
+        if disk.kind == NO_DISK:
+            pytest.skip(f"a file system of its own: {NO_DISK}")
+        ended = subprocess.run(words, capture_output=True, text=True)
+        assert "No space left on device" in ended.stderr
+        assert 0 < (disk.seen_from_here / "file").stat().st_size <= BYTES
+    finally:
+        disk.close()
+    assert not list(tmp_path.iterdir())

@@ -12,10 +12,10 @@ import pytest
 
 from kernels import choice
 from learning.snapshot import last_models, load_snapshot
-from memory.chunks.assembly import Assembly
-from memory.chunks.codec import unpack
-from memory.chunks.reader import ChunkReader
+from memory.chunks.decoding import unpack
+from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.dump import SIZE, read_dump
+from tests.kernel_choice import using
 from tests.processes import run
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def test_its_chunks_hold_the_same_transitions(kernels: str) -> None:
         layout.pop("chunk_format")
         file.seek(0)
         values = [packet.data for packet in read_dump(file, DUMP.stat().st_size, layout, 8)]
-    with choice.using(kernels):
+    with using(kernels):
         assembly = Assembly(ChunkReader(), len(values), history=1)
         assembly.add(values, [0] * len(values))
         batch = assembly.batch(*[np.zeros(len(values))] * 3)

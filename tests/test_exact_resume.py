@@ -20,8 +20,9 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.server.connection import Client
 from supervision.process import Stop
-from wiring.learner import build_learner
-from wiring.setting import canonical, setting_of
+from wiring.code import canonical
+from wiring.learner import build_learner, claimed_folder
+from wiring.setting import setting_of
 
 WORDS = (
     "--serial --memory-capacity 400 --learn-start 200 --replay-frequency 2 --batch-size 8 --hidden-size 16"
@@ -117,14 +118,17 @@ def test_a_learner_whose_actors_pause_goes_on_with_the_same_batches(
 def _learn(args: Args, client: Client, batches: int) -> list[Batch]:
     """What a learner that begins anew from the last snapshot, and saves another, learns from."""
     keys, learned = Keys(args.run_name), []
-    with Lease(client, keys.learner_lease).acquire("learner") as lease:
-        learning = build_learner(setting_of(args), client, keys, lease, Stop())
+    with (
+        Lease(client, keys.learner_lease).acquire("learner") as lease,
+        claimed_folder(args, client, keys, Stop()) as folder,
+    ):
+        learning = build_learner(setting_of(args), client, keys, lease, folder, Stop())
         source = learning.learner.source
         for _ in range(batches):
             learned.append(source.draw())
             learning.learner.learn(learned[-1])
             source.apply_losses(write_back=True)
-        learning.housekeeper.close()
+        learning.saver.close()
     return learned
 
 

@@ -27,15 +27,19 @@ LONGEST_S = 400
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("agent", "game"),
+    ("agent", "game", "kernels"),
     [
-        ("rainbow", "CartPole-v1"),
-        ("naf", "Pendulum-v1"),
-        ("ppo_rnd", "probe:lock:24"),
-        ("iqn", "probe:catch"),
+        ("rainbow", "CartPole-v1", "compiled"),
+        ("naf", "Pendulum-v1", "compiled"),
+        ("ppo_rnd", "probe:lock:24", "compiled"),
+        ("ppo_rnd", "probe:lock:24", "plain"),
+        ("iqn", "probe:catch", "compiled"),
+        ("iqn", "probe:catch", "plain"),
     ],
 )
-def test_the_agent_solves_the_game(agent: str, game: str, redis_socket: str, tmp_path: Path) -> None:
+def test_the_agent_solves_the_game(
+    agent: str, game: str, kernels: str, redis_socket: str, tmp_path: Path
+) -> None:
     """The best model, by its training scores, reaches the game's threshold in 50 episodes of evaluation.
 
     The last one may have been caught in a dip: all these agents go up and down while they learn. And not
@@ -44,7 +48,8 @@ def test_the_agent_solves_the_game(agent: str, game: str, redis_socket: str, tmp
     """
     means = []
     for seed in (123, 124):
-        means.append(_best_model_of(agent, game, seed, redis_socket, tmp_path / f"seed_{seed}"))
+        words = ("--seed", seed, "--kernels", kernels)
+        means.append(_best_model_of(agent, game, words, redis_socket, tmp_path / f"seed_{seed}"))
         if means[-1] >= SOLVED[game]:
             return
     pytest.fail(f"Neither run reached {SOLVED[game]}: {means}")
@@ -55,7 +60,9 @@ def _has_reached(best: Path, bar: float) -> bool:
     return best.exists() and load_snapshot(best)["best_mean"] >= bar
 
 
-def _best_model_of(agent: str, game: str, seed: int, redis_socket: str, folder: Path) -> float:
+def _best_model_of(
+    agent: str, game: str, flags: tuple[object, ...], redis_socket: str, folder: Path
+) -> float:
     """The mean score in evaluation of a whole run's best model."""
     folder.mkdir()
     file_name = game.replace(":", "_")
@@ -66,9 +73,9 @@ def _best_model_of(agent: str, game: str, seed: int, redis_socket: str, folder: 
         "--host-redis",
         redis_socket,
         "--run",
-        f"{agent}_{file_name}_{seed}",
+        f"{agent}_{file_name}_{folder.name}",
     )
-    words = ("--spec", spec, "--seed", seed, "--evaluation-interval", 2500, *place)
+    words = ("--spec", spec, *flags, "--evaluation-interval", 2500, *place)
     logs = [folder / "learner.log", folder / "actor.log"]
     processes = [
         start("launch_learner.py", *words, log=logs[0]),
@@ -84,6 +91,6 @@ def _best_model_of(agent: str, game: str, seed: int, redis_socket: str, folder: 
         process.terminate()  # early, where training itself came so far
     wait(processes, logs, 60)
     played = ("--model", best, "--evaluation-episodes", 50, "--game", game)
-    flags = ("--path-to-results", folder, "--eval-noise", "off")
-    run("test_multiple_seed.py", *played, *flags, log=folder / "evaluation.log")
+    results = ("--path-to-results", folder, "--eval-noise", "off")
+    run("test_multiple_seed.py", *played, *results, log=folder / "evaluation.log")
     return float(json.loads((folder / f"evaluation_{file_name}.json").read_text())["mean"])

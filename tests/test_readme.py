@@ -39,6 +39,7 @@ OTHER_COMMANDS = {
     "kill",
     "ruff",
     "mypy",
+    "pip",
     "pytest",
 }
 """Programs of others; what follows them is theirs to check."""
@@ -59,12 +60,16 @@ def commands(path: Path) -> Iterator[list[str]]:
             words = shlex.split(line, comments=True)
             while words and re.fullmatch(r"[A-Z]+=.*", words[0]):
                 words = words[1:]  # a variable of the environment
+            words = [word.removeprefix("~/rainbow/") for word in words]  # typed in a folder of the user's
             if words:
                 yield words
 
 
-ALL_COMMANDS = {
-    f"{path.relative_to(ROOT)}: {shlex.join(words)}": words for path in DOCUMENTS for words in commands(path)
+ALL_COMMANDS = {  # tests/test_tutorials.py types those of the tutorials
+    f"{path.relative_to(ROOT)}: {shlex.join(words)}": words
+    for path in DOCUMENTS
+    if path.parent.name != "tutorials"
+    for words in commands(path)
 }
 
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import test_multiple_seed
+from args import read_args
 from scripts import compare_baselines
 
 BASELINE = ("--game", "probe:catch", "--agent", "random", "--evaluation-episodes", "2")
 
 
-@pytest.mark.parametrize("program", [test_multiple_seed, compare_baselines], ids=lambda p: p.__name__)
+def _evaluate(argv: Sequence[str]) -> None:
+    test_multiple_seed.main(read_args(argv))
+
+
+@pytest.mark.parametrize(
+    ("program", "main"),
+    [(test_multiple_seed, _evaluate), (compare_baselines, compare_baselines.main)],
+    ids=["test_multiple_seed", "compare_baselines"],
+)
 @pytest.mark.parametrize(("place", "reason"), [("file", "File exists"), ("file/below", "Not a directory")])
 def test_it_ends_before_playing(
     program: ModuleType,
+    main: Callable[[Sequence[str]], None],
     place: str,
     reason: str,
     tmp_path: Path,
@@ -28,7 +39,7 @@ def test_it_ends_before_playing(
     folder = tmp_path / place
     monkeypatch.setattr(program, "evaluate", lambda *_: pytest.fail("it played"))
     with pytest.raises(SystemExit) as ended:
-        program.main([*BASELINE, "--path-to-results", str(folder)])
+        main([*BASELINE, "--path-to-results", str(folder)])
     assert ended.value.code == 2 and capsys.readouterr().out == ""
     assert caplog.messages == [
         f"error: Nothing can be written to {folder} ({reason}): check --path-to-results."
@@ -36,5 +47,5 @@ def test_it_ends_before_playing(
 
 
 def test_one_that_is_missing_is_made(tmp_path: Path) -> None:
-    test_multiple_seed.main([*BASELINE, "--path-to-results", str(tmp_path / "a" / "b")])
+    _evaluate([*BASELINE, "--path-to-results", str(tmp_path / "a" / "b")])
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["evaluation_probe_catch_random.json"]

@@ -16,18 +16,26 @@ FLAGS = (
     "--game pong --serial --threads 1 --memory-capacity 4000 --learn-start 300 --T-max 1200 --hidden-size 64"
     " --num-tau-samples 8 --num-tau-prime-samples 8 --num-quantile-samples 8"
 ).split()
-MOST = {"files": 59, "lines": 8750, "functions": 285, "calls_per_step": 215}
-"""What a reader can follow in an afternoon. Lower it when the road gets shorter; never raise it."""
+MOST = {"files": 43, "lines": 5000, "functions": 190, "calls_per_step": 155}
+"""What a reader can follow in an afternoon, a status (due each second) included. Only lower it."""
+TRIES = 4
+"""Rows of tables, due each 10 s, may fall into the 64 steps besides."""
 
 
 @pytest.mark.slow
 def test_a_step_of_learning_enters_few_files_and_functions(redis_socket: str, tmp_path: Path) -> None:
-    """64 steps of a serial run on Pong in its steady state: play, push, draw, learn, write back, status."""
-    place = ["--host-redis", redis_socket, "--run", "road", "--path-to-results", str(tmp_path)]
-    command = [sys.executable, "-m", "tests.profiled_road", str(STEPS), str(AFTER), *FLAGS, *place]
+    """64 steps of a serial run on Pong in its steady state: play, push, draw, learn, write back."""
+    for number in range(TRIES):
+        figures = _measure(AFTER + number * STEPS, redis_socket, tmp_path / str(number))
+        assert figures.keys() == MOST.keys()
+        if all(figures[name] <= most for name, most in MOST.items()):
+            return
+    pytest.fail(f"{figures}: more than {MOST}")
+
+
+def _measure(after: int, redis_socket: str, results: Path) -> dict[str, float]:
+    place = ["--host-redis", redis_socket, "--run", results.name, "--path-to-results", str(results)]
+    command = [sys.executable, "-m", "tests.profiled_road", str(STEPS), str(after), *FLAGS, *place]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=ONE_THREAD, timeout=300)
     assert ended.returncode == 0, ended.stderr
-    figures = json.loads(ended.stdout.splitlines()[-1])
-    assert figures.keys() == MOST.keys()
-    too_many = {name: figures[name] for name, most in MOST.items() if figures[name] > most}
-    assert not too_many, f"more than {MOST}:\n{ended.stdout}"
+    return dict[str, float](json.loads(ended.stdout.splitlines()[-1]))

@@ -86,6 +86,10 @@ def test_serial_runs_repeat_and_go_on(redis_socket: str, tmp_path: Path, client:
         torch.equal(one["acting_weights"][name], other["acting_weights"][name])
         for name in one["acting_weights"]
     )
+    table = tmp_path / "one" / "learning_probe_catch.csv"
+    header = table.read_text().splitlines()[0]
+    with table.open("a") as file:
+        file.write(f"{one['t_learner']},600,{one['updates']}{',' * (header.count(',') - 2)}\n")
     run(
         "launch_learner.py",
         *words,
@@ -96,6 +100,9 @@ def test_serial_runs_repeat_and_go_on(redis_socket: str, tmp_path: Path, client:
         log=tmp_path / "on.log",
     )
     later = _snapshot(tmp_path / "one")
+    with table.open() as file:
+        learned = [int(row["learner_agent_steps"]) for row in csv.DictReader(file)]
+    assert one["t_learner"] in learned, "what the first process wrote is kept"
     assert later["updates"] > one["updates"] and later["t_actors"] >= 900
     assert later["t_learner"] <= later["t_actors"]
 

@@ -29,30 +29,45 @@ def _rule(rooms: str = "", packages: str = "") -> Rule:
 
 LOOPS = "acting event_log evaluation learning supervision"
 EVERY_ROOM = f"args agents envs kernels memory models reporting {LOOPS}"
-SETTINGS = " ".join(f"{room}.settings" for room in "acting agents envs evaluation memory wiring".split())
+SETTINGS = " ".join(f"{room}.settings" for room in "acting agents envs evaluation live memory wiring".split())
 RULES: dict[str, Rule] = {
-    "args": _rule(f"{SETTINGS} spec_file", "pydantic pydantic_core"),
-    "parameters": _rule(),
+    "args": _rule(f"{SETTINGS} own_code own_flags spec_file usage", "pydantic"),
+    "usage": _rule(packages="pydantic"),
+    "parameters": _rule(packages="pydantic pydantic_core"),
+    "folder_imports": _rule(),
+    "own_code": _rule("folder_imports"),
+    "own_flags": _rule("own_code", "pydantic"),
     "spec_file": _rule(packages="yaml"),
-    "envs": _rule(packages="ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
+    "envs": _rule("own_code", "ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
+    "wiring.check_env": _rule(f"{EVERY_ROOM} folder_imports own_code", "gymnasium numpy"),
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
     "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
     "models": _rule("kernels", "torch"),
-    "agents": _rule("kernels models memory.replay.batch memory.rollouts.rollout", "numpy torch"),
-    "reporting": _rule(packages="cv2 matplotlib numpy plotly rich tensorboard"),
+    "agents": _rule("kernels models memory.replay.batch memory.rollouts.rollout own_code", "numpy torch"),
+    "reporting": _rule(packages="cv2 matplotlib mlflow numpy plotly tensorboard trackio wandb"),
     "event_log": _rule("acting envs memory reporting", "cv2 gymnasium h5py minari msgpack numpy zstandard"),
-    "acting": _rule(f"agents memory envs reporting {LOOPS}", "cv2 gymnasium numpy rich safetensors torch"),
-    "learning": _rule(f"agents memory envs reporting {LOOPS}", "numpy safetensors torch"),
-    "evaluation": _rule(f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy torch tqdm"),
+    "acting": _rule(
+        "agents memory envs reporting learning.snapshot", "cv2 gymnasium numpy safetensors torch"
+    ),
+    "learning": _rule(f"agents memory envs reporting {LOOPS}", "numpy redis safetensors torch"),
+    "evaluation": _rule(
+        f"agents memory envs reporting {LOOPS}", "ale_py cv2 gymnasium numpy plotly torch tqdm"
+    ),
     "supervision": _rule("memory reporting", "redis rich"),
+    "live": _rule(
+        "acting agents args envs evaluation memory own_code reporting wiring",
+        "cv2 dash flask numpy plotly redis torch werkzeug",
+    ),
     "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
-    "lab.search": _rule(f"args reporting {LOOPS}", "numpy optuna pydantic ray yaml"),
-    "wiring": _rule(EVERY_ROOM, "numpy redis torch"),
+    "lab.search": _rule(f"args reporting spec_file {LOOPS}", "numpy optuna pydantic ray yaml"),
+    "wiring": _rule(f"{EVERY_ROOM} own_code", "numpy redis torch"),
+    "rainbow_iqn_apex": _rule(f"{EVERY_ROOM} folder_imports own_code wiring", "gymnasium numpy pandas torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
-    "launch_learner": _rule(f"{EVERY_ROOM} wiring"),
-    "launch_actor": _rule(f"{EVERY_ROOM} wiring"),
-    "test_multiple_seed": _rule(f"{EVERY_ROOM} wiring"),
-    "start_learning": _rule(f"{EVERY_ROOM} wiring"),
+    "launch_learner": _rule(f"{EVERY_ROOM} usage wiring"),
+    "launch_actor": _rule(f"{EVERY_ROOM} usage wiring"),
+    "test_multiple_seed": _rule(f"{EVERY_ROOM} usage wiring"),
+    "start_learning": _rule(f"{EVERY_ROOM} own_code usage wiring"),
+    "live_page": _rule("args live memory supervision usage"),
     "run_lab": _rule(f"{EVERY_ROOM} lab wiring"),
 }
 """The longest name that fits is a module's rule. wiring/ is what the launchers have in common;

@@ -47,3 +47,17 @@ def test_two_fresh_processes_end_with_identical_weights(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     for others in weights[2:]:
         assert not all(torch.equal(weights[0][name], others[name]) for name in weights[0])
+
+
+def test_without_synchronisation_actor_and_learner_take_turns(redis_socket: str, tmp_path: Path) -> None:
+    """One update a vector step, to the end of both clocks."""
+    place = ["--host-redis", redis_socket, "--run", "turns", "--path-to-results", tmp_path]
+    story = run(
+        "launch_learner.py",
+        *CATCH,
+        *place,
+        "--synchronize-actors-with-learner",
+        "False",
+        log=tmp_path / "log",
+    )
+    assert load_snapshot(last_models(tmp_path, "probe_catch")[0])["updates"] >= 100, story

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spec_file import SpecFileError, read_document, read_text
+from parameters import UserError
+from spec_file import read_document, read_text
 
 
 def written(folder: Path, text: str) -> Path:
@@ -35,17 +36,17 @@ def written(folder: Path, text: str) -> Path:
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_with_its_place(text: str, sentence: str, tmp_path: Path) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(SpecFileError) as caught:
+    with pytest.raises(UserError) as caught:
         read_document(path)
     assert str(caught.value).startswith(f"The spec {path} cannot be read")
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_what_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(SpecFileError, match=r"none.yaml cannot be read: No such file or directory\.$"):
+    with pytest.raises(UserError, match=r"none.yaml cannot be read: No such file or directory\.$"):
         read_document(tmp_path / "none.yaml")
     (tmp_path / "some.yaml").write_bytes(b"a: \xff")
-    with pytest.raises(SpecFileError, match="some.yaml cannot be read: it is not UTF-8 text"):
+    with pytest.raises(UserError, match="some.yaml cannot be read: it is not UTF-8 text"):
         read_document(tmp_path / "some.yaml")
 
 

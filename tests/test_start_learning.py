@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from args import parse_args
-from start_learning import Plan, learner_threads
+from args import parse_args, read_args
+from lab.spec import find_experiment
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import RedisConfig, make_client
+from rainbow_iqn_apex import open_replay
+from start_learning import Plan, SnapshotFile, learner_threads, snapshots_of, with_spec
+from supervision.redis_server import RedisServer
 from tests.processes import ONE_THREAD
 
 ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "redis_conf" / "redis_rainbow_6379.conf"
 SMALL = (
     "--game probe:catch --memory-capacity 2000 --learn-start 64 --log-interval 100 --hidden-size 16 "
     "--batch-size 8 --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4"
 )
 
 
-def plan(*argv: str, cores: int = 2, started: float = 0.0) -> Plan:
-    return Plan(parse_args(argv), argv, cores, started)
+def plan(*argv: str, cores: int = 2, earlier: frozenset[SnapshotFile] = frozenset()) -> Plan:
+    return Plan(parse_args(argv), argv, cores, argv, earlier)
 
 
 def command(folder: Path, *argv: str) -> list[str]:
@@ -62,9 +71,9 @@ def test_a_learner_that_was_started_from_a_model_goes_on_from_its_own_snapshot(t
     argv = ("--game", "pong", "--model", "given.pth", "--path-to-results", str(tmp_path))
     snapshot = tmp_path / "last_model_pong_100.pth"
     snapshot.touch()
-    learner = plan(*argv, started=time.time() + 60).learner()
+    learner = plan(*argv, earlier=snapshots_of(parse_args(argv))).learner()
     assert parse_args(list(learner.command())[2:]).model == "given.pth", "the snapshot is of an older run"
-    learner = plan(*argv, started=time.time() - 60).learner()
+    learner = plan(*argv, earlier=frozenset()).learner()
     assert not parse_args(list(learner.command())[2:]).model
 
 
@@ -96,6 +105,66 @@ def test_sigterm_saves_and_stops(tmp_path: Path) -> None:
     assert not (tmp_path / "redis.sock").exists()
 
 
+def _until_t(run: subprocess.Popen[str], folder: Path, steps: int) -> None:
+    """Until the learner has saved at T_actors = `steps` or later."""
+    deadline = time.monotonic() + 300
+    while max(map(_steps_of, folder.glob("last_model_*.pth")), default=0) < steps:
+        if run.poll() is not None or time.monotonic() > deadline:
+            run.terminate()
+            pytest.fail(run.communicate(timeout=120)[0])
+        time.sleep(0.1)
+
+
+def _steps_of(snapshot: Path) -> int:
+    return int(snapshot.stem.rpartition("_")[2])
+
+
+def _held(folder: Path) -> tuple[int, int]:
+    """T_actors, and transitions with a priority, in the replay that was kept."""
+    socket = str(folder / "look.sock")
+    copy = shutil.copy(folder / "replay_probe_catch.rdb", folder / "look.rdb")
+    server = RedisServer(RedisConfig(socket, 0), CONF, folder / "look.log", Path(copy))
+    server.ensure()
+    replay = open_replay("probe:catch", host=socket)
+    with closing(make_client(RedisConfig(socket, 0))) as client:
+        steps = read_counters(client, Keys("probe:catch")).steps
+    held = len(replay)
+    server.stop()
+    return steps, held
+
+
+@pytest.mark.slow
+def test_ctrl_c_and_the_same_command_go_on_with_every_transition(tmp_path: Path) -> None:
+    words = "--learn-start 400 --evaluation-interval 200 --memory-capacity 50000 --T-max 100000".split()
+    for goal in (600, 1200):
+        run = start(tmp_path, *words)
+        _until_t(run, tmp_path, goal)
+        run.send_signal(signal.SIGINT)
+        said, _ = run.communicate(timeout=120)
+        assert run.returncode == 0, said
+        assert f"The replay stays in {tmp_path}/replay_probe_catch.rdb" in said
+        assert ("The replay is there again" in said) == (goal > 600)
+        assert "Go on      python start_learning.py --game probe:catch" in said
+        steps, held = _held(tmp_path)
+        assert steps >= goal and steps == held, "each step is a transition"
+    log = (tmp_path / "logs" / "probe_catch_learner.log").read_text()
+    assert log.count("begins with an empty replay") == 1
+    assert "refill" not in log and max(map(_steps_of, tmp_path.glob("last_model_*.pth"))) == steps
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("", "results/replay_probe_catch.rdb"),
+        ("--save-replay", None),
+        ("--save-replay False", None),
+        ("--redis-conf redis_conf/redis_rdb.conf", None),
+    ],
+)
+def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept: str | None) -> None:
+    assert plan("--game", "probe:catch", *words.split()).kept == (kept and Path(kept))
+
+
 @pytest.mark.parametrize(
     ("mistake", "sentence"),
     [
@@ -111,8 +180,11 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_2(
     run = start(tmp_path, *mistake)
     words, _ = run.communicate(timeout=120)
     assert run.returncode == 2, words
-    assert sentence in words
+    assert words.count(sentence) == 1
     assert "Traceback" not in words
+    assert not ("no_such_game" in mistake and (tmp_path / "logs").exists()), (
+        "it is said before processes start"
+    )
 
 
 def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:
@@ -126,6 +198,10 @@ def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:
     os.close(main)
     assert "probe:catch · iqn" in shown
     assert "The run is finished." in shown
+    last = shown[shown.rindex("finished at step ") :]
+    assert "╭" not in last and "learning" not in last, "one panel stays"
+    assert f"Results    {tmp_path}/Reward_probe_catch.html" in last
+    assert f"Snapshot   {tmp_path}/last_model_probe_catch_" in last and "Evaluate   python" in last
     assert "Time between 2 log_interval" not in shown, "those lines are in the log files"
     assert (tmp_path / "Reward_probe_catch.html").exists()
     assert list(tmp_path.glob("last_model_probe_catch_*.pth"))
@@ -133,6 +209,14 @@ def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:
         f"probe_catch_{name}.log" for name in ("learner", "actor_0", "redis")
     }
     assert not (tmp_path / "redis.sock").exists(), "the server that was started is gone"
+    assert not list(tmp_path.glob("*.rdb")), "a run that is finished needs no replay"
+
+
+def test_a_run_under_another_name_of_its_game_ends(tmp_path: Path) -> None:
+    """Learner, actors and results have the one name that the project gives the game."""
+    words = "--game ALE/Pong-v5 --torso data_efficient --T-max 200".split()
+    assert subprocess.run(command(tmp_path, *words), env=ONE_THREAD, timeout=120).returncode == 0
+    assert list(tmp_path.glob("last_model_pong_*.pth"))
 
 
 def _read(terminal: int) -> bytes:
@@ -141,3 +225,69 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 65536)
     except OSError:
         return b""
+
+
+@pytest.mark.parametrize(
+    ("words", "spec"),
+    [
+        ("--game CartPole-v1 --agent dqn", "classic/cartpole_dqn.yaml"),
+        ("--game CartPole-v1 --agent naf", None),
+        ("--game Pendulum-v1 --agent naf", "classic/pendulum_naf.yaml"),
+        ("--game probe:lock --agent ppo_rnd", "classic/lock_ppo_rnd.yaml"),
+        ("--game probe:catch", "classic/catch_iqn.yaml"),
+        ("--game maze:2 --agent naf", "maze/naf_cpu.yaml"),
+        ("--game minatar:asterix --agent iqn", "minatar/iqn.yaml"),
+        ("--game minatar:asterix --agent ppo", None),
+        ("--game pong", None),
+    ],
+)
+def test_what_is_not_given_comes_from_the_spec_of_the_kind_of_game(
+    words: str, spec: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The game stays the one asked for; flags override; every process gets the same."""
+    given = [*words.split(), "--lr", "0.5"]
+    args, argv = with_spec(read_args(given), given)
+    expected = [] if spec is None else ["--spec", str(ROOT / "specs" / spec)]
+    assert argv == [*expected, *given] and args == read_args(argv) and args.lr == 0.5
+    assert args.game == words.split()[1]
+    assert (spec in capsys.readouterr().err) if spec else not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("--game pong", "--spec specs/atari/rainbow_iqn_cpu.yaml is for two CPU cores."),
+        ("--game pong --agent ppo_rnd", "--spec specs/atari/rnd_cpu.yaml is for two CPU cores."),
+        ("--game pong --agent dqn", "A lower --T-max ends it earlier."),
+        ("--game pong --spec specs/atari/rainbow_iqn_cpu.yaml", "A lower --T-max ends it earlier."),
+        ("--game CartPole-v1", "A lower --T-max ends it earlier."),
+    ],
+)
+def test_a_run_of_days_is_told_of_the_lighter_spec(words: str, advice: str) -> None:
+    said = plan(*words.split()).lighter
+    assert said == advice
+    assert all((ROOT / word).is_file() for word in said.split() if word.endswith(".yaml"))
+
+
+def test_an_evaluation_is_told_of_code_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = str(ROOT / "test_multiple_seed.py")  # shorter than from a folder of a test
+    assert plan("--game", "pong").evaluation() == ["python", program]
+    words = ["--game", "some/my_env.py:MyEnv", "--env-args", '{"size": 5}']
+    assert plan(*words, "--lr", "1").evaluation() == ["python", program, *words]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "specs" / "minatar").iterdir()), ids=lambda path: path.stem)
+def test_specs_of_minatar_are_the_benchmarks_rows(path: Path) -> None:
+    row = find_experiment(ROOT / "specs" / "lab" / "benchmark.yaml", f"breakout_{path.stem}").args()
+    ours = read_args(["--spec", str(path)])
+    lengths = {"T_max", "spec", "seed", "threads"}
+    assert ours.model_dump(exclude=lengths) == row.model_dump(exclude=lengths)
+
+
+def test_a_spec_that_is_given_is_the_only_one() -> None:
+    for own in ("", str(ROOT / "specs" / "classic" / "catch_dqn.yaml")):
+        given = ["--game", "probe:catch", "--spec", own]
+        assert with_spec(read_args(given), given) == (read_args(given), given)

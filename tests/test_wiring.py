@@ -11,7 +11,8 @@ import torch
 from agents.base import AgentError
 from args import UserError, read_args
 from kernels import choice
-from memory.replay.sum_tree import SumTree
+from memory.replay.priorities import SumTree
+from tests.kernel_choice import using
 from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, check_agent_fits, set_up_torch, setting_of
 from wiring.sources import check_store
@@ -21,7 +22,7 @@ from wiring.sources import check_store
 def processors_settings() -> Iterator[None]:
     """As they were, when a test ends."""
     threads = torch.get_num_threads()
-    with choice.using("compiled"):
+    with using("compiled"):
         yield
     torch.set_num_threads(threads)
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from acting.actor import Actor, ActorConfig, Exchange, StepObserver
+from acting.actor import Actor
 from acting.episodes import tracker_of
+from acting.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
 from acting.live_window import LiveWindow
 from acting.player import Player
 from acting.rollout_writer import RolloutShape, RolloutWriter
-from acting.run_link import ActorSlot, Link, NoLink, RunLink
-from acting.weights import BackgroundWeights, PublishedWeights, SnapshotWeights, WeightsSource
-from acting.writer import ExperienceWriter, Writer
+from acting.run_link import RunLink
+from acting.settings import event_log_path
+from acting.weights import PublishedWeights, SnapshotWeights, WeightsSource
+from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
-from agents.on_policy import OnPolicyAgent
+from agents.on_policy.agent import OnPolicyAgent
 from args import Args
 from envs.config import EnvConfig
 from envs.registry import make_env
@@ -26,45 +29,44 @@ from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPusher
 from memory.runs.counters import Counters
 from memory.runs.push import ChunkPusher, Pusher
+from memory.runs.scripts import Sender
 from memory.runs.weights import WeightsReader
-from memory.server.connection import Patience
-from wiring.setting import (
-    ACTOR,
-    Setting,
-    build_agent,
-    coordinates,
-    derived_seed,
-    game_of_actor,
-    set_up_torch,
-)
+from memory.server.patience import Patience
+from wiring.setting import ACTOR, Setting, build_agent, derived_seed, set_up_torch
 from wiring.sources import sizes_of
+
+log = logging.getLogger(__name__)
 
 
 class ExperienceSink(NamedTuple):
     """How an actor's experience is packed and pushed, and when its next step may be taken."""
 
-    pusher: Pusher[Any]
+    pusher: Pusher
     writer: Writer
     may_step: Callable[[Counters], bool]
-    weights_every: int  # agent steps between two looks for new weights
-    background_weights: bool = False  # whether the actor need not wait for them
 
 
 def build_actor(setting: Setting, slot: ActorSlot, stopped: Callable[[], bool]) -> Actor:
     """An actor of a run."""
     args, patience = setting.args, Patience(setting.args.redis_patience, stopped)
     agent = _acting_agent(setting)
-    sink = _sink(setting, agent, slot, patience)
-    link = RunLink(slot, args.id_actor, sink.pusher, agent.learns, patience)
-    weights = _snapshot_weights(args) or _published_weights(args, slot, sink, patience)
+    if isinstance(agent, ReplayAgent):
+        sink = _replay_sink(args, agent, slot, patience)
+    else:
+        assert isinstance(agent, OnPolicyAgent)
+        sink = _rollout_sink(args, agent, slot, patience)
+    waits = args.serial or not isinstance(agent, ReplayAgent)
+    link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
+    weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
     return _actor(setting, agent, link, exchange)
 
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
     """An actor that needs no Redis: nothing is pushed, weights come from --ckpt-dir if it is given."""
+    setting = setting._replace(args=setting.args.model_copy(update={"end_by": "actors"}))
     agent = _acting_agent(setting)
-    return _actor(setting, agent, NoLink(stopped), Exchange(_snapshot_weights(setting.args)))
+    return _actor(setting, agent, Link(stopped), Exchange(_snapshot_weights(setting.args)))
 
 
 def _acting_agent(setting: Setting) -> Agent:
@@ -76,7 +78,7 @@ def _acting_agent(setting: Setting) -> Agent:
 def _actor(setting: Setting, agent: Agent, link: Link, exchange: Exchange) -> Actor:
     """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
     args = setting.args
-    playing, began_at = args.playing(game_of_actor(args)), link.counters.steps
+    playing, began_at = args.playing(_game_of_actor(args)), link.counters.steps
     env_seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
     seed = derived_seed(args.seed, ACTOR, args.id_actor, began_at)
     env = make_env(playing.select(EnvConfig), env_seeds)
@@ -85,51 +87,52 @@ def _actor(setting: Setting, agent: Agent, link: Link, exchange: Exchange) -> Ac
     return Actor(playing.select(ActorConfig), link, player, tracker, exchange, _observers(setting))
 
 
-def _sink(setting: Setting, agent: Agent, slot: ActorSlot, patience: Patience) -> ExperienceSink:
-    if isinstance(agent, ReplayAgent):
-        return _replay_sink(setting, agent, slot)
-    assert isinstance(agent, OnPolicyAgent)
-    return _rollout_sink(setting, agent, slot, patience)
-
-
-def _replay_sink(setting: Setting, agent: ReplayAgent, slot: ActorSlot) -> ExperienceSink:
+def _replay_sink(args: Args, agent: ReplayAgent, slot: ActorSlot, patience: Patience) -> ExperienceSink:
     """Chunks with first priorities; an actor waits when the learner is too far behind."""
-    args, sizes = setting.args, sizes_of(setting.args)
-    place = slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch
-    pusher = ChunkPusher(*place, sizes.replay.slots, args.redis_patience)
+    sizes = sizes_of(args)
+    pusher = ChunkPusher(_sender(args, slot), sizes.replay.slots, patience)
     writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, _meta(args, slot))
-    in_background = not (args.serial or args.eval)  # a serial run repeats, an evaluation is of this moment
-    every = args.weight_synchro_frequency
-    return ExperienceSink(pusher, writer, sizes.limiter.actor_may_step, every, in_background)
+    return ExperienceSink(pusher, writer, sizes.limiter.actor_may_step)
 
 
 def _rollout_sink(
-    setting: Setting, agent: OnPolicyAgent[Any, Any], slot: ActorSlot, patience: Patience
+    args: Args, agent: OnPolicyAgent[Any, Any], slot: ActorSlot, patience: Patience
 ) -> ExperienceSink:
     """Whole rollouts, each with the newest weights; an actor waits while too many are in flight."""
-    args = setting.args
-    place = slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch
-    pusher = RolloutPusher(*place, args.max_policy_lag, args.redis_patience)
+    pusher = RolloutPusher(_sender(args, slot), args.max_policy_lag, patience)
     shape, heads = args.select(RolloutShape), len(agent.value_heads)
     writer = RolloutWriter(shape, args.envs_per_actor, heads, pusher.sequence, _meta(args, slot))
 
     def may_step(_: Counters) -> bool:
         return not writer.weights_may_change or patience(pusher.may_begin)
 
-    return ExperienceSink(pusher, writer, may_step, weights_every=0)
+    return ExperienceSink(pusher, writer, may_step)
+
+
+def _sender(args: Args, slot: ActorSlot) -> Sender:
+    return Sender(slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch)
 
 
 def _meta(args: Args, slot: ActorSlot) -> Meta:
-    """Where experience comes from, kept with it."""
-    return {"run": slot.keys.run, "epoch": slot.run.epoch, **coordinates(args)}
+    """Where experience comes from, kept with it. SLM-Lab's coordinates name who played."""
+    coordinates: Meta = {"agent": 0, "game": _game_of_actor(args), "actor": args.id_actor}
+    return {"run": slot.keys.run, "epoch": slot.run.epoch, **coordinates}
 
 
-def _published_weights(
-    args: Args, slot: ActorSlot, sink: ExperienceSink, patience: Patience
-) -> WeightsSource:
+def _game_of_actor(args: Args) -> str:
+    """The game that actor --id-actor plays: they take turns by their numbers."""
+    return args.games[args.id_actor % len(args.games)]
+
+
+def _published_weights(args: Args, agent: Agent, slot: ActorSlot, patience: Patience) -> WeightsSource:
+    """Looked for before each rollout, or now and then.
+
+    The actor waits for them where a serial run must repeat, and where an evaluation is of this moment.
+    """
+    every_steps = args.weight_synchro_frequency if isinstance(agent, ReplayAgent) else 0
     reader = WeightsReader(slot.client, slot.keys)
-    published = PublishedWeights(reader, sink.weights_every, patience, each_episode=args.eval)
-    return BackgroundWeights(published) if sink.background_weights else published
+    waits = args.serial or args.eval or not isinstance(agent, ReplayAgent)
+    return PublishedWeights(reader, every_steps, patience, each_episode=args.eval, in_background=not waits)
 
 
 def _snapshot_weights(args: Args) -> WeightsSource | None:
@@ -138,16 +141,12 @@ def _snapshot_weights(args: Args) -> WeightsSource | None:
 
 def _observers(setting: Setting) -> list[StepObserver]:
     args = setting.args
-    game = game_of_actor(args)
+    game = _game_of_actor(args)
     observers: list[StepObserver] = []
     if args.event_log_out:
-        header = log_header(game, setting.description)
-        observers.append(EventRecorder(_own_log(Path(args.event_log_out), args), header))
+        path = event_log_path(args.event_log_out, args.id_actor, args.nb_actor)
+        log.info("Actor %d writes the event log %s.", args.id_actor, path)
+        observers.append(EventRecorder(path, log_header(game, setting.description)))
     if args.render:
         observers.append(LiveWindow(f"{game}, actor {args.id_actor}", setting.description))
     return observers
-
-
-def _own_log(path: Path, args: Args) -> Path:
-    """One process writes one file: several actors of a run each get theirs, named by --id-actor."""
-    return path if args.nb_actor == 1 else path.with_stem(f"{path.stem}_{args.id_actor}")

@@ -10,12 +10,13 @@ from pathlib import Path
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.seeding import environment_seeds
+from evaluation.advantage_page import write_advantage_html
 from evaluation.advantage_surface import AdvantageAgent, draw_still, surface_of
 from evaluation.scenes import Scene, scenes_of_images, scenes_of_log, scenes_of_play
-from reporting.advantage import write_advantage_html
-from wiring.endings import exit_on_errors, set_up_logging
-from wiring.restored import restore_agent
-from wiring.setting import Setting, canonical
+from supervision.process import set_up_logging
+from wiring.code import canonical
+from wiring.endings import exit_on_errors
+from wiring.setting import Setting, restore_agent
 
 FRAMES = 6
 """Frames drawn where no list of them is given."""

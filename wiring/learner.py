@@ -4,73 +4,129 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from agents.base import Agent
+from agents.registry import agent_type
 from args import Args, UserError
-from envs.config import EnvDescription
-from learning.housekeeping import Best, Housekeeper, HousekeepingConfig, SnapshotFiles
-from learning.learner import Learner, LearnerConfig, LearnerSlot
-from learning.results import Results, set_aside
-from learning.resume import newest_snapshot, restore_global_generators
-from learning.sampler import learner_step
+from learning.folder import SnapshotFolder, emergencies, newest_snapshot
+from learning.housekeeping import Housekeeper, HousekeepingConfig
+from learning.learner import Learner, LearnerConfig
+from learning.lock import FolderLock
+from learning.results import Results
+from learning.saving import Figures, Saver, restore_global_generators, set_aside
 from learning.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
+from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.run import OpenedRun, open_run
-from memory.server.connection import Client, Patience
-from reporting.provenance import write_run_json
+from memory.runs.run import LearnerSlot, OpenedRun, open_run
+from memory.server.connection import Client
+from memory.server.patience import Patience
+from wiring.code import check_code, code_settings
+from wiring.facts import run_facts
+from wiring.provenance import write_run_json
 from wiring.setting import Setting, build_agent, device_of, set_up_torch
-from wiring.sources import store_of
+from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
+from wiring.tracking import tracking_of
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Learning:
+class Learning(NamedTuple):
     """A learner ready to run."""
 
-    slot: LearnerSlot
     learner: Learner
     housekeeper: Housekeeper
+    saver: Saver
     actor_state: Mapping[str, Any] | None
     """Of a serial run's actor, where nothing was played since it was saved."""
+    frames_per_step: int
+
+
+@contextmanager
+def claimed_folder(
+    args: Args, client: Client, keys: Keys, stopped: Callable[[], bool]
+) -> Iterator[FolderLock]:
+    """Nobody else writes the files of this game in --path-to-results within; the learner's lease is held.
+
+    Raises FolderTaken.
+    """
+
+    def is_replaced(epoch: int) -> bool:  # this server gave its lease to the present learner
+        return epoch == Patience(args.redis_patience, stopped)(read_counters, client, keys).epoch
+
+    lock = FolderLock(Path(args.path_to_results), args.file_name).acquire(is_replaced, stopped)
+    try:
+        yield lock
+    finally:
+        lock.release()
 
 
 def build_learner(
-    setting: Setting, client: Client, keys: Keys, lease: Lease, stopped: Callable[[], bool]
+    setting: Setting,
+    client: Client,
+    keys: Keys,
+    lease: Lease,
+    lock: FolderLock,
+    stopped: Callable[[], bool],
 ) -> Learning:
-    """A learner that begins afresh or resumes, its run opened; `lease` is held."""
+    """A learner that begins afresh or resumes, its run opened; `lease` and `lock` are held."""
     args, folder = setting.args, Path(setting.args.path_to_results)
     patience = Patience(args.redis_patience, stopped)
     snapshot = _first_snapshot(setting, folder)
     agent = _learning_agent(setting, snapshot)
-    results = _results(setting, folder, snapshot)
-    opened = patience(lambda: _open_run(args, client, keys, lease, results, snapshot))
+    figures = _figures(setting, folder, snapshot)
+    results = figures.results
+    opened = patience(_open_run, args, client, keys, lease, results, snapshot)
+    lock.name_epoch(opened.epoch)
     if not opened.replay_kept:
-        sentence = store_of(args).memory_sentence(setting)
-        log.info("Run %r begins with an empty replay. %s", keys.run, sentence)
+        log.info("Run %r begins with an empty replay. %s", keys.run, memory_sentence(setting))
     slot = LearnerSlot(client, keys, lease, opened.epoch, patience)
-    source = store_of(args).build_source(setting, slot, opened, snapshot)
+    source = build_source(setting, slot, opened, snapshot)
     updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
     learner = Learner(args.select(LearnerConfig), slot, agent, source, updates, published_t)
-    best = Best(snapshot["best_mean"], snapshot["best_episodes"]) if snapshot else Best()
-    origin = {
-        "settings": args.shared() | {"run": keys.run},
+    kept = _kept_parts(args, keys, opened, snapshot)
+    has_dump = args.save_replay and agent_type(args.agent).store == "replay"
+    dump = replay_dump(args, slot) if has_dump else None
+    saver = Saver(SnapshotFolder(folder, args.file_name, lock), learner, figures, kept, dump)
+    _write_record(args, folder)
+    if snapshot is None:
+        saver.save_patiently()  # a learner that is killed early resumes from it, instead of beginning anew
+    housekeeper = Housekeeper(args.select(HousekeepingConfig), learner, results, saver)
+    nothing_played = snapshot is not None and opened.counters.steps == snapshot["t_actors"]
+    return Learning(
+        learner,
+        housekeeper,
+        saver,
+        snapshot.get("actor") if snapshot and nothing_played else None,
+        setting.description.frames_per_step,
+    )
+
+
+def _kept_parts(args: Args, keys: Keys, opened: OpenedRun, snapshot: Snapshot | None) -> Snapshot:
+    """What every snapshot names of its run, and the best score so far."""
+    return {
+        "settings": args.shared() | code_settings(args) | {"run": keys.run},
         "config": args.model_dump(),
         "began": opened.began,
+        "best_mean": snapshot["best_mean"] if snapshot else None,
+        "best_episodes": snapshot["best_episodes"] if snapshot else 0,
     }
-    files = SnapshotFiles(folder, args.file_name, best)
-    housekeeper = Housekeeper(args.select(HousekeepingConfig), slot, learner, results, files, origin)
-    _write_run(args, folder)
-    if snapshot is None:
-        housekeeper.save()  # a learner that is killed early resumes from it, instead of beginning anew
-    return Learning(slot, learner, housekeeper, _actor_state(snapshot, opened))
+
+
+def _write_record(args: Args, folder: Path) -> None:
+    """`run_<game>.json`: how this process was started."""
+    gpu = torch.cuda.get_device_name() if device_of(args).type == "cuda" else None
+    record = folder / f"run_{args.file_name}.json", args.model_dump(), args.seed, sys.argv, gpu
+    try:
+        write_run_json(*record)
+    except OSError as error:
+        log.warning("Going on without the record of this start (%s).", error.strerror or error)
 
 
 def _open_run(
@@ -79,28 +135,33 @@ def _open_run(
     return open_run(
         client,
         keys,
-        args.shared(),
+        args.shared() | code_settings(args),
         snapshot is not None,
         snapshot["t_actors"] if snapshot else 0,
-        results.last_sequences,
+        results.episodes.newest,
         lease.token,
         last_epoch=snapshot.get("epoch", 0) if snapshot else 0,
         began=snapshot.get("began", 0) if snapshot else None,
+        refilled=snapshot.get("refilled", 0) if snapshot else 0,  # earlier versions counted these steps
     )
 
 
-def _actor_state(snapshot: Snapshot | None, opened: OpenedRun) -> Mapping[str, Any] | None:
-    if snapshot is None or opened.counters.steps != snapshot["t_actors"]:
-        return None
-    state: Mapping[str, Any] | None = snapshot.get("actor")
-    return state
-
-
 def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:
+    """What to resume from; None where a run begins."""
     args = setting.args
     if not args.model:
-        return newest_snapshot(folder, args.file_name, _expected(setting), store_of(args).snapshot_parts)
-    if last_models(folder, args.file_name):
+        expected = {
+            "agent": args.agent,
+            "game": args.game,
+            "run": args.run_name,
+            "history_length": args.history_length,
+        }
+        parts = SNAPSHOT_PARTS[agent_type(args.agent).store]
+        found = newest_snapshot(folder, args.file_name, expected, parts)
+        if found is not None:
+            check_code(args, found["settings"], f"The snapshot in {folder}")
+        return found
+    if last_models(folder, args.file_name) or emergencies(folder, args.file_name):
         raise UserError(
             f"--model starts afresh, but {folder} holds snapshots of a run of {args.game}:"
             " choose another --path-to-results, or leave --model out to resume that run."
@@ -108,39 +169,29 @@ def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:
     return None
 
 
-def _expected(setting: Setting) -> dict[str, object]:
+def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figures:
+    """And the results that they show."""
     args = setting.args
-    return {
-        "agent": args.agent,
-        "game": args.game,
-        "run": args.run_name,
-        "history_length": args.history_length,
-    }
-
-
-def _results(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Results:
-    args, description = setting.args, setting.description
     if snapshot is None:
         set_aside(folder / f"{args.file_name}.csv")
-    first_step = learner_step(args.learn_start, args.replay_frequency, snapshot["updates"] if snapshot else 0)
-    bounds = _action_bounds(description)
+    first_step = snapshot["t_learner"] if snapshot else 0
     try:
-        return Results(folder, args.games, args.file_name, description.frames_per_step, bounds, first_step)
-    except ValueError as error:  # a table of episodes that cannot be read
+        results = Results(folder, args.games, args.file_name, first_step)
+    except ValueError as error:  # a table that cannot be read
         raise UserError(str(error)) from error
-
-
-def _action_bounds(description: EnvDescription) -> list[tuple[float, float]] | None:
-    if description.action_low is None or description.action_high is None:
-        return None
-    return list(zip(description.action_low, description.action_high, strict=True))
+    return Figures(
+        folder, args.file_name, results, run_facts(args, setting.description), first_step, tracking_of(args)
+    )
 
 
 def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
     agent = build_agent(setting.args, setting.problem, learning=True)
     set_up_torch(setting.args, agent)
     if snapshot is not None:
-        _warn_of_other_seed(setting.args, snapshot)
+        seed = snapshot.get("config", {}).get("seed", setting.args.seed)  # earlier versions did not keep it
+        if seed != setting.args.seed:  # generators continue from the snapshot
+            sentence = "The snapshot is of --seed %s: environments that start now take %d."
+            log.warning(sentence, seed, setting.args.seed)
         with restoring():
             agent.load_state_dict(snapshot["agent_state"])
             if "global_generators" in snapshot:  # snapshots of earlier versions lack them
@@ -151,15 +202,3 @@ def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
         check_holds(path, given, ("acting_weights",))
         agent.load_acting_weights(given["acting_weights"])
     return agent
-
-
-def _warn_of_other_seed(args: Args, snapshot: Snapshot) -> None:
-    """Generators continue from the snapshot; environments that are built anew take the seed given now."""
-    before = snapshot.get("config", {}).get("seed", args.seed)  # snapshots of earlier versions lack it
-    if before != args.seed:
-        log.warning("The snapshot is of --seed %s: environments that start now take %d.", before, args.seed)
-
-
-def _write_run(args: Args, folder: Path) -> None:
-    gpu = torch.cuda.get_device_name() if device_of(args).type == "cuda" else None
-    write_run_json(folder / f"run_{args.file_name}.json", args.model_dump(), args.seed, sys.argv, gpu)

@@ -16,9 +16,11 @@ from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.registry import agent_type
 from args import Args, UserError
 from envs.config import EnvConfig, EnvDescription, EnvError
-from envs.registry import canonical_game, describe_env
+from envs.registry import describe_env
 from kernels.choice import use as use_kernels
+from learning.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from memory.server.connection import Client, RedisConfig, connect
+from wiring.code import check_code
 
 LEARNER, ACTOR, SAMPLER = 0, 1, 2
 """First step of a generator's path under the run's seed."""
@@ -41,15 +43,6 @@ class Setting(NamedTuple):
     problem: Problem
 
 
-def canonical(args: Args) -> Args:
-    """`args` with the one name of each of its games, by which runs and files are called. Raises EnvError."""
-    games = [canonical_game(game) for game in args.games]
-    twice = next((game for game in games if games.count(game) > 1), None)
-    if twice is not None:
-        raise EnvError(f"--game names {twice} twice: each game of a run is named once.")
-    return args.playing(",".join(games))
-
-
 def setting_of(args: Args) -> Setting:
     """Look at the environment, and fill what the agent or the environment decides where the user did not.
 
@@ -58,8 +51,7 @@ def setting_of(args: Args) -> Setting:
     description = _shared_description(args)
     history_length = args.history_length or description.history_length
     exponent = args.priority_exponent
-    if exponent is None:
-        exponent = agent_type(args.agent).priority_exponent
+    exponent = agent_type(args.agent).priority_exponent if exponent is None else exponent
     args = args.model_copy(update={"history_length": history_length, "priority_exponent": exponent})
     problem = Problem(
         (history_length, *description.frame_shape),
@@ -101,19 +93,6 @@ def check_divided(args: Args) -> None:
         )
 
 
-def game_of_actor(args: Args) -> str:
-    """The game that actor --id-actor plays: they take turns by their numbers."""
-    return args.games[args.id_actor % len(args.games)]
-
-
-def coordinates(args: Args) -> dict[str, int | str]:
-    """Agent, environment and body that an actor's experience is of, as SLM-Lab counts them.
-
-    There is one learning agent so far; the body within an actor is its environment's place.
-    """
-    return {"agent": 0, "game": game_of_actor(args), "actor": args.id_actor}
-
-
 def device_of(args: Args) -> torch.device:
     """The GPU named by --gpu-number, or the CPU where there is none or --disable-cuda is given."""
     if args.disable_cuda or not torch.cuda.is_available():
@@ -134,8 +113,7 @@ def set_up_torch(args: Args, agent: Agent, acting: bool = False) -> None:
         torch.cuda.set_per_process_memory_fraction(args.gpu_mem_fraction, device)
     num_weights = sum(weight.numel() for weight in agent.acting_weights().values())
     is_small = num_weights < LARGE_NETWORK and device.type == "cpu"
-    one_thread = acting or args.serial or is_small
-    if args.threads or one_thread:
+    if args.threads or acting or args.serial or is_small:
         torch.set_num_threads(args.threads or 1)
 
 
@@ -145,6 +123,52 @@ def build_agent(args: Args, problem: Problem, learning: bool) -> Agent:
     agent = kind(problem, args.select(kind.config_type), device, seed, learning)
     bonus = args.select(RndBonusConfig)
     return with_intrinsic(args.intrinsic, agent, problem, bonus, device, seed, learning)
+
+
+class Restored(NamedTuple):
+    """An agent that can act."""
+
+    agent: Agent
+    setting: Setting
+    snapshot: Snapshot
+
+
+def restore_agent(path: Path, args: Args) -> Restored:
+    """The agent of a snapshot, in the environment it was trained in as far as no flag says otherwise.
+
+    Raises SnapshotError where the snapshot cannot be read or is of another game or agent than was asked for,
+    EnvError and AgentError.
+    """
+    snapshot = load_snapshot(path)
+    check_holds(path, snapshot, ("settings", "acting_weights"))
+    given = {name: getattr(args, name) for name in args.model_fields_set}
+    if "agent" in given:
+        check_origin(path, snapshot, {"agent": given["agent"]})
+    if "game" in given and not args.transfer and given["game"] not in _games_of(path, snapshot):
+        check_origin(path, snapshot, {"game": given["game"]})
+    where = f"The snapshot {path}"
+    check_code(args, snapshot["settings"], where, same_arguments=False)
+    setting = setting_of(args.with_defaults(snapshot["settings"], where))
+    agent = build_agent(setting.args, setting.problem, learning=False)
+    set_up_torch(setting.args, agent)
+    agent.load_acting_weights(snapshot["acting_weights"])
+    return Restored(agent, setting, snapshot)
+
+
+def games_to_play(args: Args) -> tuple[str, ...]:
+    """Those of --game, where it was given; else those of the snapshot of --model. Raises SnapshotError."""
+    if not args.model or "game" in args.model_fields_set:
+        return args.games
+    snapshot = load_snapshot(Path(args.model))
+    check_holds(Path(args.model), snapshot, ("settings",))
+    return _games_of(Path(args.model), snapshot)
+
+
+def _games_of(path: Path, snapshot: Snapshot) -> tuple[str, ...]:
+    game = snapshot["settings"].get("game")
+    if not isinstance(game, str):
+        raise SnapshotError(f"The snapshot {path} is damaged: its settings name no game.")
+    return tuple(game.split(","))
 
 
 def results_folder(args: Args) -> Path:

@@ -1,6 +1,7 @@
-"""Parts that several agents are made of: targets, exploration, rollouts, intrinsic rewards, batches.
+"""Parts that several agents are made of: base classes, exploration, distributions, intrinsic rewards.
 
-In come tensors and plain numbers, out go tensors; nothing here knows Redis, environments or flags.
-Everything runs in the thread that updates or acts, except `batches.Staging`, which belongs to the sampler's
+In come tensors and plain numbers, out go tensors; nothing here knows Redis, environments or flags. Base
+classes: `learning` (a network, its weights and state), and on it `off_policy` here and `agents.on_policy`.
+Everything runs in the thread that updates or acts, except `devices.Staging`, which belongs to the sampler's
 thread.
 """

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.base import ActingNoise, AgentError, Problem
+from agents.names import DISCRETE
 
 SMALLEST_STD = 1e-3
 """Half ranges: keeps log-probabilities finite where a policy is nearly deterministic."""
@@ -27,7 +28,10 @@ class ActionBox:
 
     def __init__(self, problem: Problem, device: torch.device) -> None:
         if problem.action_low is None or problem.action_high is None:
-            raise AgentError("This agent needs continuous actions, and this environment's are discrete.")
+            raise AgentError(
+                "This agent needs continuous actions, and this environment's are discrete:"
+                f" --agent {', '.join(DISCRETE)} fit."
+            )
         self._low = torch.tensor(problem.action_low, dtype=torch.float32, device=device)  # [A]
         self._high = torch.tensor(problem.action_high, dtype=torch.float32, device=device)
         self._half = (self._high - self._low) / 2

@@ -6,13 +6,15 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.base import ActingNoise, AgentError
 from models.naf import NafNetwork, Quadratic
 
 LONGEST_PERTURBATION = 500
 """Agent steps after which a perturbation is drawn anew within an episode (our choice)."""
+LEAST_EPSILON = 0.01
+"""What BTR's epsilon falls towards."""
 ADAPTATION = 1.01
 """Factor by which the size of perturbations adapts (Plappert et al. 2018, arXiv 1706.01905, appendix C)."""
 
@@ -64,6 +66,52 @@ class EpsilonGreedy:
     def actions(self, greedy: Tensor, noise: ActingNoise) -> Tensor:
         """[N] from greedy actions [N]; the noise has N rows, or one that all share."""
         return torch.where(noise["explores"].squeeze(1), noise["random_action"].squeeze(1), greedy)
+
+
+@dataclass(frozen=True)
+class NoisyEpsilonConfig:
+    """Named as the flags."""
+
+    noisy_epsilon_steps: (
+        int  # agent steps in which epsilon falls by a factor e; 0: noisy layers explore alone
+    )
+    noisy_epsilon_until: float  # share of the run after which they do
+    t_max: int  # agent steps of the run
+
+
+class EpsilonBesideNoise(EpsilonGreedy):
+    """Epsilon-greedy actions beside noisy layers, with BTR's falling epsilon, alike in all environments.
+
+    Clark et al. 2024 (arXiv 2411.03820): epsilon falls from 1 towards LEAST_EPSILON, and is switched off half
+    way. By the learner's clock; it is a buffer of the online network, and so reaches actors and snapshots.
+    """
+
+    def __init__(
+        self, config: NoisyEpsilonConfig, network: nn.Module, num_actions: int, device: torch.device
+    ) -> None:
+        """`network`: it has been given to `add_epsilon`."""
+        self._schedule, self._network = config, network
+        self._num_actions, self._device = num_actions, device
+
+    def epsilon_at(self, t_learner: int) -> float:
+        """The share of random actions at that time."""
+        schedule = self._schedule
+        if t_learner >= schedule.noisy_epsilon_until * schedule.t_max:
+            return 0.0
+        return LEAST_EPSILON + (1 - LEAST_EPSILON) * math.exp(-t_learner / schedule.noisy_epsilon_steps)
+
+    def epsilons(self, rows: int) -> Tensor:
+        """[rows]: the same for all environments."""
+        return self._network.get_buffer("epsilon").expand(rows)
+
+    def follow(self, t_learner: int) -> None:
+        """Called with every update."""
+        self._network.get_buffer("epsilon").fill_(self.epsilon_at(t_learner))
+
+
+def add_epsilon(network: nn.Module) -> None:
+    """Let epsilon travel with the network's weights: 1 until there was an update."""
+    network.register_buffer("epsilon", torch.ones(1))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, Agent, AgentError, Problem, ReplayAgent, Update
-from agents.learning import GradientStep, copied_to_cpu, load_weights, seeded, uses_bfloat16
+from agents.parts.gradient_step import GradientStep
+from agents.parts.learning import ACTING_ONLY, LearningAgent
 from agents.parts.rnd import Rnd
+from agents.parts.weights import Part, TorsoConfig
 from memory.replay.batch import Batch
 
 ADAM_EPS = 1e-8
@@ -24,18 +26,15 @@ INTRINSIC = ("none", "rnd")
 
 
 @dataclass(frozen=True)
-class RndBonusConfig:
-    """Hyper-parameters of RND for a replay agent."""
+class RndBonusConfig(TorsoConfig):
+    """Hyper-parameters of RND for a replay agent; both random networks have the agent's torso and sizes."""
 
-    torso: str  # one of models.torso.TORSOS, of both random networks
-    hidden_size: int  # units of their dense layers, and of their output
-    precision: str  # of forward passes, one of agents.learning.PRECISIONS
     int_coeff: float  # weight of the bonus in the learned reward
     rnd_lr: float  # Adam's learning rate of the predictor
     rnd_update_proportion: float  # share of the sampled steps that the predictor learns from
 
 
-class RndBonusAgent(ReplayAgent):
+class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ReplayAgent):
     """Another agent, whose rewards get a bonus for the frames that its steps led to.
 
     The n-step return becomes r_t + int_coeff * sum_{j<k} gamma^j b_j over the k <= n steps really taken, so
@@ -46,6 +45,7 @@ class RndBonusAgent(ReplayAgent):
     """
 
     config_type = RndBonusConfig
+    _seed_path = (1,)  # independent of the agent's
 
     def __init__(
         self,
@@ -56,22 +56,20 @@ class RndBonusAgent(ReplayAgent):
         seed: int,
         learning: bool,
     ) -> None:
-        self.agent, self.config, self.device = agent, config, device
-        self._learning = learning
-        words = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(2)  # independent of the agent's
-        weights_seed, noise_seed = (int(word) for word in words)
-        self._generator = torch.Generator().manual_seed(noise_seed)
-        bfloat16, frame_shape = uses_bfloat16(config.precision, device), problem.observation_shape[1:]
-        self.rnd = seeded(
-            lambda: Rnd(frame_shape, config.torso, config.hidden_size, bfloat16, RECENT_ERRORS), weights_seed
-        ).to(device)
+        self.agent = agent
+        super().__init__(problem, config, device, seed, learning)
+        self.acting_noise_period = agent.acting_noise_period
         if learning:
             self._gradient_step = GradientStep(self.rnd.predictor, config.rnd_lr, ADAM_EPS, max_grad_norm=0.0)
 
+    def _build(self, problem: Problem) -> Rnd:
+        config, frame_shape = self.config, problem.observation_shape[1:]
+        return Rnd(frame_shape, config.torso, config.hidden_size, self._bfloat16, RECENT_ERRORS)
+
     @property
-    def acting_noise_period(self) -> int:
-        """The agent's."""
-        return self.agent.acting_noise_period
+    def rnd(self) -> Rnd:
+        """Its predictor's errors become the bonus."""
+        return self.online
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """The agent's."""
@@ -110,7 +108,8 @@ class RndBonusAgent(ReplayAgent):
 
     def update(self, experience: Batch, t_learner: int) -> Update:
         """The agent's update on rewards with the bonus, then a step of the predictor on the same frames."""
-        self._require_learning()
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
         assert experience.next_frames is not None and experience.step_discounts is not None
         discounts = torch.from_numpy(experience.step_discounts).to(self.device)  # [B, n]
         taken = discounts > 0
@@ -136,39 +135,21 @@ class RndBonusAgent(ReplayAgent):
 
     def acting_weights(self) -> dict[str, Tensor]:
         """The agent's, and RND's with its statistics: a film can draw intrinsic rewards."""
-        own: dict[str, Tensor] = copied_to_cpu(self.rnd.state_dict())
         agents = {f"agent.{name}": weight for name, weight in self.agent.acting_weights().items()}
-        return {**agents, **{f"rnd.{name}": weight for name, weight in own.items()}}
+        return {**agents, **{f"rnd.{name}": weight for name, weight in super().acting_weights().items()}}
 
     def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Load both, statistics included."""
         self.agent.load_acting_weights(_with_prefix("agent.", weights))
-        load_weights(self.rnd, _with_prefix("rnd.", weights))
+        super().load_acting_weights(_with_prefix("rnd.", weights))
 
-    def state_dict(self) -> dict[str, object]:
-        """The agent's, RND with its statistics, the predictor's Adam, the generator of its shares."""
-        self._require_learning()
-        parts = {
-            "rnd": self.rnd.state_dict(),
-            "optimiser": self._gradient_step.state_dict(),
-            "generator": self._generator.get_state(),
+    def _parts(self) -> dict[str, Part]:
+        return {
+            "agent": self.agent,
+            "rnd": self.rnd,
+            "optimiser": self._gradient_step.adam,
+            "generator": self._generator,
         }
-        return {"agent": self.agent.state_dict(), **copied_to_cpu(parts)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from there; AgentError if parts lack or differ."""
-        self._require_learning()
-        missing = {"agent", "rnd", "optimiser", "generator"} - state.keys()
-        if missing:
-            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
-        self.agent.load_state_dict(state["agent"])
-        load_weights(self.rnd, state["rnd"])
-        self._gradient_step.load_state_dict(state["optimiser"])
-        self._generator.set_state(state["generator"])
-
-    def _require_learning(self) -> None:
-        if not self._learning:
-            raise AgentError("This agent was built for acting only: it cannot learn or resume learning.")
 
 
 def with_intrinsic(

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.parts.rollouts import slices
-from models.rnd import rnd_predictor, rnd_target
+from agents.parts.devices import slices
+from models.policy import rnd_predictor, rnd_target
 
 MAX_NOVELTY = 4.0
 """NGU's L = 5, less 1."""

@@ -4,8 +4,8 @@ from envs.atari.game import AleGame, Grey
 from envs.atari.games import FRAMES_PER_SECOND, NUM_ACTIONS, SCREEN, all_games, canonical_name
 from envs.atari.vector import AtariVector
 from envs.config import EnvConfig, EnvDescription
-from envs.contract import Family
 from envs.playback import Action, Screen
+from envs.registry import Family
 from envs.seeding import checked_seeds
 
 __all__ = ["FAMILY", "AlePlayback"]

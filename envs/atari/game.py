@@ -1,39 +1,27 @@
-"""ALE games on ALEInterface, which gives what AtariVectorEnv hides: memory, colours, states to save.
+"""ALE games on ALEInterface, which gives what AtariVectorEnv hides: memory, colours, states to save."""
 
-ALE's own state holds the console, both random generators and the counts of frames, but not the action that a
-sticky action repeats. It follows from the generator: before every frame ALE draws two numbers, one for each
-player, and repeats the last action where player one's is below the probability (source: ale-py 0.12.1, found
-equal frame by frame in tests/envs/test_saved_atari.py). `SavableGame` copies that generator from ALE's state
-at each reset and draws the same numbers, so that it knows the held action.
-"""
-
-import re
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-from ale_py import ALEInterface, ALEState, LoggerMode, roms
+from ale_py import ALEInterface, LoggerMode
 
-from envs.atari.games import SCREEN, episode_cap, room_byte
+from envs.atari.games import SCREEN, episode_cap, rom_of, room_byte
+from envs.atari.state import WORDS, generator_in, restore_ale, state_of
 from envs.config import EnvConfig, EnvError
 from envs.contract import Flags, Infos
 from envs.playback import Frames, Screen
-from envs.saving import State
+from envs.saving import Saved, State
 
 Grey = npt.NDArray[np.uint8]
 GameStep = tuple[Grey, int, bool, bool]  # frame [84, 84], points, terminated, truncated
 GameSteps = tuple[Frames, npt.NDArray[np.int32], Flags, Flags, Infos]  # of N games; frames [N, 1, 84, 84]
 
-_GENERATOR = re.compile(rb"((?:\d+ ){624})(\d+)")  # of C++'s mt19937: its words, and how many are used
-_WORDS = 2**32
-_TRIES = 64
-"""With a probability of 0.25 that one of them is not taken, all fail once in 10^38."""
-
 
 class AleGame:
-    """Does to one game what ale_py.AtariVectorEnv does: from the same seed, all is equal bit for bit.
+    """Does to one game what ale_py.AtariVectorEnv does: from the same seed, all is equal bit for bit. After a
+    reset it can be saved.
 
     Args:
         config: the game and its protocol.
@@ -49,10 +37,12 @@ class AleGame:
         self.ale.setFloat("repeat_action_probability", config.proba_sticky_actions)
         self.screens: list[Screen] = []
         self._film = film
-        self._rom = _rom(config.game)
+        self._rom = rom_of(config.game)
         self._repeat = config.action_repeat
         self._cap = self._last_frame = episode_cap(config)
-        self._frames_played = 0  # by the last step
+        self._sticky_below = config.proba_sticky_actions * WORDS
+        self._generator = np.random.MT19937()  # draws what ALE's draws
+        self._held = 0  # the action that a sticky action repeats
 
     def reset(self, seed: int | None) -> Grey:
         """Starts an episode, with ALE's generator as it is if there is no seed; returns its first frame."""
@@ -63,6 +53,8 @@ class AleGame:
         self._last_frame = self._cap + self.ale.getEpisodeFrameNumber()  # 16 games begin above 0
         screen = self.ale.getScreenGrayscale()
         self._captured = [screen, np.zeros_like(screen)]  # the maximum is kept in the first
+        self._held = 0
+        self._generator.state = generator_in(state_of(self.ale))
         return self._frame()
 
     def step(self, action: int) -> GameStep:
@@ -78,44 +70,15 @@ class AleGame:
                 break  # before the capture, as AtariVectorEnv
             if remaining <= 2:
                 self._captured[remaining - 1] = self.ale.getScreenGrayscale()
-        self._frames_played = self._repeat - remaining + 1
-        return self._frame(), reward, terminated, truncated
-
-    def _frame(self) -> Grey:
-        latest, before = self._captured
-        self._captured[0] = np.maximum(latest, before)
-        height, width = SCREEN
-        return cv2.resize(self._captured[0], (width, height), interpolation=cv2.INTER_AREA).astype(np.uint8)
-
-
-class SavableGame(AleGame):
-    """As AleGame, from the same seed and actions bit for bit; it can be saved after a reset."""
-
-    def __init__(self, config: EnvConfig) -> None:
-        super().__init__(config)
-        self._sticky_below = config.proba_sticky_actions * _WORDS
-        self._generator = np.random.MT19937()  # draws what ALE's draws
-        self._held = 0  # the action that a sticky action repeats
-
-    def reset(self, seed: int | None) -> Grey:
-        """As AleGame's."""
-        frame = super().reset(seed)
-        self._held = 0
-        self._generator.state = _generator_in(self._ale_state())
-        return frame
-
-    def step(self, action: int) -> GameStep:
-        """As AleGame's."""
-        step = super().step(action)
-        of_player_one = self._generator.random_raw(2 * self._frames_played)[::2]
-        if of_player_one.max() >= self._sticky_below:
+        drawn = self._generator.random_raw(2 * (self._repeat - remaining + 1))
+        if drawn[::2].max() >= self._sticky_below:  # player one's, a number for each frame
             self._held = action
-        return step
+        return self._frame(), reward, terminated, truncated
 
     def state_dict(self) -> State:
         """Returns all that later steps depend on."""
-        state = self._ale_state()
-        ours, ales = self._generator.state["state"], _generator_in(state)["state"]
+        state = state_of(self.ale)
+        ours, ales = self._generator.state["state"], generator_in(state)["state"]
         if ours["pos"] != ales["pos"] or (ours["key"] != ales["key"]).any():
             raise EnvError("ALE drew other random numbers than this program knows of: it cannot be saved.")
         return {
@@ -130,31 +93,28 @@ class SavableGame(AleGame):
         Raises:
             EnvError: it is damaged or of another game.
         """
-        saved = bytes(state["ale"])
-        self.ale.reset_game()  # what is played now does not count
-        for _ in range(_TRIES if self._sticky_below else 0):
-            self.ale.act(int(state["held"]))
-        try:
-            self.ale.restoreState(ALEState(saved))
-        except Exception as error:  # of kinds that C++ makes up
-            raise EnvError("What was saved of an ALE game is damaged.") from error
-        if self._ale_state() != saved:
-            raise EnvError("What was saved of an ALE game is of another one.")
-        self._generator.state = _generator_in(saved)
-        self._held = int(state["held"])
+        saved, held = bytes(state["ale"]), int(state["held"])
+        restore_ale(self.ale, saved, held if self._sticky_below else None)
+        self._generator.state = generator_in(saved)
+        self._held = held
         self._captured = [screen.copy() for screen in state["captured"]]
 
-    def _ale_state(self) -> bytes:
-        return bytes(self.ale.cloneState(include_rng=True).__getstate__())
+    def _frame(self) -> Grey:
+        latest, before = self._captured
+        self._captured[0] = np.maximum(latest, before)
+        height, width = SCREEN
+        return cv2.resize(self._captured[0], (width, height), interpolation=cv2.INTER_AREA).astype(np.uint8)
 
 
-class AleInProcess:
+class AleInProcess(Saved):
     """Games played in turn in this process (--serial): from the same seeds and actions, bit for bit as
     AleThreads. Of a game with rooms, infos["room"] int64 [N] is the one that each frame shows.
     """
 
+    SAVED = "_games", "_terminated", "_truncated"
+
     def __init__(self, config: EnvConfig, count: int) -> None:
-        self._games = [SavableGame(config) for _ in range(count)]
+        self._games = [AleGame(config) for _ in range(count)]
         self._room_byte = room_byte(config.game)
         self._frames = np.zeros((count, 1, *SCREEN), np.uint8)
         self._rewards = np.zeros(count, np.int32)
@@ -166,7 +126,7 @@ class AleInProcess:
         seeds = [None] * len(rows) if seed is None else seed.tolist()
         for row, own_seed in zip(rows, seeds, strict=True):
             self._restart(row, own_seed)
-        return self._frames.copy(), self._infos()
+        return self._frames.copy(), {} if self._room_byte is None else self._rooms()
 
     def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
@@ -176,19 +136,9 @@ class AleInProcess:
                 continue
             step = game.step(int(actions[row]))
             self._frames[row, 0], self._rewards[row], self._terminated[row], self._truncated[row] = step
+        infos = {} if self._room_byte is None else self._rooms()
         flags = self._terminated.copy(), self._truncated.copy()
-        return self._frames.copy(), self._rewards.copy(), *flags, self._infos()
-
-    def state_dict(self) -> State:
-        """Returns the states of all games."""
-        games = [game.state_dict() for game in self._games]
-        return {"games": games, "terminated": self._terminated.copy(), "truncated": self._truncated.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Continues from it, after a reset; EnvError as SavableGame's."""
-        for game, saved in zip(self._games, state["games"], strict=True):
-            game.load_state_dict(saved)
-        self._terminated[:], self._truncated[:] = state["terminated"], state["truncated"]
+        return self._frames.copy(), self._rewards.copy(), *flags, infos
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -197,27 +147,5 @@ class AleInProcess:
         self._frames[row, 0] = self._games[row].reset(seed)
         self._rewards[row], self._terminated[row], self._truncated[row] = 0, False, False
 
-    def _infos(self) -> Infos:
-        fields: dict[str, list[int]] = {"lives": [], "frame_number": [], "episode_frame_number": []}
-        for game in self._games:
-            fields["lives"].append(game.ale.lives())
-            fields["frame_number"].append(game.ale.getFrameNumber())
-            fields["episode_frame_number"].append(game.ale.getEpisodeFrameNumber())
-        infos: Infos = {name: np.array(values, np.int32) for name, values in fields.items()}
-        if self._room_byte is not None:
-            infos["room"] = np.array([game.ale.getRAM()[self._room_byte] for game in self._games], np.int64)
-        return infos
-
-
-def _rom(game: str) -> Path:
-    path = roms.get_rom_path(game)
-    if path is None:
-        raise EnvError(f"ALE has no game called {game}.")
-    return path
-
-
-def _generator_in(state: bytes) -> Any:
-    """The environment's generator in a state of ALE; the console has another before it."""
-    words, used = _GENERATOR.findall(state)[-1]
-    key = np.array(words.split(), np.uint64).astype(np.uint32)
-    return {"bit_generator": "MT19937", "state": {"key": key, "pos": int(used)}}
+    def _rooms(self) -> Infos:
+        return {"room": np.array([game.ale.getRAM()[self._room_byte] for game in self._games], np.int64)}

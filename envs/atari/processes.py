@@ -6,15 +6,7 @@ anonymous shared memory, which is gone with the last process that maps it; pipes
 "reset" and "step" and an empty line, or the error, when it is done. A process whose parent has died, in
 whatever way, reads the end of its input and ends.
 
-Measured with Montezuma's Revenge (ale-py 0.12.1, EnvPool 1.2.5, two cores that others used too), steps per
-second of processor time:
-
-    environments        1        8       32      128
-    AtariVectorEnv  2,393    2,565    2,643    2,679
-    processes       2,144    2,368    2,490    2,540
-    EnvPool         2,110    2,361    2,450    2,509
-
-EnvPool shows the memory too, but is no faster, takes 0.9 GB, and begins each episode with a no-op or FIRE.
+They are about as fast as AtariVectorEnv and EnvPool (docs/journal/performance.md).
 """
 
 import json
@@ -49,24 +41,20 @@ ROW = np.dtype(
         ("reward", np.int32),
         ("terminated", np.bool_),
         ("truncated", np.bool_),
-        ("lives", np.int32),
-        ("frame_number", np.int32),
-        ("episode_frame_number", np.int32),
         ("room", np.int64),
     ],
     align=True,
 )
 """One environment on the board. The parent writes the first three fields, a worker the others."""
-INFOS = ("lives", "frame_number", "episode_frame_number", "room")
 
 _ROOT = Path(__file__).parents[2]
 _WORKER = "import sys; from envs.atari.processes import work; sys.exit(work(*sys.argv[1:]))"
 
 
 class AleProcesses:
-    """Stands in for ale_py.AtariVectorEnv, with infos["room"] int64 [N] besides its own.
+    """Stands in for ale_py.AtariVectorEnv, with infos["room"] int64 [N] as its only info.
 
-    From the same seeds and actions all it returns is the same bit for bit.
+    From the same seeds and actions all else that it returns is the same bit for bit.
 
     Args:
         config: a game that has rooms, and its protocol.
@@ -77,7 +65,7 @@ class AleProcesses:
     def __init__(self, config: EnvConfig, count: int, processes: int | None = None) -> None:
         descriptor = os.memfd_create("ale")
         os.ftruncate(descriptor, count * ROW.itemsize)
-        self._board = _board_in(descriptor)
+        self._board: Row = np.frombuffer(mmap.mmap(descriptor, 0), ROW)
         parts = min(processes or len(os.sched_getaffinity(0)), count)
         bounds = np.linspace(0, count, parts + 1).astype(int).tolist()
         spans = zip(bounds, bounds[1:], strict=False)
@@ -91,16 +79,17 @@ class AleProcesses:
         self._board["restart"] = mask
         self._board["seed"][mask] = -1 if seed is None else seed
         self._command("reset")
-        return self._frames(), self._infos()
+        return self._frames(), {"room": self._board["room"].copy()}
 
     def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
         self._board["action"] = actions
         self._command("step")
+        board = self._board
         rewards, terminated, truncated = (
-            self._board[field].copy() for field in ("reward", "terminated", "truncated")
+            board[name].copy() for name in ("reward", "terminated", "truncated")
         )
-        return self._frames(), rewards, terminated, truncated, self._infos()
+        return self._frames(), rewards, terminated, truncated, {"room": board["room"].copy()}
 
     def close(self) -> None:
         """Ends the processes, as do the end of this object and that of Python."""
@@ -115,9 +104,6 @@ class AleProcesses:
     def _frames(self) -> Frames:
         """[N, 1, 84, 84], as a stack of one."""
         return self._board["frame"][:, None].copy()
-
-    def _infos(self) -> Infos:
-        return {field: self._board[field].copy() for field in INFOS}
 
 
 class _GameProcess:
@@ -167,10 +153,6 @@ def _end_all(workers: Sequence[_GameProcess]) -> None:
         worker.close()
 
 
-def _board_in(descriptor: int) -> Row:
-    return np.frombuffer(mmap.mmap(descriptor, 0), ROW)
-
-
 def work(settings: str, descriptor: str, first: str, end: str) -> int:
     """A worker process: plays rows [first, end) of the board until standard input ends.
 
@@ -186,7 +168,7 @@ def work(settings: str, descriptor: str, first: str, end: str) -> int:
     cv2.setNumThreads(0)
     try:
         config = EnvConfig(**json.loads(settings))
-        board = _board_in(int(descriptor))
+        board: Row = np.frombuffer(mmap.mmap(int(descriptor), 0), ROW)
         games = [_BoardGame(config, board[row]) for row in range(int(first), int(end))]
         for line in sys.stdin:
             for game in games:
@@ -217,10 +199,8 @@ class _BoardGame:
             self._show(*self._game.step(int(self._row["action"])))
 
     def _show(self, frame: Grey, reward: int, terminated: bool, truncated: bool) -> None:
-        row, ale = self._row, self._game.ale
+        row = self._row
         row["frame"], row["reward"] = frame, reward
         row["terminated"], row["truncated"] = terminated, truncated
-        row["lives"], row["frame_number"] = ale.lives(), ale.getFrameNumber()
-        row["episode_frame_number"] = ale.getEpisodeFrameNumber()
         if self._room_byte is not None:
-            row["room"] = ale.getRAM()[self._room_byte]
+            row["room"] = self._game.ale.getRAM()[self._room_byte]

@@ -3,36 +3,17 @@
 SABER (Toromanoff, Wirbel, Moutarde 2019, arXiv:1908.04683) adopts from Machado et al. 2018
 (arXiv:1709.06009) 18 actions, sticky actions and no signal at the loss of a life. It caps an episode at 100
 hours instead of 30 minutes and stops it after five minutes without any reward.
-
-ALE's reward is the difference of two readings of the score in the console's memory, so that a counter which
-starts again at 0 shows as one large negative reward. What ale-py 0.12.1 does, found by bringing the score's
-bytes near their maximum with ALEInterface.setRAM (tests/envs/test_score_rollover.py does it again):
-
-    game            range of the counter   remarks
-    asterix                    1,000,000
-    video_pinball              1,000,000
-    defender                   1,000,000   rewards are the points shown: neither the factor 100 nor the first
-                                           reward of 10 that the ALE of 2019 had, so nothing to divide
-    atlantis                 100,000,000   the screen starts again after 999,900, but ALE reads on in a third
-                                           byte: nothing happens at 10^6, and at 10^8 the same as above
-
-The points won in the same step soften the fall a little. 2,000 random steps of each of the 104 games met no
-reward below -2,000, so that one rule serves every game, also those outside the table: a fall below -900,000
-is made good by the power of ten just above it.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 from envs.atari.game import AleInProcess
-from envs.atari.games import FRAMES_PER_SECOND, NUM_ACTIONS, SCREEN, room_byte
+from envs.atari.games import NUM_ACTIONS, ROLLOVER, SCREEN, AleThreads, room_byte, stuck_cap, without_rollover
 from envs.atari.processes import AleProcesses
-from envs.atari.threads import AleThreads
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
@@ -41,7 +22,6 @@ from envs.seeding import checked_seeds
 
 _NOOP = 0
 _SAVED = ("steps_without_reward", "ended", "stuck")
-_ROLLOVER = -900_000  # the threshold of Toromanoff et al. 2019
 
 
 class AtariVector(SeededVectorEnv):
@@ -91,7 +71,9 @@ class AtariVector(SeededVectorEnv):
         frames, points, terminated, truncated, infos = self._engine.step(
             np.where(self._stuck, _NOOP, actions)
         )
-        frames, rewards = frames[:, 0], without_rollover(points)
+        frames, rewards = frames[:, 0], points.astype(np.float64)
+        if rewards.min() < ROLLOVER:
+            rewards = without_rollover(points)
         self._steps_without_reward = np.where(self._ended | (rewards != 0), 0, self._steps_without_reward + 1)
         if self._stuck.any():
             restarted = self._stuck.copy()
@@ -105,21 +87,6 @@ class AtariVector(SeededVectorEnv):
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what plays the games."""
         self._engine.close()
-
-
-def without_rollover(rewards: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """Returns the rewards [N] with every rolled-over counter's range added back."""
-    corrected = rewards.astype(np.float64)
-    fallen = corrected < _ROLLOVER
-    corrected[fallen] += 10.0 ** np.ceil(np.log10(-corrected[fallen]))
-    return corrected
-
-
-def stuck_cap(config: EnvConfig) -> float:
-    """Returns the agent steps without reward after which an episode is stopped; infinite outside SABER."""
-    if config.disable_saber_mode:
-        return math.inf
-    return math.ceil(config.max_stuck_time * FRAMES_PER_SECOND / config.action_repeat)
 
 
 def _engine(config: EnvConfig, count: int) -> Any:

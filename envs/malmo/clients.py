@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from envs.config import EnvError
-from envs.malmo.connection import Address, ClientFailed, TimeLimits
+from envs.malmo.connection import Address, TimeLimits, reason
 
 log = logging.getLogger(__name__)
-
-_DEFAULT_HOST = "localhost"
 
 
 def parse_addresses(ports: str) -> list[Address]:
@@ -41,7 +39,7 @@ def _parse_address(name: str) -> Address:
     host, _, port = name.rpartition(":")
     if not port.isdecimal() or not 1 <= int(port) <= 65535 or "/" in host:
         raise EnvError(f"A Minecraft client is a port or host:port, as 11100 or host:11100, not {name!r}.")
-    return Address(host or _DEFAULT_HOST, int(port))
+    return Address(host or "localhost", int(port))
 
 
 class FileLock:
@@ -67,16 +65,9 @@ class FileLock:
 
     def release(self) -> None:
         """Frees the lock, if it is held."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-class Claim(NamedTuple):
-    """The sole right to use a client, until its lock is released."""
-
-    address: Address
-    lock: FileLock
+        file, self._file = self._file, None  # first: once it is closed, another thread may hold the lock
+        if file is not None:
+            file.close()
 
 
 class _Crash(NamedTuple):
@@ -97,37 +88,45 @@ class Clients:
 
     def __init__(self, addresses: Sequence[Address], limits: TimeLimits) -> None:
         self._addresses, self._limits = addresses, limits
+        self._locks = {address: FileLock(str(address)) for address in addresses}
         self._crashes: dict[Address, _Crash] = {}
         self._met_one = False
         self._queue = hashlib.sha256(",".join(sorted(map(str, addresses))).encode()).hexdigest()[:16]
 
-    def claim(self, began: float) -> Claim:
-        """Waits for a client that is free and healthy; `began` (time.monotonic()) is when the caller started.
+    def claim(self, began: float) -> Address:
+        """Waits for a client that is free and healthy, and gives the sole right to it until its `release`.
+
+        Args:
+            began: time.monotonic() when the caller started to wait.
 
         Raises:
             EnvError: there was none for too long.
         """
         with self._turn(began):
             while True:
-                for address in self._rested():
-                    lock = FileLock(str(address))
-                    if lock.acquire():
-                        return Claim(address, lock)
+                for address, lock in self._locks.items():
+                    crash = self._crashes.get(address)
+                    if (crash is None or crash.over <= time.monotonic()) and lock.acquire():
+                        return address
                 self._wait(began)
 
-    def report_healthy(self, claim: Claim) -> None:
+    def release(self, address: Address) -> None:
+        """Lets others have the client."""
+        self._locks[address].release()
+
+    def report_healthy(self, address: Address) -> None:
         """Notes that the client started a mission."""
         self._met_one = True
-        self._crashes.pop(claim.address, None)
+        self._crashes.pop(address, None)
 
-    def report_crash(self, claim: Claim, failure: ClientFailed) -> None:
+    def report_crash(self, address: Address, failure: OSError) -> None:
         """Notes that the client crashed, so that it is left alone for a while, and releases it."""
-        address = claim.address
+        why = reason(failure)
         last = self._crashes.get(address)
         rest = self._limits.rest if last is None else min(2 * last.rest, self._limits.longest_rest)
-        self._crashes[address] = _Crash(str(failure), rest, time.monotonic() + rest)
-        log.warning(f"The Minecraft client {address} {failure}; it is left alone for {rest:g} seconds.")
-        claim.lock.release()
+        self._crashes[address] = _Crash(why, rest, time.monotonic() + rest)
+        log.warning(f"The Minecraft client {address} {why}; it is left alone for {rest:g} seconds.")
+        self.release(address)
 
     @contextmanager
     def _turn(self, began: float) -> Iterator[None]:
@@ -139,11 +138,6 @@ class Clients:
         finally:
             queue.release()
 
-    def _rested(self) -> list[Address]:
-        now = time.monotonic()
-        crashes = self._crashes
-        return [each for each in self._addresses if each not in crashes or crashes[each].over <= now]
-
     def _wait(self, began: float) -> None:
         waited = time.monotonic() - began
         if waited > self._limits.patience:
@@ -153,15 +147,16 @@ class Clients:
         time.sleep(self._limits.poll)
 
     def _any_in_use(self) -> bool:
-        locks = [FileLock(str(address)) for address in self._addresses]
-        in_use = not all([lock.acquire() for lock in locks])
-        for lock in locks:
+        free = [lock for lock in self._locks.values() if lock.acquire()]
+        for lock in free:
             lock.release()
-        return in_use
+        return len(free) < len(self._locks)
 
     def _complaint(self, what: str, seconds: float) -> str:
-        reasons = {address: crash.reason for address, crash in self._crashes.items()}
-        known = (f"{each} ({reasons[each]})" if each in reasons else str(each) for each in self._addresses)
+        crashes = self._crashes
+        known = (
+            f"{each} ({crashes[each].reason})" if each in crashes else str(each) for each in self._addresses
+        )
         start = f"./launchClient.sh -port {self._addresses[0].port} -env"
         return (
             f"No Minecraft client {what} at {', '.join(known)} within {seconds:g} seconds: "

@@ -22,10 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-HELLO = b"<MalmoEnv0.37.0/>"
-_NUMBER = struct.Struct("!I")
-_DONE = struct.Struct("!b")
-_STEP = struct.Struct("!dbb")
+_NUMBER, _DONE, _STEP = struct.Struct("!I"), struct.Struct("!b"), struct.Struct("!dbb")
 _LONGEST = 64 * 2**20  # bytes; a picture of 1920 x 1080 has 6 MB
 
 
@@ -44,8 +41,8 @@ class TimeLimits:
     poll: float = 0.05  # pause before the clients' locks are tried once more
 
 
-class ClientFailed(Exception):
-    """A Minecraft client crashed, hangs or speaks another protocol; the message states the failure."""
+class ClientFailed(OSError):
+    """A Minecraft client does not do what is due; the message states the failure."""
 
 
 class Address(NamedTuple):
@@ -58,16 +55,8 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class Answer(NamedTuple):
-    """Minecraft's answer to a step."""
-
-    picture: bytes  # empty only where the mission is done
-    reward: float
-    done: bool
-
-
 class Connection:
-    """A connection for one mission; all but `close` may raise ClientFailed, and is closed then.
+    """A connection for one mission; every method may raise an OSError, as ClientFailed.
 
     Args:
         address: of the client.
@@ -77,16 +66,13 @@ class Connection:
 
     def __init__(self, address: Address, picture_size: int, limits: TimeLimits) -> None:
         self._picture_size, self._limits = picture_size, limits
-        try:
-            self._socket = socket.create_connection(address, limits.connect)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
-            raise ClientFailed(_reason(error)) from error
-        self._send(HELLO)
+        self._socket = socket.create_connection(address, limits.connect)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def start(self, mission_init: bytes, token: bytes) -> bytes:
         """Starts a mission and returns its first picture."""
         until = time.monotonic() + self._limits.start
+        self._send(b"<MalmoEnv0.37.0/>")
         while not self._ask_to_start(mission_init, token):
             self._pause(until, "did not start the mission")
         while True:
@@ -95,35 +81,41 @@ class Connection:
             if picture:
                 return picture
             if done:
-                raise self._failure("ended the mission before its first picture")
+                raise ClientFailed("ended the mission before its first picture")
             self._pause(until, "sent no first picture")
 
-    def step(self, commands: bytes) -> Answer:
-        """Sends commands, one on each line, and returns what Minecraft answers once it took them."""
+    def step(self, commands: bytes) -> tuple[bytes, float, bool]:
+        """Sends commands, one on each line.
+
+        Returns:
+            Once Minecraft took them: the picture, empty only where the mission is done; reward; done.
+        """
         until = time.monotonic() + self._limits.picture
         while True:
             self._send(b"<Step3>" + commands + b"</Step3 >")
             picture, (reward, done, taken) = self._receive_picture(), self._receive_struct(_STEP)
             if done or (picture and taken):
-                return Answer(picture, reward, bool(done))
+                return picture, reward, bool(done)
             self._pause(until, "sent no picture")
 
     def quit(self) -> None:
         """Ends a running mission."""
         until = time.monotonic() + self._limits.picture
-        while True:
-            self._send(b"<Quit/>")
-            if self._receive_struct(_NUMBER) != (0,):
-                return
+        self._send(b"<Quit/>")
+        while self._receive_struct(_NUMBER) == (0,):
             self._pause(until, "did not end the mission")
+            self._send(b"<Quit/>")
 
     def close(self) -> None:
         """Closes the connection, after Minecraft did: what it does then must not meet the next mission."""
         until = time.monotonic() + self._limits.reply
-        with suppress(OSError):  # it is gone already
+        with self._socket, suppress(OSError):  # it is gone already
             self._socket.shutdown(socket.SHUT_WR)
             while self._receive_part(2**16, until):
                 pass
+
+    def abandon(self) -> None:
+        """Closes the connection at once."""
         self._socket.close()
 
     def _ask_to_start(self, mission_init: bytes, token: bytes) -> bool:
@@ -135,44 +127,38 @@ class Connection:
 
     def _pause(self, until: float, complaint: str) -> None:
         if time.monotonic() >= until:
-            raise self._failure(complaint)
+            raise ClientFailed(complaint)
         time.sleep(self._limits.retry)
 
     def _send(self, message: bytes) -> None:
-        try:
-            self._socket.settimeout(self._limits.reply)
-            self._socket.sendall(_NUMBER.pack(len(message)) + message)
-        except OSError as error:
-            raise self._failure(_reason(error)) from error
+        self._socket.settimeout(self._limits.reply)
+        self._socket.sendall(_NUMBER.pack(len(message)) + message)
 
     def _receive_struct(self, form: struct.Struct) -> tuple[float, ...]:
         message = self._receive()
         if len(message) != form.size:
-            raise self._failure(f"sent {len(message)} bytes where {form.size} were due")
+            raise ClientFailed(f"sent {len(message)} bytes where {form.size} were due")
         return form.unpack(message)
+
+    def _receive_picture(self) -> bytes:
+        picture = self._receive()
+        if len(picture) not in (0, self._picture_size):
+            raise ClientFailed(f"sent a picture of {len(picture)} bytes where {self._picture_size} were due")
+        return picture
 
     def _receive(self) -> bytes:
         until = time.monotonic() + self._limits.reply
         (length,) = _NUMBER.unpack(self._receive_bytes(_NUMBER.size, until))
         if length > _LONGEST:
-            raise self._failure(f"announced a message of {length} bytes")
+            raise ClientFailed(f"announced a message of {length} bytes")
         return self._receive_bytes(length, until)
-
-    def _receive_picture(self) -> bytes:
-        picture = self._receive()
-        if len(picture) not in (0, self._picture_size):
-            raise self._failure(f"sent a picture of {len(picture)} bytes where {self._picture_size} were due")
-        return picture
 
     def _receive_bytes(self, count: int, until: float) -> bytes:
         received = bytearray()
         while len(received) < count:
-            try:
-                part = self._receive_part(count - len(received), until)
-            except OSError as error:
-                raise self._failure(_reason(error)) from error
+            part = self._receive_part(count - len(received), until)
             if not part:
-                raise self._failure("closed the connection")
+                raise ClientFailed("closed the connection")
             received += part
         return bytes(received)
 
@@ -183,12 +169,9 @@ class Connection:
         self._socket.settimeout(left)
         return self._socket.recv(at_most)
 
-    def _failure(self, reason: str) -> ClientFailed:
-        self._socket.close()
-        return ClientFailed(reason)
 
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
+def reason(failure: OSError) -> str:
+    """What is wrong with a client, for a sentence that begins with its name."""
+    if isinstance(failure, TimeoutError):
         return "gave no answer in time"
-    return (error.strerror or str(error)).lower()
+    return failure.strerror.lower() if failure.strerror else str(failure)

@@ -30,26 +30,19 @@ _WALLS = ("sandstone", "cobblestone", "brick_block", "clay")  # drawn for each r
 _GROUND = "stone"
 _MS_PER_TICK = 50  # Minecraft's own
 
-
-class Cuboid(NamedTuple):
-    """Blocks of one kind; both corners belong to it."""
-
-    x1: int
-    y1: int
-    z1: int
-    x2: int
-    y2: int
-    z2: int
-    type: str
+Room = tuple[int, int]  # place of a room on the grid of rooms
+Block = tuple[int, int]  # x, z of a column of blocks
+Cuboid = tuple[int, int, int, int, int, int, str]
+"""x, y, z of two corners, which belong to it, and the kind of its blocks."""
 
 
 class Arena(NamedTuple):
     """The blocks of one episode, and where the agent and the gold stand."""
 
     cuboids: list[Cuboid]  # drawn in this order
-    start: tuple[int, int]  # x, z of the agent's block
+    start: Block
     yaw: int  # degrees; 0 looks south, 90 west
-    goal: tuple[int, int]
+    goal: Block
 
 
 def draw_arena(mission: int, seed: int) -> Arena:
@@ -71,7 +64,7 @@ def mission_init(config: EnvConfig, arena: Arena, experiment: str) -> bytes:
     return _MISSION_INIT.format(
         ms_per_tick=max(1, round(_MS_PER_TICK / config.overclock_rate)),
         offscreen=str(not config.onscreen_rendering).lower(),
-        cuboids="".join(map(_draw_cuboid, arena.cuboids)),
+        cuboids="".join(_CUBOID.format(*cuboid) for cuboid in arena.cuboids),
         time_limit_ms=round(1000 * config.episode_time_sec),
         placement=f'x="{x + 0.5}" y="{FLOOR + 1}" z="{z + 0.5}" yaw="{arena.yaw}" pitch="0"',
         width=config.frame_width,
@@ -79,21 +72,12 @@ def mission_init(config: EnvConfig, arena: Arena, experiment: str) -> bytes:
         reward=GOAL_REWARD,
         goal=GOAL,
         experiment=experiment,
-        client_ports="".join(f"<Client{name}Port>0</Client{name}Port>" for name in _CLIENT_PORTS),
-        agent_ports="".join(f"<Agent{name}Port>0</Agent{name}Port>" for name in _AGENT_PORTS),
+        agent_ports="".join(f"<Agent{name}Port>0</Agent{name}Port>" for name in _PORTS),
     ).encode()
 
 
-def _draw_cuboid(cuboid: Cuboid) -> str:
-    corners = " ".join(f'{name}="{value}"' for name, value in cuboid._asdict().items())
-    return f"<DrawCuboid {corners} />"
-
-
-def _winding_row(count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
-    """Places rooms on a grid, each next to the one before and none on another.
-
-    Up to four rooms never run into a dead end.
-    """
+def _winding_row(count: int, generator: np.random.Generator) -> list[Room]:
+    """Each room is next to the one before, none on another; up to four never run into a dead end."""
     rooms = [(0, 0)]
     while len(rooms) < count:
         x, z = rooms[-1]
@@ -103,7 +87,7 @@ def _winding_row(count: int, generator: np.random.Generator) -> list[tuple[int, 
     return rooms
 
 
-def _place(room: tuple[int, int], generator: np.random.Generator) -> tuple[int, int]:
+def _place(room: Room, generator: np.random.Generator) -> Block:
     """Draws a block of the room that touches no wall, so that nothing blocks a doorway."""
     dx, dz = generator.integers(1, _SIDE - 1, size=2)
     return room[0] * _PITCH + int(dx), room[1] * _PITCH + int(dz)
@@ -113,34 +97,32 @@ def _empty_field() -> list[Cuboid]:
     """Clears what an earlier mission may have drawn in this world, as far as rooms can reach."""
     farthest = max(ROOMS.values()) * _PITCH
     low, high = (-farthest, -farthest), (farthest, farthest)
-    ground = Cuboid(low[0], FLOOR, low[1], high[0], FLOOR, high[1], _GROUND)
-    return [_block(low, high, "air"), ground]
+    return [_block(low, high, "air"), (low[0], FLOOR, low[1], high[0], FLOOR, high[1], _GROUND)]
 
 
-def _room(room: tuple[int, int], wall: str) -> list[Cuboid]:
+def _room(room: Room, wall: str) -> list[Cuboid]:
     west, north = room[0] * _PITCH, room[1] * _PITCH
     east, south = west + _SIDE - 1, north + _SIDE - 1
     solid = _block((west - 1, north - 1), (east + 1, south + 1), wall)
     return [solid, _block((west, north), (east, south), "air")]
 
 
-def _doorway(room: tuple[int, int], other: tuple[int, int], generator: np.random.Generator) -> Cuboid:
+def _doorway(room: Room, other: Room, generator: np.random.Generator) -> Cuboid:
     wall_x, wall_z = (max(one, two) * _PITCH - 1 for one, two in zip(room, other, strict=True))
     shift = int(generator.integers(_SIDE - _DOOR + 1))
+    x, z = room[0] * _PITCH + shift, room[1] * _PITCH + shift
     if room[0] != other[0]:
-        first = room[1] * _PITCH + shift
-        return _block((wall_x, first), (wall_x, first + _DOOR - 1), "air")
-    first = room[0] * _PITCH + shift
-    return _block((first, wall_z), (first + _DOOR - 1, wall_z), "air")
+        return _block((wall_x, z), (wall_x, z + _DOOR - 1), "air")
+    return _block((x, wall_z), (x + _DOOR - 1, wall_z), "air")
 
 
-def _block(low: tuple[int, int], high: tuple[int, int], kind: str, height: int = _HEIGHT) -> Cuboid:
-    """Returns the cuboid of this kind that stands on the floor from corner (x, z) to corner."""
-    return Cuboid(low[0], FLOOR + 1, low[1], high[0], FLOOR + height, high[1], kind)
+def _block(low: Block, high: Block, kind: str, height: int = _HEIGHT) -> Cuboid:
+    """The cuboid that stands on the floor from corner to corner."""
+    return low[0], FLOOR + 1, low[1], high[0], FLOOR + height, high[1], kind
 
 
-_CLIENT_PORTS = "MissionControl Commands".split()
-_AGENT_PORTS = "MissionControl Video Depth Luminance Observations Rewards ColourMap".split()
+_PORTS = "MissionControl Video Depth Luminance Observations Rewards ColourMap".split()
+_CUBOID = '<DrawCuboid x1="{}" y1="{}" z1="{}" x2="{}" y2="{}" z2="{}" type="{}" />'
 _MISSION_INIT = """\
 <MissionInit xmlns="http://ProjectMalmo.microsoft.com" SchemaVersion="" PlatformVersion="0.37.0">
   <Mission>
@@ -182,7 +164,8 @@ _MISSION_INIT = """\
   <ExperimentUID>{experiment}</ExperimentUID>
   <ClientRole>0</ClientRole>
   <ClientAgentConnection>
-    <ClientIPAddress>127.0.0.1</ClientIPAddress>{client_ports}
+    <ClientIPAddress>127.0.0.1</ClientIPAddress>
+    <ClientMissionControlPort>0</ClientMissionControlPort><ClientCommandsPort>0</ClientCommandsPort>
     <AgentIPAddress>127.0.0.1</AgentIPAddress>{agent_ports}
   </ClientAgentConnection>
 </MissionInit>"""

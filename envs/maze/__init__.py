@@ -9,9 +9,10 @@ from dataclasses import replace
 from importlib import import_module
 
 from envs.config import EnvConfig, EnvDescription, EnvError
-from envs.contract import Family, SeededVectorEnv
+from envs.contract import SeededVectorEnv
 from envs.maze.missions import ALIASES, MISSIONS, canonical_name
 from envs.playback import Playback
+from envs.registry import Family
 from envs.solo import describe
 
 __all__ = ["FAMILY"]

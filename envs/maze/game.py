@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from envs.config import EnvConfig
 from envs.maze.missions import mission
-from envs.maze.view import View
-from envs.maze.world import STEP, World
+from envs.maze.world import STEP, View, World
 from envs.playback import Action, Screen
 from envs.seeding import checked_seeds, draw_seed
 from envs.solo import Picture, SoloStep, SoloVector, Steering

@@ -1,7 +1,6 @@
 """What each maze asks of the agent: its name, its size, its doors, and where agent and object stand."""
 
 import re
-from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,7 +68,9 @@ def draw_layout(mission: Mission, generator: np.random.Generator) -> Layout:
     doors = _draw_doors(mission, generator)
     while True:
         start = int(generator.integers(mission.rooms))
-        goals = _goals(mission, _distances(mission.rooms, doors, start))
+        distances = _distances(doors, start)
+        wanted = range(1, mission.rooms) if mission.doors is None else [mission.doors]
+        goals = [room for room in range(mission.rooms) if distances[room] in wanted]
         if goals:
             return Layout(doors, start, goals[generator.integers(len(goals))])
 
@@ -100,25 +101,11 @@ def _neighbours(mission: Mission, room: int) -> list[int]:
     return [row * mission.columns + column for row, column in inside]
 
 
-def _distances(rooms: int, doors: Doors, start: int) -> list[int]:
-    """Number of doors on the way from `start` to each room."""
-    beyond: list[list[int]] = [[] for _ in range(rooms)]
-    for one, other in doors:
-        beyond[one].append(other)
-        beyond[other].append(one)
-    distances = [-1] * rooms
-    distances[start] = 0
-    waiting = deque([start])
-    while waiting:
-        here = waiting.popleft()
-        for room in beyond[here]:
-            if distances[room] < 0:
-                distances[room] = distances[here] + 1
-                waiting.append(room)
+def _distances(doors: Doors, start: int) -> dict[int, int]:
+    """Number of doors on the one way from `start` to each room."""
+    distances = {start: 0}
+    while len(distances) <= len(doors):
+        for one, other in (*doors, *((other, one) for one, other in doors)):
+            if one in distances:
+                distances.setdefault(other, distances[one] + 1)
     return distances
-
-
-def _goals(mission: Mission, distances: list[int]) -> list[int]:
-    if mission.doors is None:
-        return [room for room, distance in enumerate(distances) if distance > 0]
-    return [room for room, distance in enumerate(distances) if distance == mission.doors]

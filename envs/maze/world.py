@@ -1,18 +1,23 @@
-"""One maze: MiniWorld's rooms, collisions and camera, built from a mission.
+"""One maze: MiniWorld's rooms, collisions and camera, built from a mission, and the picture it draws into.
 
 MiniWorld: Chevalier-Boisvert et al. 2023, "Minigrid & Miniworld", arXiv:2306.13831.
 """
 
+from collections.abc import Iterable
 from itertools import repeat
 
+import numpy as np
+import numpy.typing as npt
+import pyglet
 from miniworld.entity import Box
 from miniworld.miniworld import MiniWorldEnv, Room
 from miniworld.params import DEFAULT_PARAMS
 from pyglet import gl
 
 from envs.maze.missions import Mission, draw_layout
-from envs.maze.view import View, draw_quads
 from envs.playback import Screen
+
+Vector = npt.NDArray[np.float64] | tuple[float, float, float]
 
 STEP = 0.25  # metres, at a full move
 WALL = 0.25  # metres between neighbouring rooms
@@ -27,6 +32,60 @@ PLAIN = {"floor_tex": "white", "wall_tex": "white", "ceil_tex": "white", "no_cei
 UP = (0.0, 1.0, 0.0)
 SUN = (1.0, 3.5, 1.0, 0.0)  # where it is; diagonal, so that the mirror image of a maze is lit like a maze
 AMBIENT, DIFFUSE = (0.45, 0.45, 0.45, 1.0), (0.7, 0.7, 0.7, 1.0)  # MiniWorld's light
+
+_BYTES_PER_PIXEL = 4  # red, green, blue and one that is not looked at
+
+
+class View:
+    """A frame buffer of 8 bits per colour in an OpenGL context of its own, in this thread.
+
+    Stands in for miniworld.opengl.FrameBuffer, whose 4 samples of 32-bit floats take twice the time.
+
+    Args:
+        width: pixels.
+        height: pixels.
+
+    Raises:
+        pyglet's own errors where there is no OpenGL.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.window = pyglet.window.Window(width=1, height=1, visible=False)
+        gl.glEnable(gl.GL_DEPTH_TEST)
+        gl.glEnable(gl.GL_CULL_FACE)
+        gl.glPixelStorei(gl.GL_PACK_ALIGNMENT, 1)
+        self._frame, self._layers = gl.GLuint(), (gl.GLuint * 2)()
+        gl.glGenFramebuffers(1, self._frame)
+        gl.glBindFramebuffer(gl.GL_FRAMEBUFFER, self._frame)
+        gl.glGenRenderbuffers(2, self._layers)
+        self._attach(self._layers[0], gl.GL_RGBA8, gl.GL_COLOR_ATTACHMENT0)
+        self._attach(self._layers[1], gl.GL_DEPTH_COMPONENT16, gl.GL_DEPTH_ATTACHMENT)
+        self._pixels = np.zeros((height, width, _BYTES_PER_PIXEL), np.uint8)
+
+    def bind(self) -> None:
+        """Makes this the picture that is drawn into."""
+        self.window.switch_to()
+        gl.glBindFramebuffer(gl.GL_FRAMEBUFFER, self._frame)
+        gl.glViewport(0, 0, self.width, self.height)
+
+    def resolve(self) -> Screen:
+        """Returns what was drawn, [height, width, 3] uint8, as a new array."""
+        target = self._pixels.ctypes.data
+        gl.glReadPixels(0, 0, self.width, self.height, gl.GL_RGBA, gl.GL_UNSIGNED_BYTE, target)
+        return np.ascontiguousarray(self._pixels[::-1, :, :3])  # OpenGL's first row is the lowest
+
+    def close(self) -> None:
+        """Frees the pictures and the context."""
+        self.window.switch_to()
+        gl.glDeleteFramebuffers(1, self._frame)
+        gl.glDeleteRenderbuffers(2, self._layers)
+        self.window.close()
+
+    def _attach(self, layer: int, kind: int, place: int) -> None:
+        gl.glBindRenderbuffer(gl.GL_RENDERBUFFER, layer)
+        gl.glRenderbufferStorage(gl.GL_RENDERBUFFER, kind, self.width, self.height)
+        gl.glFramebufferRenderbuffer(gl.GL_FRAMEBUFFER, place, gl.GL_RENDERBUFFER, layer)
 
 
 class World(MiniWorldEnv):  # type: ignore[misc]  # the library has no types
@@ -89,8 +148,8 @@ class World(MiniWorldEnv):  # type: ignore[misc]  # the library has no types
         for switch in (gl.GL_LIGHTING, gl.GL_LIGHT0, gl.GL_COLOR_MATERIAL):
             gl.glEnable(switch)
         for room, colour in zip(self.rooms, self._colours, strict=True):
-            draw_quads(FLOOR_COLOUR, room.floor_verts, [UP] * len(room.floor_verts))
-            draw_quads(colour, room.wall_verts, room.wall_norms)
+            _draw_quads(FLOOR_COLOUR, room.floor_verts, [UP] * len(room.floor_verts))
+            _draw_quads(colour, room.wall_verts, room.wall_norms)
         self.cube.render()
         gl.glEndList()
 
@@ -98,3 +157,13 @@ class World(MiniWorldEnv):  # type: ignore[misc]  # the library has no types
         """Draws the maze; never the agent, which is too small to see on a map."""
         gl.glCallList(self._list)
         return frame_buffer.resolve()
+
+
+def _draw_quads(colour: Vector, corners: Iterable[Vector], normals: Iterable[Vector]) -> None:
+    """Quadrilaterals of one colour (red, green, blue in [0, 1]), four corners and normals for each."""
+    gl.glColor3f(*colour)
+    gl.glBegin(gl.GL_QUADS)
+    for corner, normal in zip(corners, normals, strict=True):
+        gl.glNormal3f(*normal)
+        gl.glVertex3f(*corner)
+    gl.glEnd()

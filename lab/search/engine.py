@@ -10,21 +10,22 @@ import importlib.util
 import math
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock, Semaphore
 from typing import Any
 
-import yaml
-
-from args import Plain, UserError, read_mapping
+from args import Plain, UserError
+from lab.files import dash, spec_bytes
 from lab.folder import PATIENCE_S, end_sessions
-from lab.search.ledger import Ledger, report_search
+from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals, is_stopped_early
-from lab.search.space import Search, dash
+from lab.search.space import Search
 from lab.search.trial import Job, Progress, TrialPlayer
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
+from spec_file import read_mapping
 from supervision.process import Stop
 
 HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements/search.txt`"
@@ -92,15 +93,7 @@ def search(
     _keep_spec(experiment, folder)
     if warning := seed_warning(experiment):
         say(warning)
-
-    def report() -> None:
-        try:
-            report_search(folder, space, ledger.records)
-        except (ValueError, OSError) as error:
-            say(f"{folder}: its results cannot be drawn: {error}")
-        after_trial()
-
-    ledger = Ledger(experiment.name, folder, space.metric, say, report)
+    ledger = Ledger(experiment.name, folder, space, say, after_trial)
     numbers = [number for number in range(space.count) if number not in ledger.done]
     if len(numbers) < space.count:
         say(f"{experiment.name}: {space.count - len(numbers)} of {space.count} trials were done before.")
@@ -110,9 +103,9 @@ def search(
         job = Job(experiment, folder, Path.cwd(), total, every)
         with _ray(address, stop):
             _check_room(space, experiment.where)
-            _Trials(job, space, ledger, Proposals(space, numbers, ledger.records)).run(stop)
+            _Trials(job, space, ledger, Proposals(space, numbers, ledger.records), stop).run()
         end_sessions(folder.glob("*/session_*"))
-    report()
+    ledger.draw()
     return all(number in ledger.done for number in range(space.count))
 
 
@@ -128,8 +121,7 @@ def _keep_spec(experiment: Experiment, folder: Path) -> None:
             f"{folder} holds a search of another spec: move it away, or remove it with"
             f" `python run_lab.py reset {experiment.name}`."
         )
-    text = f"# {experiment.name}, of {experiment.file.name}\n" + yaml.safe_dump(document, sort_keys=False)
-    write_atomically(path, text.encode())
+    write_atomically(path, spec_bytes(f"{experiment.name}, of {experiment.file.name}", document))
 
 
 def _bound(document: dict[str, Any]) -> dict[str, Any]:
@@ -181,86 +173,79 @@ def _check_room(search: Search, where: str) -> None:
 
 
 class _Trials:
-    """The processes of the trials, each with one call in flight; at most one waits for room on a machine."""
+    """The trials' processes: the caller's thread starts them, one of its own sees each to its end."""
 
-    def __init__(self, job: Job, search: Search, ledger: Ledger, proposals: Proposals) -> None:
+    def __init__(self, job: Job, search: Search, ledger: Ledger, proposals: Proposals, stop: Stop) -> None:
         import ray
 
-        self._ray, self._job, self._search = ray, job, search
-        self._ledger, self._proposals = ledger, proposals
+        self._ray, self._job, self._search, self._stop = ray, job, search, stop
+        self._ledger, self._proposals, self._lock = ledger, proposals, Lock()  # which guards these two
         self._most_steps = (search.asha.max_steps or job.total) if search.asha else math.inf
+        self._places = Semaphore(search.concurrent or len(proposals))
         self._player = ray.remote(num_cpus=search.cpus, num_gpus=search.gpus)(TrialPlayer)
-        self._calls: dict[Any, tuple[int, Any]] = {}  # -> number and player
-        self._waiting: dict[int, dict[str, Plain]] = {}  # flags of the trial that waits for room
-        self._outcomes: dict[int, str] = {}  # states of those that are saving
-        self._stopping = False
 
-    def run(self, stop: Stop) -> None:
+    def run(self) -> None:
         """Play all trials to their ends, or until a stop was asked for and all have saved."""
-        deadline = math.inf
-        while time.monotonic() < deadline:
-            if stop() and not self._stopping:
-                self._stopping, deadline = True, time.monotonic() + PATIENCE_S
-                self._drop_waiting()
-            if not self._stopping:
-                self._start_next()
-            if not self._calls:
-                break
-            for call in self._ray.wait([*self._calls], timeout=POLL_EVERY_S)[0]:
-                self._answered(call)
-        for number, _ in self._calls.values():
-            self._ledger.end(number, "stopped")
+        with ThreadPoolExecutor(len(self._proposals)) as pool:
+            playing = []
+            while self._proposals and not self._stop():
+                if not self._places.acquire(timeout=POLL_EVERY_S):
+                    continue
+                with self._lock:
+                    number, flags = self._proposals.next()
+                player = self._player.remote(self._job, number, flags)
+                if self._begins(number, flags, player):
+                    playing.append(pool.submit(self._play, number, player))
+        for future in playing:
+            future.result()  # raises what its thread raised
 
-    def _start_next(self) -> None:
-        if self._waiting or not self._proposals or len(self._calls) >= (self._search.concurrent or math.inf):
-            return
-        number, flags = self._proposals.next()
-        self._waiting[number] = flags
-        player = self._player.remote(self._job, number, flags)
-        self._calls[player.ready.remote()] = number, player
-
-    def _drop_waiting(self) -> None:
-        """Its sessions have not begun, and nothing is on record."""
-        for call, (number, player) in [*self._calls.items()]:
-            if number in self._waiting:
+    def _begins(self, number: int, flags: dict[str, Plain], player: Any) -> bool:
+        """Wait for room on a machine; False where a stop comes first, and no session has begun."""
+        ready = player.ready.remote()
+        while not self._ray.wait([ready], timeout=POLL_EVERY_S)[0]:
+            if self._stop():
                 self._ray.kill(player)
-                del self._calls[call]
-
-    def _answered(self, call: Any) -> None:
-        """Take in the answer of a trial, and ask it for more."""
-        number, player = self._calls.pop(call)
-        began = number in self._waiting
+                return False
         try:
-            answer = self._ray.get(call)
+            node = self._ray.get(ready)
         except self._ray.exceptions.RayError:
-            answer = None
-        if began:
-            self._ledger.begin(number, self._waiting.pop(number), answer or "")
-        if answer is None and number not in self._outcomes:
-            self._outcomes[number] = "failed"
-        if isinstance(answer, Progress) and (outcome := self._outcome(number, answer)):
-            self._outcomes[number] = outcome
-            self._calls[player.end.remote()] = number, player
-        elif number in self._outcomes:
-            self._end(number, player)
-        else:
-            self._calls[player.next.remote()] = number, player
+            node = ""
+        with self._lock:
+            self._ledger.begin(number, flags, node)
+        return True
 
-    def _outcome(self, number: int, progress: Progress) -> str:
-        """The state in which the trial ends now; "" where it continues."""
-        is_new = self._ledger.report(number, progress)
-        if progress.over or progress.steps >= self._most_steps:
-            return "finished"
-        asha = self._search.asha
-        if is_new and asha and is_stopped_early(asha, number, self._ledger.records):
-            return "stopped early"
-        return "stopped" if self._stopping else ""
+    def _play(self, number: int, player: Any) -> None:
+        """See a trial to its end; where that fails for the search's own reasons, all others are stopped."""
+        try:
+            state = self._end_of(number, player)
+            with self._lock:
+                self._ledger.end(number, state)
+                self._proposals.learn(number, self._ledger.records[number])
+        except Exception:
+            self._stop.set()
+            raise
+        finally:
+            self._places.release()
 
-    def _end(self, number: int, player: Any) -> None:
+    def _end_of(self, number: int, player: Any) -> str:
+        """Take in one report after the other, and end the trial's process; the state in which it ended."""
+        state = ""
+        try:
+            while not state:
+                state = self._state_after(number, self._ray.get(player.next.remote()))
+            self._ray.get(player.end.remote(), timeout=PATIENCE_S)
+        except self._ray.exceptions.RayError:  # also where its sessions take too long to save
+            state = state or "failed"
         self._ray.kill(player)
-        state = self._outcomes.pop(number)
-        if state == "failed":
-            self._ledger.fail(number)
-        else:
-            self._ledger.end(number, state)
-        self._proposals.learn(number, self._ledger.records[number])
+        return state
+
+    def _state_after(self, number: int, progress: Progress) -> str:
+        """The state in which the trial ends now; "" where it continues."""
+        with self._lock:
+            is_new = self._ledger.report(number, progress)
+            if progress.over or progress.steps >= self._most_steps:
+                return "finished"
+            asha = self._search.asha
+            if is_new and asha and is_stopped_early(asha, number, self._ledger.records):
+                return "stopped early"
+        return "stopped" if self._stop() else ""

@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from args import Plain
-from lab.search.space import Search, dash
+from lab.files import dash
+from lab.search.graphs import PANELS, TrialPoint, best_of, parameter_graphs, shown, write_parameters_png
+from lab.search.space import Search
 from lab.search.trial import Progress, TrialRecord, read_trials, trial_folder, write_trial
 from lab.session import known_record
 from reporting.atomic import csv_bytes, write_atomically
 from reporting.fitness import Fitness
 from reporting.graph import plotly_panels
 from reporting.page import Section, Tile, write_page
-from reporting.trials import PANELS, TrialPoint, best_of, parameter_graphs, shown, write_parameters_png
 
 LINE_EVERY_S = 10.0
 MEASURES = ("score", *Fitness._fields, "fitness")
@@ -31,12 +32,12 @@ class Ledger:
         self,
         name: str,
         folder: Path,
-        metric: str,
+        search: Search,
         say: Callable[[str], None],
-        after_trial: Callable[[], None],
+        after_trial: Callable[[], object],
     ) -> None:
-        """`name`: of the experiment; `after_trial`: called when a trial has ended and is on record."""
-        self._name, self._folder, self._metric = name, folder, metric
+        """`name`: of the experiment; `after_trial`: called when a trial has ended, is on record and drawn."""
+        self._name, self._folder, self._search, self._metric = name, folder, search, search.metric
         self._say, self._after_trial = say, after_trial
         self._printed: dict[int, float] = {}  # when a line about it was last printed
         self.records = read_trials(folder)
@@ -68,18 +69,26 @@ class Ledger:
             self._say(f"{self._name} trial_{number}: {progress.steps:,} steps, {self._result(number)}")
         return True
 
-    def end(self, number: int, state: str, why: str = "") -> None:
-        """It runs no more."""
+    def end(self, number: int, state: str) -> None:
+        """It runs no more; where it failed, its sessions' records say why, if they know."""
+        why = self._why_failed(number) if state == "failed" else ""
         self._write(number, replace(self.records[number], state=state, why=why))
         outcome = f"{state} ({why})" if why else f"{state}, {self._result(number)}"
         self._say(f"{self._name} trial_{number}: {outcome}. {len(self.done)} done{self._best()}")
+        self.draw()
+
+    def draw(self) -> None:
+        """Write table and graphs anew."""
+        try:
+            report_search(self._folder, self._search, self.records)
+        except (ValueError, OSError) as error:
+            self._say(f"{self._folder}: its results cannot be drawn: {error}")
         self._after_trial()
 
-    def fail(self, number: int) -> None:
-        """It runs no more, and its sessions' records say why, if they know."""
+    def _why_failed(self, number: int) -> str:
         sessions = sorted(trial_folder(self._folder, number).glob("session_*"))
         reasons = [record.why for record in map(known_record, sessions) if record.why]
-        self.end(number, "failed", reasons[0].rstrip(".") if reasons else "its process was lost")
+        return reasons[0].rstrip(".") if reasons else "its process was lost"
 
     def _write(self, number: int, record: TrialRecord) -> None:
         self.records[number] = record

@@ -52,9 +52,9 @@ class Proposals:
             self._space = {name: _distribution(values) for name, values in search.flags.items()}
             self._study = _study(search, self._space, begun, records)
 
-    def __bool__(self) -> bool:
-        """Whether there are trials left."""
-        return bool(self._numbers)
+    def __len__(self) -> int:
+        """Trials that are left."""
+        return len(self._numbers)
 
     def next(self) -> tuple[int, dict[str, Plain]]:
         """Number and flags of the next trial."""

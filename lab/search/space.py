@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictInt, model_validator
 
-from args import Args, Plain, UserError, checked_value, spec_flags
-from lab.blocks import Block, Number, allowed, checked, dashed
+from args import Args, Plain, UserError, checked_value
+from lab.files import Block, Number, allowed, checked, dash, dashed
 from reporting.fitness import standard_of
+from spec_file import spec_flags
 
 RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model", "spec", "seed")
 """Flags that the lab gives to each session itself."""
@@ -114,15 +115,10 @@ def combinations(search: Search) -> Iterator[dict[str, Plain]]:
             yield dict(zip(search.flags, values, strict=True))
 
 
-def dash(name: str) -> str:
-    """A flag as users write it."""
-    return name.replace("_", "-")
-
-
 def _flags(block: object, where: str) -> dict[str, Values]:
     if not isinstance(block, dict) or not block:
         raise UserError(f"{where}: search.flags must name flags, each with one of {allowed(Values)}.")
-    flags, written = spec_flags(block, f"{where}: search.flags")
+    flags, written = spec_flags(block, f"{where}: search.flags", Args.model_fields)
     return {name: _values(name, body, f"search.flags.{written[name]}", where) for name, body in flags.items()}
 
 

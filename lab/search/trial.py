@@ -6,17 +6,26 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from args import Plain
 from lab.files import read_whole
 from lab.results import report_trial
 from lab.runner import Runner
-from lab.session import known_record, steps_played, trial_sessions
-from lab.session_result import SessionResult, as_of, measures, sessions_in
+from lab.session import (
+    Curve,
+    SessionResult,
+    fitness_of,
+    known_record,
+    sessions_in,
+    steps_played,
+    trial_sessions,
+)
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
 from supervision.process import Stop
@@ -25,7 +34,6 @@ DONE = ("finished", "stopped early")
 """States after which a trial is not run again."""
 HEARTBEAT_S = 1.0
 """After which a report is repeated where there is nothing new: the search may want to stop the trial."""
-POLL_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -98,17 +106,13 @@ class TrialPlayer:
 
     def __init__(self, job: Job, number: int, parameters: Mapping[str, Plain]) -> None:
         os.chdir(job.directory)
-        self._folder = trial_folder(job.folder, number)
-        self._sessions = trial_sessions(
-            job.experiment, self._folder, parameters, job.experiment.meta.sessions
-        )
+        self._folder, count = trial_folder(job.folder, number), job.experiment.meta.sessions
+        self._sessions = trial_sessions(job.experiment, self._folder, parameters, count)
         self._every, self._length = job.every, job.experiment.args(**parameters).T_max
         self._minutes_before = sum(known_record(session.folder).seconds for session in self._sessions) / 60
         self._began = time.monotonic()
-        self._stop = Stop()
-        self._files: list[tuple[Path, int, int]] = []
+        self._stop, self._reported = Stop(), 0
         self._results: list[SessionResult] = []
-        self._reported = 0
         self._thread = threading.Thread(target=self._play, daemon=True)
 
     def _play(self) -> None:
@@ -124,52 +128,40 @@ class TrialPlayer:
         return f"{os.uname().nodename} {ray.get_runtime_context().get_node_id()[:6]}"
 
     def next(self) -> Progress:
-        """The next report, the last one again after HEARTBEAT_S. Raises TrialFailed."""
+        """The next report, or after HEARTBEAT_S the last one again. Raises TrialFailed."""
         if self._thread.ident is None:
             self._thread.start()
-        deadline = time.monotonic() + HEARTBEAT_S
-        while True:
+        over = False
+        if not self._is_due():
+            self._thread.join(HEARTBEAT_S)
             over = not self._thread.is_alive()
-            self._read_results()
-            if self._reported + self._every <= self._reached():
-                self._reported += self._every
-                return self._progress(self._reported, over=False)
-            if over:
-                self._check_done()
-                played = sum(steps_played(session.folder) for session in self._sessions)
-                return self._progress(max(played, self._reported), over=True)
-            if time.monotonic() >= deadline:
-                return self._progress(self._reported, over=False)
-            time.sleep(POLL_EVERY_S)
-
-    def end(self) -> None:
-        """Let the session save, and wait until it is gone."""
-        self._stop.request()
-        self._thread.join()
-
-    def _read_results(self) -> None:
-        """Read the results again where files have changed."""
-        paths = [
-            path for path in sorted(self._folder.glob("session_*/*")) if path.suffix in (".csv", ".json")
-        ]
-        files = [(path, stat.st_size, stat.st_mtime_ns) for path in paths for stat in [path.stat()]]
-        if files != self._files:
-            self._files, self._results = files, sessions_in(self._folder)
-
-    def _reached(self) -> int:
-        """Agent steps up to which all scores are known."""
-        done = 0
-        for result in self._results:
-            if not result.record.is_done:
-                return done + min(result.last_step, self._length - 1)
-            done += self._length
-        return done
-
-    def _check_done(self) -> None:
+            self._results = sessions_in(self._folder)
+        if self._is_due():
+            self._reported += self._every
+            return self._progress(self._reported, over=False)
+        if not over:
+            return self._progress(self._reported, over=False)
         for session in self._sessions:
             record = known_record(session.folder)
             if not record.is_done:
                 raise TrialFailed(record.why or f"session {session.number} was {record.state}")
+        played = sum(steps_played(session.folder) for session in self._sessions)
+        return self._progress(max(played, self._reported), over=True)
+
+    def end(self) -> None:
+        """Let the session save, and wait until it is gone."""
+        self._stop.set()
+        self._thread.join()
+
+    def _is_due(self) -> bool:
+        """Whether all scores are known up to the steps of the next report."""
+        done = 0
+        for result in self._results:
+            if not result.record.is_done:
+                done += min(result.last_step, self._length - 1)
+                break
+            done += self._length
+        return done >= self._reported + self._every
 
     def _progress(self, steps: int, over: bool) -> Progress:
         minutes = self._minutes_before + (time.monotonic() - self._began) / 60
@@ -177,3 +169,37 @@ class TrialPlayer:
         # Steps of a vector of environments come together, so that the last ones may lie beyond the end.
         results = self._results if over else as_of(self._results, steps, self._length)
         return Progress(steps, measures(results), minutes, " / ".join(commits), over)
+
+
+def as_of(results: Sequence[SessionResult], steps: int, length: int) -> list[SessionResult]:
+    """A trial's sessions as they stood when `steps` were played in them, one after the other.
+
+    Args:
+      results: by number.
+      length: agent steps of a session.
+    """
+    own = [steps - number * length for number in range(len(results))]
+    return [
+        result._replace(
+            curve=_until(result.curve, last),
+            episodes={game: _until(curve, last) for game, curve in result.episodes.items()},
+        )
+        for result, last in zip(results, own, strict=True)
+        if last > 0
+    ]
+
+
+def _until(curve: Curve, last: int) -> Curve:
+    kept = int(np.searchsorted(curve.steps, last, side="right"))
+    return Curve(curve.steps[:kept], curve.scores[:kept])
+
+
+def measures(results: Sequence[SessionResult]) -> dict[str, float]:
+    """Means over sessions: score (of the last 100 training episodes), and the parts of fitness and itself.
+
+    Those that are not defined, without a standard or before the first episode's end, are left out.
+    """
+    scores = [result.score for result in results if not np.isnan(result.score)]
+    known = {"score": float(np.mean(scores))} if scores else {}
+    fitness = fitness_of(results)
+    return {**known, **fitness._asdict(), "fitness": fitness.length} if fitness else known

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.open_chunks import LAYOUT
-from kernels.read_transitions import GAP_BYTES
-from memory.chunks.codec import (
-    MAX_RAW_BYTES,
-    REST,
-    CodecError,
-    Column,
-    Header,
-    Kinds,
-    open_packed,
-    read_header,
+from kernels.layouts import (
+    GAP_BYTES,
+    LAYOUT,
+    NOT_DECOMPRESSED,
+    NOT_FINITE,
+    OUTSIDE,
+    TOO_LONG,
+    UNSOUND_TARGET,
+    Stacks,
 )
-from memory.chunks.frame_log import unfolded, word_of
+from kernels.read_chunks import unfold
+from memory.chunks.codec import MAX_RAW_BYTES, REST, CodecError, Kinds
+from memory.chunks.decoding import WRONG_SIZE, Header, decompressed, read_header, unsealed
+from memory.chunks.frame_log import word_of
 
 CHUNK_ID = struct.Struct("<Q")
 NAMELESS = 0
@@ -62,11 +63,22 @@ class Chunk(NamedTuple):
         return unfolded(self.frame, self.changes, len(self.rewards))
 
 
+def unfolded(first: NDArray[Any], changes: NDArray[np.uint8], count: int) -> NDArray[Any]:
+    """[F, *frame] `count` frames: the first [*frame], and those that `changes` make of it."""
+    data = np.frombuffer(first.tobytes() + changes.tobytes(), np.uint8)
+    stack = np.empty((count, first.nbytes), np.uint8).view(word_of(first.nbytes))
+    unfold(data, 0, first.nbytes, len(data), Stacks(count - 1, stack[:0], count - 1, stack, stack[:0]))
+    return stack.view(first.dtype).reshape(count, *first.shape)
+
+
 def chunk_from_bytes(data: bytes | memoryview) -> Chunk:
     """The whole chunk in `data`; raises CodecError when it is damaged. Its transitions are checked as they
     are drawn (`memory.chunks.reader`).
     """
-    layout, raw = open_packed(data, lambda header: ChunkLayout(read_header(header)))
+    compression, size, header, body = unsealed(data)
+    layout = ChunkLayout(read_header(header))
+    layout.check_size(size)
+    raw = decompressed(compression, body, size)
     return Chunk(**{column.name: column.array(raw) for column in layout.columns})
 
 
@@ -82,24 +94,9 @@ class ChunkShape:
     reward_smoothing: float = 0.0  # share of the last step's learned reward that is carried into the next
 
 
-class Draft(NamedTuple):
-    """A packed chunk of M transitions, with what its first priorities are made from."""
-
-    data: bytes
-    targets: NDArray[Any]  # [M, 2] float32: r_t, discount_t
-    chosen: NDArray[Any]  # [M, K] float32, NaN where the actor did not look (random warm-up)
-    greedy: NDArray[Any]  # [M, K]
-
-    @property
-    def transitions(self) -> int:
-        """M."""
-        return len(self.targets)
-
-
-DTYPES = {"rewards": "<f4", "ended": "|b1", "places": "<u2", "targets": "<f4"}
-FRAME_DTYPES = ("|u1", "<f4")
+FRAME_DTYPES = np.uint8, np.float32
 CHANGES = "changes"
-COLUMNS = (*DTYPES, "a_tm1", "frame", CHANGES)
+COLUMNS = Chunk._fields
 
 
 class Kind(NamedTuple):
@@ -112,62 +109,51 @@ class Kind(NamedTuple):
 
 
 def columns_of(frames: int, transitions: int, kind: Kind) -> Kinds:
-    """Those of a chunk of F frames and M transitions, in their order."""
-    shapes = {
-        "rewards": (frames, 2),
-        "ended": (frames, 2),
-        "places": (transitions, 4),
-        "a_tm1": (transitions, *kind.action_shape),
-        "targets": (transitions, 2),
-        "frame": kind.frame_shape,
-        CHANGES: REST,
-    }
-    dtypes: dict[str, Any] = {**DTYPES, "a_tm1": kind.action_dtype, "frame": kind.frame_dtype, CHANGES: "|u1"}
-    return tuple((name, np.dtype(dtypes[name]), shape) for name, shape in shapes.items())
+    """The columns of a chunk of F frames and M transitions, in their order."""
+    return (
+        ("rewards", np.dtype("<f4"), (frames, 2)),
+        ("ended", np.dtype("|b1"), (frames, 2)),
+        ("places", np.dtype("<u2"), (transitions, 4)),
+        ("a_tm1", kind.action_dtype, (transitions, *kind.action_shape)),
+        ("targets", np.dtype("<f4"), (transitions, 2)),
+        ("frame", kind.frame_dtype, kind.frame_shape),
+        (CHANGES, np.dtype("|u1"), REST),
+    )
 
 
 class ChunkLayout:
-    """The same for all chunks with the same header, so that it is checked once for all of them."""
+    """Where the columns of a chunk lie: alike for all chunks with one header, so it is checked once."""
 
     def __init__(self, header: Header) -> None:
-        """Raises CodecError where it is not that of a chunk."""
-        columns = {column.name: column for column in header.columns}
-        if sorted(column.name for column in header.columns) != sorted(COLUMNS) or not header.has_rest:
-            raise CodecError(f"A chunk has the columns {sorted(COLUMNS)}, not {sorted(columns)}.")
-        first, actions = columns["frame"], columns["a_tm1"]
-        if not (math.prod(first.shape) and actions.shape and math.prod(actions.shape)):
-            raise CodecError("A chunk has at least one transition, and its frames and actions are not empty.")
-        self.columns = header.columns
-        self.frames = self._checked_frames(columns)  # F
-        self.transitions = actions.shape[0]  # M
+        """Raises CodecError where `header` is not a chunk's."""
+        names = tuple(column.name for column in header.columns)
+        if names != COLUMNS:
+            raise CodecError(f"A chunk has the columns {COLUMNS}, not {names}.")
+        rewards, _, _, actions, _, first, changes = self.columns = header.columns
+        self.frames, self.transitions = (math.prod(column.shape[:1]) for column in (rewards, actions))  # F, M
         self.kind = Kind(first.shape, first.dtype, actions.shape[1:], actions.dtype)
+        if tuple(column[:3] for column in self.columns) != columns_of(
+            self.frames, self.transitions, self.kind
+        ):
+            raise CodecError(f"A chunk of {self.frames} frames has no columns {self.columns}.")
         frame_bytes = math.prod(first.shape) * first.dtype.itemsize
-        word_bytes = word_of(frame_bytes).itemsize
-        self.change_bytes = word_bytes + GAP_BYTES
+        if not (frame_bytes and math.prod(actions.shape)) or first.dtype not in FRAME_DTYPES:
+            raise CodecError(
+                "A chunk has at least one transition, and frames and actions that are not empty."
+            )
         if not 0 < self.frames * frame_bytes <= MAX_RAW_BYTES:
             raise CodecError(f"Refused: {self.frames} frames of {frame_bytes} bytes.")
-        self.changes = columns[CHANGES].offset  # bytes of a body before them
+        word_bytes = word_of(frame_bytes).itemsize
+        self.change_bytes = word_bytes + GAP_BYTES
+        self.changes = changes.offset  # bytes of a body before them
         most_changes = (self.frames - 1) * (frame_bytes // word_bytes)
         self.most_bytes = min(self.changes + most_changes * self.change_bytes, MAX_RAW_BYTES)
 
-    @staticmethod
-    def _checked_frames(columns: Mapping[str, Column]) -> int:
-        """How many there are."""
-        shapes = [columns[name].shape for name in DTYPES]
-        frames, transitions = shapes[0][:1], columns["a_tm1"].shape[:1]
-        if not frames or shapes != [(*frames, 2), (*frames, 2), (*transitions, 4), (*transitions, 2)]:
-            raise CodecError(f"A chunk of {transitions} actions has columns of shapes {shapes}.")
-        dtypes = [columns[name].dtype.str for name in DTYPES]
-        if dtypes != list(DTYPES.values()) or columns["frame"].dtype.str not in FRAME_DTYPES:
-            raise CodecError(
-                f"Frames, rewards, ends, places and targets of a chunk are not of dtypes {dtypes}."
-            )
-        return frames[0]
-
-    def fits(self, raw_size: int) -> bool:
-        """Whether whole changes make up a body of this size."""
+    def check_size(self, raw_size: int) -> None:
+        """Raises CodecError where whole changes make up no body of this size."""
         changes = self.changes
-        return (raw_size - changes) % self.change_bytes == 0 and changes <= raw_size <= self.most_bytes
+        if (raw_size - changes) % self.change_bytes or not changes <= raw_size <= self.most_bytes:
+            raise CodecError(WRONG_SIZE % raw_size)
 
     def row(self, kind: int) -> NDArray[Any]:
         """As LAYOUT, where `kind` is the number of `self.kind`."""
@@ -176,13 +162,17 @@ class ChunkLayout:
         offsets = at["places"], at["targets"], at["a_tm1"], at["frame"], at[CHANGES]
         return np.array((*sizes, *offsets), LAYOUT)
 
-    def check_transition(self, m: int) -> None:
-        """Raises CodecError where there is no transition m."""
-        if m >= self.transitions:
-            raise CodecError(f"A chunk of {self.transitions} transitions has no number {m}.")
-
 
 WRONG_ACTION = "An action is not one of this run's."
+OF_ANOTHER = "It is of another environment than the others of the batch."
+WRONG = {
+    NOT_DECOMPRESSED: "The body does not decompress to the bytes that it is said to hold.",
+    NOT_FINITE: "A frame is not finite.",
+    OUTSIDE: "A transition points outside the frames of its chunk.",
+    UNSOUND_TARGET: "A return is not finite or a discount lies outside [0, 1].",
+    TOO_LONG: "A transition takes more steps than those of this run.",
+}
+"""What may be wrong with a transition, as `read_transitions` says."""
 
 
 class UnsoundRow(CodecError):
@@ -204,38 +194,28 @@ class ChunkLimits:
     action_low: tuple[float, ...] | None
     action_high: tuple[float, ...] | None
 
-    def check_layout(self, layout: ChunkLayout) -> None:
-        """Raises CodecError for frames or actions of another shape or dtype."""
-        self._check_kinds(*layout.kind)
-
-    def are_actions(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
-        """[M] whether each of actions [M] or [M, A] is one of this run's."""
-        least: Any = 0 if self.num_actions is not None else np.array(self.action_low, np.float32)
-        most: Any = (
-            self.num_actions - 1 if self.num_actions is not None else np.array(self.action_high, np.float32)
-        )
-        inside = (actions >= least) & (actions <= most)
-        return np.asarray(inside.reshape(len(actions), -1).all(axis=1))
+    @cached_property
+    def action_bounds(self) -> tuple[Any, Any]:
+        """The least action of this run, and the greatest; vectors where actions are continuous."""
+        if self.num_actions is not None:
+            return 0, self.num_actions - 1
+        return np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
 
     def check_arrays(self, frames: NDArray[Any], actions: NDArray[Any]) -> None:
         """frames [N, *frame], actions [M] or [M, A]. Raises CodecError."""
-        self._check_kinds(frames.shape[1:], frames.dtype, actions.shape[1:], actions.dtype)
+        self.check_kind(Kind(frames.shape[1:], frames.dtype, actions.shape[1:], actions.dtype))
         if frames.dtype.kind == "f" and not np.isfinite(frames).all():
             raise CodecError("A frame is not finite.")
-        if not self.are_actions(actions).all():
+        least, greatest = self.action_bounds
+        if not ((actions >= least) & (actions <= greatest)).all():
             raise CodecError(WRONG_ACTION)
 
-    def _check_kinds(
-        self,
-        frame: tuple[int, ...],
-        frame_dtype: np.dtype[Any],
-        action: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> None:
-        if frame != self.frame_shape or frame_dtype != self.frame_dtype:
-            raise CodecError(
-                f"Frames are {self.frame_dtype} {self.frame_shape} in this run, not {frame_dtype} {frame}."
-            )
+    def check_kind(self, kind: Kind) -> None:
+        """Raises CodecError for frames or actions of another shape or dtype."""
+        if kind.frame_shape != self.frame_shape or kind.frame_dtype != self.frame_dtype:
+            found = f"{kind.frame_dtype} {kind.frame_shape}"
+            raise CodecError(f"Frames are {self.frame_dtype} {self.frame_shape} in this run, not {found}.")
         discrete = self.num_actions is not None
-        if (action, dtype.str) != (((), "<i8") if discrete else ((len(self.action_low or ()),), "<f4")):
+        action = ((), "<i8") if discrete else ((len(self.action_low or ()),), "<f4")
+        if (kind.action_shape, kind.action_dtype.str) != action:
             raise CodecError(WRONG_ACTION)

@@ -1,7 +1,7 @@
 """The replay as a file: every chunk with its priorities, in the order of arrival, each with its own checksum.
 
-The file is a row of records: `size(4)`, little-endian, and so many bytes of `memory.chunks.codec.pack`. The
-first says what the chunks were made with, the last how many there are.
+The file is a row of records: `size(4)`, little-endian, and so many bytes of `memory.chunks.encoding.pack`.
+The first says what the chunks were made with, the last how many there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from memory.chunks.chunk import CHANGES, CHUNK_ID, chunk_from_bytes, chunk_id_of
-from memory.chunks.codec import CodecError, Packed, pack, unpack
+from memory.chunks.codec import CodecError
+from memory.chunks.decoding import Packed, unpack
+from memory.chunks.encoding import pack
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.push import Packet
@@ -44,7 +46,7 @@ def dump_records(
     chunk_length: int,
     progress: Progress,
 ) -> Iterator[bytes]:
-    """What a dump consists of; chunks that are damaged, or overwritten meanwhile, are left out."""
+    """The records of a dump; chunks that are damaged, or overwritten meanwhile, are left out."""
     yield _record(pack({"layout": json.dumps(_with_format(layout), sort_keys=True)}, {}, "none"))
     newest = read_counters(client, keys).last_chunk
     first = max(newest - slots, 0) + 1
@@ -99,7 +101,7 @@ def read_dump(file: BinaryIO, size: int, layout: Mapping[str, object], chunk_len
         raise DumpError("It is damaged: its layout cannot be read") from error
     wanted = json.loads(json.dumps(_with_format(layout)))
     for name in wanted:
-        if found.get(name) != wanted[name]:
+        if (found.get(name) or 0) != (wanted[name] or 0):  # earlier versions lack what was not set then
             raise DumpError(f"It was made with {name} {found.get(name)}, not {wanted[name]}")
     count = 0
     while "chunks" not in (record := _next(file, size)).meta:

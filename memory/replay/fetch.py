@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor, Future
-from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from memory.chunks.assembly import Assembly
 from memory.chunks.chunk import UnsoundRow
+from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch
+from memory.replay.priorities import Draw
 from memory.server.channel import Channel
 
 CHUNKS_PER_READ = 32
@@ -21,26 +18,16 @@ class Overwritten(LookupError):
     """Redis no longer holds a chunk that was drawn."""
 
 
-class Draw(NamedTuple):
-    """Which transitions a batch is to hold."""
-
-    leaf: NDArray[np.int64]  # [B]
-    chunk_id: NDArray[np.int64]  # [B] of their chunks
-    offsets: NDArray[np.int64]  # [B] in their chunks
-    weights: NDArray[np.float32]  # [B]
-    generator_state: Any  # after the draw
-
-
 class Fetch:
-    """One batch. `receive` and `unpack_in` may be called early; `batch` does what was not done."""
+    """One batch. `receive` and `unpack_in` save time where they are called early; `batch` does the rest."""
 
     def __init__(self, channel: Channel, chunks: str, draw: Draw, assembly: Assembly) -> None:
         """Request the drawn chunks of the hash `chunks`. Raises redis errors."""
         self.draw = draw
         self._channel, self._assembly = channel, assembly
-        self._parts = [slice(at, at + CHUNKS_PER_READ) for at in range(0, len(draw.leaf), CHUNKS_PER_READ)]
+        self._parts = range(0, len(draw.leaf), CHUNKS_PER_READ)
         ids = draw.chunk_id.tolist()
-        channel.send([("HMGET", chunks, *ids[part]) for part in self._parts])
+        channel.send([("HMGET", chunks, *ids[at : at + CHUNKS_PER_READ]) for at in self._parts])
         self._is_received = False
         self._failure: Overwritten | UnsoundRow | None = None
         self._unpacked: Future[Batch] | None = None
@@ -51,14 +38,14 @@ class Fetch:
             return
         self._is_received = True
         offsets = self.draw.offsets.tolist()
-        for part, values in zip(self._parts, self._channel.answers(len(self._parts)), strict=True):
+        for at, values in zip(self._parts, self._channel.answers(len(self._parts)), strict=True):
             if self._failure is not None:
                 continue  # the answers are read all the same
             if None in values:
                 self._failure = Overwritten()
                 continue
             try:
-                self._assembly.add(values, offsets[part])
+                self._assembly.add(values, offsets[at : at + CHUNKS_PER_READ])
             except UnsoundRow as unsound:
                 self._failure = unsound
 

@@ -13,31 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memory.chunks.codec import CodecError, Meta, pack, unpack
+from memory.chunks.codec import CodecError, Meta
+from memory.chunks.decoding import unpack
+from memory.chunks.encoding import pack
 from memory.replay.replay import ReplayLost
-from memory.rollouts.limits import RolloutLimits
-from memory.rollouts.rollout import Rollout
-from memory.runs.counters import FIELDS, Counters, parse_counters, parse_counts
+from memory.rollouts.rollout import Rollout, RolloutLimits
+from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
-from memory.runs.push import CHECKED, Pusher
-from memory.server.connection import Client, ServerWatch
+from memory.runs.push import Pusher
+from memory.runs.scripts import PUSH_ROLLOUTS, Sender
+from memory.server.channel import ServerWatch
+from memory.server.connection import Client
+from memory.server.patience import Patience
 
 log = logging.getLogger(__name__)
-
-_PUSH = f"""{CHECKED}
-local rollouts = KEYS[3]
-local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or 0)
-if last - learned > room then return redis.error_reply('more rollouts than may be outstanding') end
-local sequence = first + known
-for i = 7 + 2 * known, #ARGV, 2 do
-  local transitions, data = ARGV[i], ARGV[i + 1]
-  steps = steps + transitions
-  redis.call('RPUSH', rollouts, struct.pack('<I4I4', tonumber(actor), sequence) .. data)
-  sequence = sequence + 1
-end
-redis.call('HSET', counters, 'steps', steps, pushed, last)
-return answer('accepted')
-"""
 
 NAMED = struct.Struct("<II")
 """Actor and sequence, before every rollout in the list: a damaged one is still somebody's."""
@@ -49,26 +38,19 @@ class RolloutPacket(NamedTuple):
     data: bytes
     transitions: int
 
+    @property
+    def arguments(self) -> list[bytes | int]:
+        """The script's arguments for this rollout."""
+        return [self.transitions, self.data]
 
-class RolloutPusher(Pusher[RolloutPacket]):
+
+class RolloutPusher(Pusher):
     """Pushes rollouts; the server refuses more than may be outstanding."""
 
-    waits = True
-
-    def __init__(
-        self,
-        client: Client,
-        keys: Keys,
-        actor: int,
-        lease_token: str,
-        epoch: int,
-        max_policy_lag: int,
-        patience_s: float,
-    ) -> None:
+    def __init__(self, sender: Sender, max_policy_lag: int, patience: Patience) -> None:
         """`max_policy_lag`: updates."""
-        room = max_policy_lag + 1
-        super().__init__(client, keys, _PUSH, [keys.rollouts], room, actor, lease_token, epoch, patience_s)
-        self._keys, self._lag = keys, max_policy_lag
+        super().__init__(sender, PUSH_ROLLOUTS, [sender.keys.rollouts], max_policy_lag + 1, patience)
+        self._lag = max_policy_lag
 
     def may_begin(self) -> bool:
         """Whether the next rollout may begin: no more than the lag are outstanding.
@@ -79,9 +61,6 @@ class RolloutPusher(Pusher[RolloutPacket]):
         names = [f"pushed:{self._actor}", f"learned:{self._actor}"]
         self.sequence, learned = parse_counts(self._client.hmget(self._keys.counters, names))
         return self.sequence - learned <= self._lag
-
-    def _arguments(self, packet: RolloutPacket) -> list[bytes | int]:
-        return [packet.transitions, packet.data]
 
 
 class PushedRollout(NamedTuple):
@@ -140,7 +119,6 @@ class RolloutStore:
         """
         self._client, self._keys, self._epoch, self._limits = client, keys, epoch, limits
         self._watch = ServerWatch(client)
-        self._watch.restarted(client.client_id())
         self.largest_bytes = 0  # of a rollout as it was stored
         self._taken: list[Taken] = []  # and not handed out yet
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
@@ -157,7 +135,7 @@ class RolloutStore:
             pipeline.hmget(self._keys.counters, list(FIELDS))
             pipeline.client_id()
             values, connection = pipeline.execute()
-        counters = parse_counters(values)
+        counters = Counters(*parse_counts(values))
         if counters.epoch != self._epoch:
             raise ReplayLost("Redis was emptied, or another learner has begun.")
         if self._watch.restarted(connection):
@@ -188,7 +166,7 @@ class RolloutStore:
         return taken
 
     def done(self, actor: int) -> None:
-        """One more rollout of this actor is done with: it may begin another."""
+        """One more rollout of this actor was learned from or dropped: it may begin another."""
         done = self._done.get(actor, 0) + 1
         self._client.hset(self._keys.counters, f"learned:{actor}", done)
         self._done[actor] = done

@@ -1,4 +1,4 @@
-"""What a server holds: `python -m memory.runs list`, `show RUN`, `delete RUN`."""
+"""What a server holds: `python -m memory.runs list`, `show RUN`, `delete RUN`; its users: `acl RUN`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,16 @@ from typing import NamedTuple
 
 import redis
 
+from memory.runs.access import acl_of
 from memory.runs.counters import Counters, CountersError, read_counters
 from memory.runs.keys import Keys
-from memory.runs.run import read_living_run, read_settings
-from memory.runs.status import read_actors, read_all
-from memory.server.connection import (
-    UNREACHABLE,
-    Client,
-    RedisConfig,
-    RedisRefused,
-    advice,
-    make_client,
-    refusal,
-    refusals_as_outages,
-)
+from memory.runs.reports import read_actor_statuses, read_statuses
+from memory.runs.run import read_living_run, read_settings, run_names
+from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
+from memory.server.replies import UNREACHABLE, refusals_as_outages
 
-MISTAKE = 2
-"""Exit code of a user's mistake."""
-INTERRUPTED = 130
-"""That of Ctrl-C, as a shell has it."""
+MISTAKE, INTERRUPTED = 2, 130
+"""Exit codes: of a user's mistake, and of Ctrl-C, as a shell has it."""
 
 
 class RunsError(ValueError):
@@ -51,47 +42,34 @@ class Summary(NamedTuple):
         spoke = "never" if self.spoke_s is None else f"{self.spoke_s:,.0f} s ago"
         learner = "learner alive" if self.learner_lives else "no learner"
         return (
-            f"{self.run}: {self.megabytes:,.2f} MB, {self.counters.steps:,} steps, {learner},"
+            f"{self.run}: {self.megabytes:,.2f} MB, {self.counters.played:,} steps, {learner},"
             f" {self.actors} actors alive, last heard {spoke}"
         )
-
-
-def names(client: Client) -> list[str]:
-    """Runs that the server holds."""
-    end = Keys("").counters.removeprefix("{").encode()
-    found = (
-        key.removesuffix(end)[1:].decode(errors="replace")
-        for key in client.scan_iter(match="{*}:counters", count=1000)
-    )
-    return sorted(run for run in found if client.exists(Keys(run).counters))
 
 
 def summary(client: Client, run: str) -> Summary:
     """Raises RunsError where there is no such run."""
     keys = Keys(run)
     if not client.exists(keys.counters):
-        known = ", ".join(names(client)) or "none"
+        known = ", ".join(run_names(client)) or "none"
         raise RunsError(f"The server holds no run {run!r}; it holds: {known}.")
     sizes = [client.memory_usage(key) or 0 for key in keys.experience]
-    spoken = [float(said["time"] or 0) for said in read_all(client, keys).values()]
+    spoken = [float(said["time"] or 0) for said in read_statuses(client, keys).values()]
     return Summary(
         run,
         sum(sizes) / 1e6,
         read_counters(client, keys),
         read_living_run(client, keys) is not None,
-        len(read_actors(client, keys)),
-        time.time() - max(spoken) if spoken else None,
+        len(read_actor_statuses(client, keys)),
+        max(time.time() - max(spoken), 0.0) if spoken else None,
     )
 
 
 def show(client: Client, run: str) -> str:
     """Everything about one run."""
     found, info = summary(client, run), read_settings(client, Keys(run))
-    parts: dict[str, object] = {
-        "counters": found.counters._asdict(),
-        "settings": {} if info is None else info.settings,
-        "status": read_all(client, Keys(run)),
-    }
+    settings, status = {} if info is None else info.settings, read_statuses(client, Keys(run))
+    parts = {"counters": found.counters._asdict(), "settings": settings, "status": status}
     return "\n".join([str(found), *(f"{name}: {json.dumps(part, indent=2)}" for name, part in parts.items())])
 
 
@@ -104,6 +82,15 @@ def delete(client: Client, run: str, agrees: Callable[[str], bool]) -> str:
         return f"Run {run!r} was left as it is."
     client.unlink(*keys.experience)
     return f"Run {run!r} was removed."
+
+
+def acl(client: Client, run: str) -> str:
+    """Users for this server who may do with the run what their roles need. Raises RunsError."""
+    try:
+        version = str(client.info("server")["redis_version"])
+        return acl_of(run, redis_7=int(version.partition(".")[0]) >= 7)
+    except ValueError as error:
+        raise RunsError(str(error)) from error
 
 
 def _asks(question: str) -> bool:
@@ -122,8 +109,8 @@ def _port(word: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memory.runs", description="The runs on a Redis server.")
-    parser.add_argument("command", choices=("list", "show", "delete"))
-    parser.add_argument("run", nargs="?", help="name of the run: of show and delete")
+    parser.add_argument("command", choices=("list", "show", "delete", "acl"))
+    parser.add_argument("run", nargs="?", help="name of the run: of show, delete and acl")
     parser.add_argument("--host-redis", default="localhost", help="host, or path of a Unix socket")
     parser.add_argument("--port-redis", type=_port, default=6379)
     for name in ("user-redis", "redis-password-file", "redis-ca", "redis-cert", "redis-key"):
@@ -138,18 +125,23 @@ def answer(argv: Sequence[str]) -> str:
     parser = _parser()
     args = parser.parse_args(argv)
     if (args.run is None) != (args.command == "list"):
-        parser.error("show and delete need the name of a run, list takes none")
+        parser.error("show, delete and acl need the name of a run, list takes none")
     config = RedisConfig(**{field.name: getattr(args, field.name) for field in fields(RedisConfig)})
     client = make_client(config)
     try:
         with refusals_as_outages():
             client.ping()
         if args.command == "list":
-            return "\n".join(str(summary(client, run)) for run in names(client)) or "The server holds no run."
+            return (
+                "\n".join(str(summary(client, run)) for run in run_names(client))
+                or "The server holds no run."
+            )
         if args.command == "show":
             return show(client, args.run)
+        if args.command == "acl":
+            return acl(client, args.run)
         return delete(client, args.run, (lambda _: True) if args.yes else _asks)
-    except UNREACHABLE as error:
+    except (*UNREACHABLE, redis.exceptions.InvalidResponse) as error:
         raise refusal(config, error) or RunsError(advice(config, error)) from error
     except redis.exceptions.NoPermissionError as error:
         raise RunsError(f"The server does not allow this user to do that: {error}.") from error

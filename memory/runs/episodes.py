@@ -1,39 +1,23 @@
-"""Finished episodes on their way from the actors to the learner, which alone writes them to disk."""
+"""Finished episodes, and how an actor sends them to the learner, which alone writes them to disk."""
 
 from __future__ import annotations
 
 import json
-import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from memory.runs.counters import parse_counts
-from memory.runs.keys import Keys
-from memory.runs.push import LostLease, StaleEpoch
-from memory.server.connection import Client
-
-log = logging.getLogger(__name__)
+from memory.runs.scripts import REPORT_EPISODE, Sender, refuse, run_script
 
 KEPT = 200_000
 """Episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
 
 RECENT = 1000
 """Episodes that an actor can send again: far more than are played in the seconds that a server may forget."""
+
 LARGEST_SCORE = 1e100
 """Beyond any game's, and its square is still finite."""
-
-_REPORT = """
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 'stale epoch' end
-if redis.call('GET', KEYS[3]) ~= ARGV[2] then return 'lost lease' end
-local field = 'episodes:' .. ARGV[3]
-local held = tonumber(redis.call('HGET', KEYS[1], field) or '0')
-if tonumber(ARGV[4]) <= held then return 'duplicate' end
-if tonumber(ARGV[4]) > held + 1 and ARGV[7] == 'in order' then return {held} end
-redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[6], '*', 'episode', ARGV[5])
-redis.call('HSET', KEYS[1], field, ARGV[4])
-return 'accepted'
-"""
 
 
 class Episode(NamedTuple):
@@ -57,6 +41,38 @@ class Episode(NamedTuple):
     agent: int = 0  # which learning agent of the run; there is one so far
 
 
+def parsed_episode(data: bytes) -> Episode | None:
+    """The episode in `data`; None where there is none, or where something is not what it should be."""
+    try:
+        episode = Episode(*json.loads(data))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    counts = [
+        *episode[:5],
+        episode.length,
+        episode.agent,
+        *_flat(episode.action_counts),
+        *_flat([episode.rooms]),
+    ]
+    scores = episode.score_5min, episode.score_30min, episode.score_saber
+    game = episode.game
+    is_sound = (
+        all(type(count) is int and 0 <= count < 2**63 for count in counts)
+        and all(type(score) in (int, float) and abs(score) < LARGEST_SCORE for score in scores)
+        and type(episode.evaluation) is bool
+        and all(isinstance(rows, list | tuple) for rows in (episode.action_counts, episode.rooms))
+        and (isinstance(game, str) and game.isascii() and game.isprintable())
+    )
+    return episode if is_sound else None
+
+
+def _flat(rows: object) -> list[object]:
+    """All items of lists in a list; what is something else as it is."""
+    if not isinstance(rows, list | tuple):
+        return [rows]
+    return [item for row in rows for item in (row if isinstance(row, list | tuple) else [row, None])]
+
+
 def recent_episodes() -> deque[Episode]:
     """Room for those that an actor can send again."""
     return deque(maxlen=RECENT)
@@ -65,25 +81,14 @@ def recent_episodes() -> deque[Episode]:
 class EpisodeReporter:
     """Sends an actor's episodes; one sent twice counts once, one that the server forgot is sent again."""
 
-    def __init__(
-        self,
-        client: Client,
-        keys: Keys,
-        actor: int,
-        lease_token: str,
-        epoch: int,
-        recent: deque[Episode] | None = None,
-    ) -> None:
+    def __init__(self, sender: Sender, recent: deque[Episode] | None = None) -> None:
         """`recent`: what this process reported last, in this run; goes on being filled."""
-        self._client, self._counters, self._field = client, keys.counters, f"episodes:{actor}"
-        self._script = client.register_script(_REPORT)
-        self._keys = [keys.counters, keys.episodes, keys.actor_lease(actor)]
-        self._actor = actor
-        self._token = lease_token
+        self._client, keys, self._actor, self._token, self.epoch = sender
+        self._counters, self._field = keys.counters, f"episodes:{self._actor}"
+        self._keys = [keys.counters, keys.episodes, keys.actor_lease(self._actor)]
         self._recent = recent_episodes() if recent is None else recent
         self._unanswered = 0  # sent, and nobody knows whether it arrived
         self.sequence = max([self._held(), *(episode.sequence for episode in self._recent)])
-        self.epoch = epoch
 
     def adopt(self, epoch: int) -> None:
         """Go on under the learner's new epoch, and after the episodes that it knows of this actor's
@@ -111,12 +116,9 @@ class EpisodeReporter:
         """The last number that the server has, where others are missing before this one."""
         arguments = [self.epoch, self._token, self._actor, episode.sequence, json.dumps(episode), KEPT, order]
         self._unanswered += 1
-        verdict = self._script(self._keys, arguments)
+        verdict = run_script(self._client, REPORT_EPISODE, self._keys, arguments)
         self._unanswered -= 1
-        if verdict == b"stale epoch":
-            raise StaleEpoch(f"Epoch {self.epoch} is over.")
-        if verdict == b"lost lease":
-            raise LostLease(f"Actor {self._actor} no longer holds its lease.")
+        refuse(verdict, self._actor, self.epoch)
         if isinstance(verdict, list):
             return int(verdict[0])
         self._unanswered = 0
@@ -124,59 +126,3 @@ class EpisodeReporter:
 
     def _held(self) -> int:
         return parse_counts(self._client.hmget(self._counters, [self._field]))[0]
-
-
-class Read(NamedTuple):
-    """What `read_episodes` found."""
-
-    read_to: str  # stream id to read on from
-    episodes: list[Episode]
-    left_out: int  # entries that are no episodes
-
-
-def read_episodes(client: Client, keys: Keys, after: str, limit: int = 1000) -> Read:
-    """Episodes that came after stream id `after` ("0-0" for all); what is none is left out and said."""
-    answer = client.xread({keys.episodes: after}, count=limit)
-    entries = answer[0][1] if answer else []
-    found = [parsed_episode(fields.get(b"episode", b"")) for _, fields in entries]
-    episodes = [episode for episode in found if episode is not None]
-    if len(episodes) < len(found):
-        log.warning("%d entries that should be episodes are none: left out.", len(found) - len(episodes))
-    return Read(entries[-1][0].decode() if entries else after, episodes, len(found) - len(episodes))
-
-
-def parsed_episode(data: bytes) -> Episode | None:
-    """The episode in `data`; None where there is none."""
-    try:
-        episode = Episode(*json.loads(data))
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return episode if _is_sound(episode) else None
-
-
-def _is_sound(episode: Episode) -> bool:
-    """Whether everything is what it says it is: counts whole and not negative, scores finite."""
-    counts = (
-        *episode[:5],
-        episode.length,
-        episode.agent,
-        *_flat(episode.action_counts),
-        *_flat([episode.rooms]),
-    )
-    scores = (episode.score_5min, episode.score_30min, episode.score_saber)
-    return (
-        all(type(count) is int and 0 <= count < 2**63 for count in counts)
-        and all(type(score) in (int, float) and abs(score) < LARGEST_SCORE for score in scores)
-        and type(episode.evaluation) is bool
-        and all(isinstance(rows, list | tuple) for rows in (episode.action_counts, episode.rooms))
-        and isinstance(episode.game, str)
-        and episode.game.isascii()
-        and episode.game.isprintable()
-    )
-
-
-def _flat(rows: object) -> list[object]:
-    """All items of lists in a list; what is something else as it is."""
-    if not isinstance(rows, list | tuple):
-        return [rows]
-    return [item for row in rows for item in (row if isinstance(row, list | tuple) else [row, None])]

@@ -32,15 +32,5 @@ class Keys:
     @property
     def experience(self) -> tuple[str, ...]:
         """What a fresh start removes: everything but the leases."""
-        return (
-            self.settings,
-            self.counters,
-            self.chunks,
-            self.priorities,
-            self.arrivals,
-            self.rollouts,
-            self.episodes,
-            self.weights,
-            self.weights_version,
-            self.status,
-        )
+        others = "run", "_prefix", "learner_lease"
+        return tuple(key for name, key in vars(self).items() if name not in others)

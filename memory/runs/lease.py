@@ -1,9 +1,7 @@
-"""Who may write: a lease with a time to live, renewed by its own thread. One learner per run, one actor per
-id.
+"""Who may write: a lease with a time to live, renewed by its own thread. One holder for each role.
 
-redlock-py takes and frees the lease; this wrapper gives it what it lacks: clients with short time-outs and no
-hidden retries, tokens that do not touch the global random generator, renewal, and the knowledge that a lease
-was lost.
+redlock-py takes and frees the lease; this wrapper adds what it lacks: tokens that do not touch the global
+random generator, renewal, and the knowledge that a lease was lost.
 """
 
 from __future__ import annotations
@@ -18,7 +16,9 @@ from collections.abc import Callable
 import redis
 import redlock
 
-from memory.server.connection import Client, Interrupted, patiently
+from memory.runs.scripts import FREE_LEASE, RENEW_LEASE, run_script
+from memory.server.connection import Client
+from memory.server.patience import Interrupted, Patience
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +26,6 @@ TTL_S = 15.0
 """Longest time that a killed process keeps its role: three renewals may fail before the lease ends."""
 RENEW_EVERY_S = 5.0
 RETRY_EVERY_S = 0.5
-
-_RENEW = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-"""A lease that ran out, or went with an emptied server, is taken again if nobody else has come."""
 
 
 class LeaseTaken(RuntimeError):
@@ -56,7 +48,7 @@ class _Redlock(redlock.Redlock):  # type: ignore[misc]
     def unlock_instance(self, server: Client, resource: str, val: bytes) -> None:
         """As redlock-py's, without its traceback when the server is away: the lease then runs out."""
         with contextlib.suppress(redis.exceptions.RedisError):
-            server.eval(self.unlock_script, 1, resource, val)
+            run_script(server, FREE_LEASE, [resource], [val])
 
 
 class Lease:
@@ -65,19 +57,15 @@ class Lease:
     def __init__(
         self, client: Client, key: str, ttl_s: float = TTL_S, renew_every_s: float = RENEW_EVERY_S
     ) -> None:
-        self.key = key
-        self.lost = threading.Event()
-        self._client = client
-        self._ttl_ms = int(ttl_s * 1000)
-        self._renew_every_s = renew_every_s
+        self.key, self.lost = key, threading.Event()
+        self._client, self._ttl_ms, self._renew_every_s = client, int(ttl_s * 1000), renew_every_s
         self._redlock = _Redlock([client], retry_count=1)
-        self._renew = client.register_script(_RENEW)
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"lease {key}", daemon=True)
 
     @property
     def token(self) -> str:
-        """What the key holds while the lease is ours."""
+        """The value of the key while this process holds the lease."""
         return str(self._lock.key.decode())
 
     def acquire(self, holder: str, stopped: Callable[[], bool] = lambda: False) -> Lease:
@@ -89,7 +77,7 @@ class Lease:
         ttl_s = self._ttl_ms / 1000
         deadline = time.monotonic() + ttl_s + 2.0
         announced = False
-        while not (lock := patiently(self._try, ttl_s, "Redis", stopped)):
+        while not (lock := Patience(ttl_s, stopped)(self._try)):
             if stopped():
                 raise Interrupted(f"Stopped while waiting for the lease of another {holder}.")
             if time.monotonic() >= deadline:
@@ -98,9 +86,7 @@ class Lease:
                 )
             if not announced:
                 log.warning(
-                    "Waiting for the lease of the last %s to run out (at most %.0f s).",
-                    holder,
-                    ttl_s,
+                    "Waiting for the lease of the last %s to run out (at most %.0f s).", holder, ttl_s
                 )
                 announced = True
             time.sleep(RETRY_EVERY_S)
@@ -129,15 +115,15 @@ class Lease:
             self._redlock.unlock(self._lock)
 
     def renew(self) -> bool:
-        """Hold the role for another time to live, also where it ran out and nobody took it meanwhile; False
-        when somebody did. Raises redis errors.
-        """
-        if not self._renew([self.key], [self._lock.key, self._ttl_ms]):
+        """Whether the role is held for another time to live: nobody took it, though it may have run out."""
+        if not run_script(self._client, RENEW_LEASE, [self.key], [self._lock.key, self._ttl_ms]):
             self.lost.set()
         return not self.lost.is_set()
 
     def _keep(self) -> None:
-        """While the server is away nobody else can take the role either: it decides once it is back."""
+        """While the server is away nobody else can take the role either: it decides once it is back. A server
+        that has forgotten the scripts gets them again, by a holder whose user may do that.
+        """
         while not self._released.wait(self._renew_every_s):
             with contextlib.suppress(redis.exceptions.RedisError):
                 if not self.renew():

@@ -6,15 +6,22 @@ and actors with old settings, are refused by the scripts that write.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
+
+import redis
 
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import Client, patiently
+from memory.runs.lease import Lease
+from memory.runs.scripts import load_scripts
+from memory.server.connection import Client
+from memory.server.patience import Patience
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +32,26 @@ POLL_EVERY_S = 0.5
 
 CHUNK_FORMAT = 3
 """Raised whenever chunks are made or kept in another way: 1 had whole frames, 2 kept chunks by slot."""
+
+LAYOUT = (
+    "memory_capacity",
+    "chunk_length",
+    "history_length",
+    "multi_step",
+    "discount",
+    "reward_clip",
+    "reward_smoothing",
+    "action_repeat",
+    "frame_width",
+    "frame_height",
+    "resize",
+    "grey",
+    "game",
+)
+"""Settings that stored chunks were made with: a change of any empties the replay.
+
+Those of an earlier version may lack some, which were not set then.
+"""
 
 _AT_LEAST = """
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
@@ -52,6 +79,17 @@ class RunInfo(NamedTuple):
     chunk_format: int  # of the stored chunks; 1 where an earlier version opened it
 
 
+@dataclass(frozen=True)
+class LearnerSlot:
+    """The learner's place in a run that it has opened; its lease is held."""
+
+    client: Client
+    keys: Keys
+    lease: Lease
+    epoch: int
+    patience: Patience
+
+
 def open_run(
     client: Client,
     keys: Keys,
@@ -62,69 +100,68 @@ def open_run(
     learner: str,
     last_epoch: int = 0,
     began: int | None = None,
+    refilled: int = 0,
 ) -> OpenedRun:
-    """Begin an epoch above `last_epoch`, in the name of the learner whose lease token is `learner`, of a run
-    that `began` with an earlier epoch, or begins with this one.
+    """Begin an epoch, in the name of the learner whose lease token is `learner`.
 
-    With `keep_replay`, experience that Redis still holds in the same layout stays; otherwise every key of the
-    run is removed first. `steps` (T_actors) and `episode_sequences` (actor -> last episode already on disk)
-    are those of the snapshot; no counter ends below them, though Redis may have forgotten some.
+    Args:
+        keep_replay: Whether experience that Redis still holds in the same layout stays. Otherwise every key
+            of the run is removed first.
+        steps: T_actors of the snapshot. No counter ends below it, though Redis may have forgotten some.
+        episode_sequences: Actor -> its last episode that is already on disk; as `steps`.
+        last_epoch: The new epoch is above it.
+        began: The first epoch of the run; None where it begins with this one.
+        refilled: Those of `steps` that refilled a replay.
     """
+    load_scripts(client)
     counters, previous = read_counters(client, keys), read_settings(client, keys)
-    kept = (
-        keep_replay
-        and previous is not None
-        and max(counters.last_chunk, counters.steps) > 0
-        and previous.chunk_format == CHUNK_FORMAT
-        and _same_layout(previous.settings, settings)
-    )
-    if counters.last_chunk and not kept:
+    kept = previous if keep_replay and _fits(counters, previous, settings) else None
+    if counters.last_chunk and kept is None:
         other = "it has other settings, or was stored by another version"
         reason = other if keep_replay else "there is no snapshot to go on from"
         log.warning("Removing the replay that Redis holds of run %r: %s.", keys.run, reason)
     epoch = max(counters.epoch + 1, last_epoch + 1, int(time.time() * 1000))
-    fresh_since = previous.fresh_since if kept and previous is not None else epoch
+    fresh_since = epoch if kept is None else kept.fresh_since
     began = epoch if began is None else began
-    told = {"fresh_since": fresh_since, "learner": learner, "began": began, "chunk_format": CHUNK_FORMAT}
-    said = {"settings": dict(settings), **told}
+    info = RunInfo(dict(settings), epoch, fresh_since, learner, began, CHUNK_FORMAT)
+    least = {"steps": steps, **{f"episodes:{actor}": last for actor, last in episode_sequences.items()}}
+    refill = max(refilled, 0 if kept is None else counters.refilled)
+    _begin_epoch(client, keys, info, least, refill)
+    return OpenedRun(epoch, kept is not None, read_counters(client, keys), began)
+
+
+def _begin_epoch(client: Client, keys: Keys, info: RunInfo, least: Mapping[str, int], refill: int) -> None:
+    """Write all that an epoch begins with in one transaction, and remove what an empty replay must not hold.
+
+    Args:
+        least: Counter -> the value that it must not be below.
+    """
+    published = info._asdict()
+    del published["epoch"]  # it is one of the counters
     with client.pipeline(transaction=True) as pipeline:
-        if not kept:
+        if info.fresh_since == info.epoch:
             pipeline.unlink(*keys.experience)
-        for name, least in {"steps": steps, **_named(episode_sequences)}.items():
-            pipeline.eval(_AT_LEAST, 1, keys.counters, name, least)
-        pipeline.hset(keys.counters, mapping={"epoch": epoch, "batches": 0, "finished": 0})
-        pipeline.set(keys.settings, json.dumps(said))
+        for field, value in least.items():
+            pipeline.eval(_AT_LEAST, 1, keys.counters, field, value)
+        begun = {"epoch": info.epoch, "batches": 0, "finished": 0, "refill": refill}
+        pipeline.hset(keys.counters, mapping=begun)
+        pipeline.set(keys.settings, json.dumps(published))
         pipeline.execute()
-    return OpenedRun(epoch, kept, read_counters(client, keys), began)
 
 
-def _named(episode_sequences: Mapping[int, int]) -> dict[str, int]:
-    return {f"episodes:{actor}": last for actor, last in episode_sequences.items()}
+def _fits(counters: Counters, previous: RunInfo | None, settings: Mapping[str, Setting]) -> bool:
+    """Whether Redis holds a replay that was made alike."""
+    return (
+        previous is not None
+        and max(counters.last_chunk, counters.steps) > 0
+        and previous.chunk_format == CHUNK_FORMAT
+        and all((previous.settings.get(name) or 0) == (settings.get(name) or 0) for name in LAYOUT)
+    )
 
 
-LAYOUT = (
-    "memory_capacity",
-    "chunk_length",
-    "history_length",
-    "multi_step",
-    "discount",
-    "reward_clip",
-    "reward_smoothing",
-    "action_repeat",
-    "frame_width",
-    "frame_height",
-    "game",
-)
-"""Settings that stored chunks were made with: a change of any empties the replay."""
-
-
-def _same_layout(old: Settings, new: Mapping[str, Setting]) -> bool:
-    return all(old.get(name) == new.get(name) for name in LAYOUT)
-
-
-def allow_learning(client: Client, keys: Keys, learning_starts_at: int) -> None:
-    """Say at which value of `steps` learning begins in this epoch."""
-    client.hset(keys.counters, "learning_starts_at", learning_starts_at)
+def allow_learning(client: Client, keys: Keys, learning_starts_at: int, refill: int = 0) -> None:
+    """Say at which value of `steps` learning begins in this epoch, and how many of these refill a replay."""
+    client.hset(keys.counters, mapping={"learning_starts_at": learning_starts_at, "refill": refill})
 
 
 def finish_run(client: Client, keys: Keys) -> None:
@@ -141,11 +178,11 @@ def read_settings(client: Client, keys: Keys) -> RunInfo | None:
         found = json.loads(document)
         settings, fresh_since, learner = found["settings"], found["fresh_since"], found.get("learner", "")
         began, chunk_format = found.get("began", 0), found.get("chunk_format", 1)
+        if not isinstance(settings, dict) or not isinstance(learner, str):
+            raise TypeError
+        if not all(type(number) is int for number in (fresh_since, began, chunk_format)):
+            raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
-        return None
-    whole = isinstance(settings, dict) and isinstance(learner, str)
-    if not (whole and all(type(number) is int for number in (fresh_since, began, chunk_format))):
         log.warning("The settings that Redis holds of run %r are damaged.", keys.run)
         return None
     return RunInfo(settings, read_counters(client, keys).epoch, fresh_since, learner, began, chunk_format)
@@ -157,19 +194,36 @@ def read_living_run(client: Client, keys: Keys) -> RunInfo | None:
     return info if info is not None and token is not None and info.learner == token.decode() else None
 
 
-def wait_for_run(
-    client: Client, keys: Keys, patience_s: float, stopped: Callable[[], bool]
-) -> RunInfo | None:
-    """The settings once a living learner has opened the run; None when `stopped` became true first. Says once
-    that it waits.
-    """
+def run_names(client: Client) -> list[str]:
+    """Runs that the server holds; those alone that this user may read."""
+    end = Keys("").counters.removeprefix("{").encode()
+    keys = client.scan_iter(match="{*}:counters", count=1000)
+    found = (key.removesuffix(end)[1:].decode(errors="replace") for key in keys)
+    return sorted(run for run in found if _is_there(client, run))
+
+
+def _is_there(client: Client, run: str) -> bool:
+    with contextlib.suppress(redis.exceptions.NoPermissionError):
+        return bool(client.exists(Keys(run).counters))
+    return False
+
+
+def wait_for_run(client: Client, keys: Keys, patience: Patience) -> RunInfo | None:
+    """The settings once a living learner has opened the run; None when a stop was asked for first."""
     announced = False
-    while not stopped():
-        info = patiently(lambda: read_living_run(client, keys), patience_s, "Redis", stopped)
+    while not patience.stopped():
+        info = patience(read_living_run, client, keys)
         if info is not None and info.epoch:
             return info
         if not announced:
-            log.info("Waiting for the learner of run %r (start launch_learner.py).", keys.run)
+            others = "none"
+            with contextlib.suppress(redis.exceptions.ResponseError):  # an ACL may keep the names from actors
+                others = ", ".join(patience(run_names, client)) or "none"
+            log.info(
+                "Waiting for the learner of run %r (start launch_learner.py; runs that Redis holds: %s).",
+                keys.run,
+                others,
+            )
             announced = True
         time.sleep(POLL_EVERY_S)
     return None

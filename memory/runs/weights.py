@@ -1,6 +1,4 @@
-"""Weights through Redis: one value with a header, and a small version key that actors poll. Weights are bytes
-here.
-"""
+"""Weights through Redis, as bytes: one value with a header, and a small version key that actors poll."""
 
 from __future__ import annotations
 
@@ -10,12 +8,11 @@ from typing import NamedTuple
 from isal.isal_zlib import crc32
 
 from memory.runs.keys import Keys
-from memory.runs.push import StaleEpoch
+from memory.runs.scripts import StaleEpoch
 from memory.server.connection import Client
 
 _HEADER = struct.Struct("<2sHIQQQ")
 MAGIC, VERSION = b"RW", 1
-
 _PUBLISH = """
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
 redis.call('MSET', KEYS[2], ARGV[2], KEYS[3], ARGV[3])
@@ -24,7 +21,7 @@ return 1
 
 
 class WeightsError(ValueError):
-    """The value under the weights key is not what `publish_weights` wrote."""
+    """What should be weights is not what `publish_weights` wrote."""
 
 
 class Weights(NamedTuple):
@@ -45,8 +42,8 @@ def publish_weights(client: Client, keys: Keys, weights: Weights) -> None:
     """Set value and version in one step, so that no reader sees one without the other. Raises StaleEpoch."""
     checksum = crc32(weights.payload)
     header = _HEADER.pack(MAGIC, VERSION, checksum, weights.epoch, weights.updates, weights.t_learner)
-    names = [keys.counters, keys.weights, keys.weights_version]
-    arguments = [weights.epoch, header + weights.payload, weights.version]
+    names = keys.counters, keys.weights, keys.weights_version
+    arguments = weights.epoch, header + weights.payload, weights.version
     if not client.eval(_PUBLISH, len(names), *names, *arguments):
         raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
 
@@ -66,8 +63,7 @@ class WeightsReader:
     """Fetches weights when their version has changed (not only when it grew: a snapshot may roll it back)."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
-        self._client = client
-        self._keys = keys
+        self._client, self._keys = client, keys
         self.seen: bytes | None = None  # version of those returned last
 
     def poll(self) -> Weights | None:
@@ -75,8 +71,7 @@ class WeightsReader:
         version = self._client.get(self._keys.weights_version)
         if version is None or version == self.seen:
             return None
-        data = self._client.get(self._keys.weights)
-        if data is None:
+        if (data := self._client.get(self._keys.weights)) is None:
             return None
         weights = parse_weights(data)
         self.seen = weights.version

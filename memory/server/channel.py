@@ -1,17 +1,19 @@
-"""A connection whose answers are read later, one by one: commands stay in flight meanwhile."""
+"""A connection whose answers are read later, one by one; and whether it still leads to the same server."""
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import hiredis
 import redis
 
 from memory.server.connection import Client
+
+LOOK_AGAIN_AFTER_S = 1.0
 
 
 class Channel:
@@ -31,51 +33,48 @@ class Channel:
         Raises:
             RedisError: Everything in flight is abandoned.
         """
-        with self._closed_by_errors():
-            packed = map(hiredis.pack_command, [*self._queued, *commands])
-            self._connection.send_packed_command([b"".join(packed)])
-            self._in_flight.extend([False] * len(self._queued) + [True] * len(commands))
+        try:
+            packed = b"".join(map(hiredis.pack_command, [*self._queued, *commands]))
+            if packed:  # else a connection that broke unseen would be touched for nothing
+                self._connection.send_packed_command([packed])
+        except BaseException:
+            self._close()
+            raise
+        self._in_flight.extend([False] * len(self._queued) + [True] * len(commands))
         self._queued.clear()
 
     def queue(self, command: tuple[Any, ...]) -> None:
-        """Send `command` with the next ones. Nobody wants its answer: an error is raised by whoever reads
-        the answer behind it.
+        """Send `command` together with the next ones. Its answer is dropped, but an error in it is raised by
+        the next call of `answers`.
         """
         self._queued.append(command)
-
-    def flush(self) -> None:
-        """Send what is queued. Raises as `send`."""
-        if self._queued:
-            self.send([])
 
     def answers(self, count: int) -> Iterator[Any]:
         """The next `count` wanted answers, each once the caller asks for it. Raises redis errors."""
         for _ in range(count):
-            with self._closed_by_errors():
+            try:
                 if not self._in_flight:
                     raise redis.exceptions.ConnectionError("The connection broke before this was answered.")
                 while not self._in_flight.popleft():
                     self._connection.read_response()
                 answer = self._connection.read_response()
+            except BaseException:
+                self._close()
+                raise
             yield answer
 
     def is_answered(self) -> bool:
         """Whether the next answer can be read without waiting. Raises redis errors."""
-        with self._closed_by_errors():
+        try:
             return bool(self._in_flight) and bool(self._connection.can_read())
+        except BaseException:
+            self._close()
+            raise
 
     def abandon(self) -> None:
         """Drop all answers that are wanted."""
         if any(self._in_flight):
             self._close()
-
-    @contextmanager
-    def _closed_by_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self._close()
-            raise
 
     def _close(self) -> None:
         self._connection.disconnect()
@@ -86,3 +85,26 @@ def _release(pool: Any, connection: Any) -> None:
     """Hand the connection back; unread answers go with it."""
     connection.disconnect()
     pool.release(connection)
+
+
+class ServerWatch:
+    """Notices when the server was started anew."""
+
+    def __init__(self, client: Client) -> None:
+        self._client, self._looked_at = client, 0.0
+        self._connection = 0  # its number at the server, another after each reconnection
+        self._server = ""  # its run_id, which a server keeps from its start to its end
+        self.restarted(client.client_id())
+
+    def restarted(self, connection: int) -> bool:
+        """Whether another server answers than at the last look; `connection`: CLIENT ID of what was read.
+
+        Only a new connection can lead to another server, so that a look mostly costs nothing; it may by
+        chance have the number of the last one.
+        """
+        now = time.monotonic()
+        if connection == self._connection and now < self._looked_at + LOOK_AGAIN_AFTER_S:
+            return False
+        known, self._server = self._server, self._client.info("server")["run_id"]
+        self._connection, self._looked_at = connection, now
+        return known not in ("", self._server)

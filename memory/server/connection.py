@@ -1,61 +1,45 @@
-"""The one place that makes Redis clients: time-outs, no hidden re-sending, sentences for refusals.
+"""The one place that makes Redis clients: time-outs on silence, no hidden re-sending, sentences for refusals.
 
 redis-py 8 re-sends a command after a lost reply by default, which would count a push twice. Here the client
-never re-sends; `patiently` does, for actions that are safe to repeat.
+never re-sends; a `Patience` does, for actions that are safe to repeat.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import random
-import re
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import socket
+import ssl
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from memory.server.diagnosis import what_listens
+from memory.server.patience import Patience
+from memory.server.replies import UNREACHABLE, code_of, explained, refusals_as_outages
+
 log = logging.getLogger(__name__)
 
 SOCKET_TIMEOUT_S = 10.0
-"""Longest wait for one reply; every command here answers in milliseconds on a healthy server."""
+"""Longest silence: no byte leaves, or none arrives. A large command takes longer on a slow line."""
 CONNECT_TIMEOUT_S = 5.0
+UNSENT_BYTES = 1 << 17
+"""Of a command, in the kernel's hands at a time: a slow line has sent them long before SOCKET_TIMEOUT_S, so
+that the wait for the reply is one for the server.
+"""
 READ_BYTES = 1 << 18
 """Taken from the socket at a time: more than the 160 KB of 32 chunks of Atari."""
-BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 PASSWORD_VARIABLE = "REDIS_PASSWORD"
 """Environment variable with the password, where no file has it."""
-FULL_PATIENCE_S = 3600.0
-"""Longest wait for a server that has no room: time for somebody to make some."""
-
-UNREACHABLE = (
-    redis.exceptions.ConnectionError,
-    redis.exceptions.TimeoutError,
-    redis.exceptions.BusyLoadingError,
-)
-"""What a server that is away, restarting or stalled raises."""
-PASSING_ERRORS = (
-    redis.exceptions.ReadOnlyError,
-    redis.exceptions.MasterDownError,
-    redis.exceptions.ClusterDownError,
-    redis.exceptions.TryAgainError,
-)
-PASSING_CODES = re.compile(r"\b(BUSY|NOREPLICAS|UNKILLABLE|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b")
-"""How the replies of a server begin that refuses for a while: a failover or a long script is under way, a
-cluster moves its slots, too few replicas are connected. They are waited for like a server that is away.
-"""
-
-LOOK_AGAIN_AFTER_S = 1.0
 
 Client: TypeAlias = Any
 """A `redis.Redis` that answers bytes; redis-py's own annotations name `bytes | str` for every answer."""
-Result = TypeVar("Result")
 
 
 class RedisUnreachable(ConnectionError):
@@ -64,14 +48,6 @@ class RedisUnreachable(ConnectionError):
 
 class RedisRefused(ValueError):
     """The server does not let this process in, or a file that it needs cannot be read; one sentence."""
-
-
-class ServerFull(redis.exceptions.ResponseError):
-    """The server has no memory left for what was to be written; the message says how much is missing."""
-
-
-class Interrupted(Exception):
-    """The end of this process was asked for while it waited; nothing is wrong."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +68,10 @@ class RedisConfig:
 
 
 def make_client(config: RedisConfig) -> Client:
-    """A client that speaks RESP2 in bytes, waits at most SOCKET_TIMEOUT_S and never re-sends by itself."""
+    """A client that speaks RESP2 in bytes, bears SOCKET_TIMEOUT_S of silence and never re-sends by itself."""
     options: dict[str, object] = {
         "socket_timeout": SOCKET_TIMEOUT_S,
+        "redis_connect_func": _begin,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_read_size": READ_BYTES,
         "retry": Retry(NoBackoff(), 0),
@@ -107,6 +84,21 @@ def make_client(config: RedisConfig) -> Client:
         return redis.Redis(unix_socket_path=config.host_redis, **options)  # type: ignore[arg-type]
     tls = _tls(config) if config.redis_tls else {}
     return redis.Redis(host=config.host_redis, port=config.port_redis, **options, **tls)  # type: ignore[arg-type]
+
+
+def _begin(connection: Any) -> None:
+    """Have the kernel time silence, which Python's `sendall` does not: it times the whole command. A TLS
+    socket's does, record by record. Then what redis-py does with a new connection.
+    """
+    line: socket.socket = connection._sock
+    if line.family in (socket.AF_INET, socket.AF_INET6):
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    if not isinstance(line, ssl.SSLSocket):
+        seconds, rest = divmod(connection.socket_timeout, 1)
+        line.settimeout(None)
+        for direction in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            line.setsockopt(socket.SOL_SOCKET, direction, struct.pack("ll", int(seconds), int(rest * 1e6)))
+    connection.on_connect()
 
 
 def _password(config: RedisConfig) -> str | None:
@@ -135,8 +127,10 @@ def _readable(path: str, flag: str) -> Path:
 
 
 def refusal(config: RedisConfig, error: Exception) -> RedisRefused | None:
-    """What to say where waiting does not help: a wrong password, missing rights, a certificate; else None."""
-    if isinstance(error, redis.exceptions.AuthenticationError | redis.exceptions.NoPermissionError):
+    """What to say where waiting does not help: a wrong password, missing rights, a certificate, TLS that was
+    not asked for, protected-mode, another program; else None.
+    """
+    if code_of(error) in ("NOAUTH", "WRONGPASS", "NOPERM"):
         return RedisRefused(
             f"The Redis server at {config} refuses user {config.user_redis or 'default'!r} ({error}): check"
             f" --user-redis, and the password in {PASSWORD_VARIABLE} or --redis-password-file."
@@ -146,13 +140,19 @@ def refusal(config: RedisConfig, error: Exception) -> RedisRefused | None:
             f"No TLS with the Redis server at {config} ({error}): check --redis-tls, --redis-ca, --redis-cert"
             " and --redis-key."
         )
-    return None
+    if isinstance(error, redis.exceptions.InvalidResponse):
+        reason = f"another program listens there ({error}): check --port-redis"
+    elif config.redis_tls or config.host_redis.startswith("/"):
+        return None
+    else:
+        reason = what_listens(config.host_redis, config.port_redis)
+    return RedisRefused(f"No Redis server can be used at {config}: {reason}.") if reason else None
 
 
 def advice(config: RedisConfig, reason: Exception) -> str:
     """One sentence on what to check when `config` does not answer."""
     return (
-        f"No Redis server answers at {config} ({reason}): start one with"
+        f"No Redis server answers at {config} ({explained(reason)}): start one with"
         " `redis-server redis_conf/redis_rainbow_6379.conf`, or name the right one with --host-redis and"
         " --port-redis; for a server on another machine also check the lines `bind` and `protected-mode` of"
         " its configuration file."
@@ -169,121 +169,14 @@ def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] 
     try:
         with refusals_as_outages():
             client.ping()
-    except (*UNREACHABLE, redis.exceptions.NoPermissionError) as error:
+    except (*UNREACHABLE, redis.exceptions.NoPermissionError, redis.exceptions.InvalidResponse) as error:
         if (refused := refusal(config, error)) is not None:
             raise refused from error
         log.warning("%s Trying for another %.0f s.", advice(config, error), patience_s)
     else:
         return client
     try:
-        patiently(client.ping, patience_s, f"Redis at {config}", stopped, announced=True)
+        Patience(patience_s, stopped, f"Redis at {config}")(client.ping, announced=True)
     except UNREACHABLE as error:
         raise RedisUnreachable(advice(config, error)) from error
     return client
-
-
-def patiently(
-    action: Callable[[], Result],
-    patience_s: float,
-    what: str,
-    stopped: Callable[[], bool] = lambda: False,
-    announced: bool = False,
-) -> Result:
-    """Run an action that may safely be repeated, again and again: while the server is away or refuses for a
-    while, for `patience_s` seconds; while it has no room, for FULL_PATIENCE_S.
-
-    Waits between tries grow from BACKOFF_FIRST_S to BACKOFF_LAST_S with jitter; the wait is announced once,
-    unless it was `announced` before.
-    Raises the last error when patience ends, Interrupted when `stopped` becomes true during an outage.
-    """
-    began = time.monotonic()
-    pause = BACKOFF_FIRST_S
-    while True:
-        try:
-            with refusals_as_outages():
-                result = action()
-        except (*UNREACHABLE, redis.exceptions.ResponseError) as error:
-            away = isinstance(error, UNREACHABLE)
-            if not (away or has_no_room(error)):
-                raise
-            if stopped():
-                raise Interrupted(f"Stopped while waiting for {what}.") from error
-            if time.monotonic() - began >= (patience_s if away else FULL_PATIENCE_S):
-                raise
-            if not announced:
-                log.warning("Waiting for %s (%s).", what, error)
-                announced = True
-            time.sleep(pause * random.SystemRandom().uniform(0.5, 1.0))
-            pause = min(2 * pause, BACKOFF_LAST_S)
-        else:
-            if announced:
-                log.warning("%s answers.", what)
-            return result
-
-
-@contextmanager
-def refusals_as_outages() -> Iterator[None]:
-    """A server that refuses for a while counts as away: its reply is raised as a ConnectionError."""
-    try:
-        yield
-    except redis.exceptions.ResponseError as error:
-        # also by its code: Redis 6.2 reports the error of a script's command in one of another kind
-        if isinstance(error, PASSING_ERRORS) or PASSING_CODES.search(str(error)):
-            raise redis.exceptions.ConnectionError(str(error)) from error
-        raise
-
-
-def has_no_room(error: Exception) -> bool:
-    """Whether a server refused to write for want of memory (maxmemory), or of disk for its log or dump."""
-    return lacks_memory(error) or "MISCONF" in str(error)
-
-
-def lacks_memory(error: Exception) -> bool:
-    """Whether it was for want of memory; Redis 6.2 wraps what a script met in an error of another kind."""
-    kinds = (ServerFull, redis.exceptions.OutOfMemoryError)
-    return isinstance(error, kinds) or "OOM command not allowed" in str(error)
-
-
-def shortage(client: Client, wanted: int) -> str:
-    """One sentence on what a server that has no memory left lacks to take `wanted` more bytes."""
-    memory = client.info("memory")
-    missing = memory["used_memory"] + wanted - memory["maxmemory"]
-    return (
-        f"its memory is full, {max(missing, wanted):,} bytes are missing: raise maxmemory, now"
-        f" {memory['maxmemory']:,}, or use a smaller --memory-capacity"
-    )
-
-
-@dataclass(frozen=True)
-class Patience:
-    """`patiently` with the patience of one process."""
-
-    seconds: float
-    stopped: Callable[[], bool]
-
-    def __call__(self, action: Callable[[], Result]) -> Result:
-        """Run an action that may safely be repeated."""
-        return patiently(action, self.seconds, "Redis", self.stopped)
-
-
-class ServerWatch:
-    """One process's view of its server, from the first look on."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._connection = 0  # its number at the server, another after each reconnection
-        self._looked_at = 0.0
-        self._server = ""  # what a server calls itself from its start to its end
-
-    def restarted(self, connection: int) -> bool:
-        """Whether another server answers than at the last look; `connection`: CLIENT ID of what was read.
-
-        Only a new connection can lead to another server, so that a look mostly costs nothing; it may by
-        chance have the number of the last one.
-        """
-        now = time.monotonic()
-        if connection == self._connection and now < self._looked_at + LOOK_AGAIN_AFTER_S:
-            return False
-        known, self._server = self._server, self._client.info("server")["run_id"]
-        self._connection, self._looked_at = connection, now
-        return known not in ("", self._server)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from acting.actor import Actor, ActorConfig, Exchange
-from acting.run_link import NoLink
+from acting.actor import Actor
+from acting.link import ActorConfig, Exchange, Link
 
 LEARN_START = 100
 WRITER: Any = SimpleNamespace(weights_may_change=True)
@@ -22,9 +22,9 @@ def _asked_at_random(
         asked.append(at_random)
         raise StopIteration
 
-    link = NoLink(lambda: False)
+    link = Link(lambda: False)
     link.counters = link.counters._replace(steps=steps, learning_starts_at=learning_starts_at)
-    config = ActorConfig(0, "none", 10**6, LEARN_START, 1, eval=is_eval, post_episode_sleep=0.0)
+    config = ActorConfig(0, "none", 10**6, "", LEARN_START, 1, eval=is_eval, post_episode_sleep=0.0)
     player: Any = SimpleNamespace(step=step)
     no_tracker: Any = None
     with pytest.raises(StopIteration):

@@ -1,14 +1,18 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from acting.episodes import ActionCounter, EpisodeTracker, FinishedEpisode, steps_of_minutes
+from acting.episodes import ActionCounter, EpisodeTracker, FinishedEpisode
+from envs.config import EnvDescription
 
 
 def test_minutes_in_agent_steps() -> None:
-    assert steps_of_minutes(5, 60.0, 4) == 4_500
-    assert steps_of_minutes(30, 60.0, 4) == 27_000
-    assert steps_of_minutes(5, 60.0, 1) == 18_000
-    assert steps_of_minutes(5, None, 1) is None
+    pong = EnvDescription((84, 84), "uint8", 18, None, None, 4, 60.0, 4)
+    assert pong.steps_in(5) == 4_500
+    assert pong.steps_in(30) == 27_000
+    assert replace(pong, frames_per_step=1).steps_in(5) == 18_000
+    assert replace(pong, frames_per_second=None).steps_in(5) is None
 
 
 @pytest.mark.parametrize("caps", [(3, 7), (None, None)])

@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 import redis
 
-from acting.actor import Actor, ActorConfig, Exchange
-from acting.run_link import ActorSlot, RunChanged, RunLink
+from acting.actor import Actor
+from acting.link import ActorConfig, ActorSlot, Exchange, RunChanged
+from acting.run_link import RunLink
 from learning.learner import run_serially
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.push import LostLease, Packet
+from memory.runs.push import Packet
 from memory.runs.run import RunInfo, read_settings
-from memory.server.connection import Client, Patience
+from memory.runs.scripts import LostLease
+from memory.server.connection import Client
+from memory.server.patience import Patience
 from tests.memory.road import SHAPE, begin, make_pusher
 from tests.memory.test_push import CAPACITY, check_stored_once, some_packets
 
@@ -26,21 +29,21 @@ PAUSE_MS = 300
 
 
 @pytest.fixture
-def make_link(client: Client, keys: Keys) -> Iterator[Callable[[], RunLink]]:
+def make_link(client: Client, keys: Keys) -> Iterator[Callable[..., RunLink]]:
     """Of an actor that has just joined."""
     leases = []
 
     def find_run() -> RunInfo | None:
         return read_settings(client, keys)
 
-    def make() -> RunLink:
+    def make(waits: bool = False) -> RunLink:
         begin(client, keys, CAPACITY)
         run = find_run()
         assert run is not None
         pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
         leases.append(lease)
         slot = ActorSlot(client, keys, lease, run, find_run)
-        return RunLink(slot, 0, pusher, True, Patience(5.0, lambda: False))
+        return RunLink(slot, pusher, Patience(5.0), reports=True, waits=waits)
 
     yield make
     for lease in leases:
@@ -48,7 +51,7 @@ def make_link(client: Client, keys: Keys) -> Iterator[Callable[[], RunLink]]:
 
 
 @pytest.fixture
-def link(make_link: Callable[[], RunLink]) -> RunLink:
+def link(make_link: Callable[..., RunLink]) -> RunLink:
     return make_link()
 
 
@@ -126,7 +129,7 @@ def test_a_lease_of_another_is_told(client: Client, keys: Keys, link: RunLink) -
 
 def _actor(link: RunLink, left: list[Packet]) -> Actor:
     """One that has only `left` to push."""
-    config = ActorConfig(0, "none", 10**6, 0, 1, eval=False, post_episode_sleep=0.0)
+    config = ActorConfig(0, "none", 10**6, "", 0, 1, eval=False, post_episode_sleep=0.0)
     player: Any = SimpleNamespace(frames=np.zeros((1, 1)))
     writer: Any = SimpleNamespace(flush=lambda frames: left)
     nothing: Any = None
@@ -147,22 +150,22 @@ def test_an_actor_tells_that_its_last_packets_are_refused(client: Client, keys: 
         _actor(link, some_packets(5)).run()
 
 
-def test_taking_turns_the_learner_sees_what_was_played(client: Client, keys: Keys, link: RunLink) -> None:
+def test_taking_turns_the_learner_sees_what_was_played(
+    client: Client, keys: Keys, make_link: Callable[..., RunLink]
+) -> None:
     """Each vector step's packets are there when the learner looks."""
+    link = make_link(waits=True)
     sent, seen = some_packets(3), list[int]()
     steps = iter(sent)
 
     class Turns:
         """Plays `sent`, one packet a step."""
 
-        finished = False
-        wait_until_stored = link.wait_until_stored
-
         def step(self) -> None:
             """Play."""
             _hold_up(client)
             link.push([next(steps)], SHAPE.chunk_length)
-            self.finished = link.counters.steps == 3 * SHAPE.chunk_length
+            learner.finished = link.counters.steps == 3 * SHAPE.chunk_length
 
         def flush(self) -> None:
             """Nothing is left."""
@@ -171,7 +174,7 @@ def test_taking_turns_the_learner_sees_what_was_played(client: Client, keys: Key
         seen.append(read_counters(client, keys).last_chunk)
 
     source = SimpleNamespace(ingest=ingest, is_due=lambda: False)
-    learner: Any = SimpleNamespace(publish=lambda: None, source=source)
+    learner: Any = SimpleNamespace(publish=lambda: None, source=source, finished=False)
     actor: Any = Turns()
     run_serially(actor, learner, lambda: None, lambda: False)
     assert seen == [1, 2, 3, 3]

@@ -9,10 +9,11 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from acting.weights import ActingWeights, BackgroundWeights, PublishedWeights
+from acting.weights import ActingWeights, PublishedWeights
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
-from memory.server.connection import Client, Patience
+from memory.server.connection import Client
+from memory.server.patience import Patience
 from tests.memory.road import begin
 
 EVERY = 100
@@ -24,9 +25,9 @@ def epoch(client: Client, keys: Keys) -> int:
 
 
 @pytest.fixture
-def weights(client: Client, keys: Keys, epoch: int) -> Iterator[BackgroundWeights]:
-    reader, patience = WeightsReader(client, keys), Patience(5.0, lambda: False)
-    source = BackgroundWeights(PublishedWeights(reader, EVERY, patience))
+def weights(client: Client, keys: Keys, epoch: int) -> Iterator[PublishedWeights]:
+    reader, patience = WeightsReader(client, keys), Patience(5.0)
+    source = PublishedWeights(reader, EVERY, patience, in_background=True)
     yield source
     source.close()
 
@@ -36,7 +37,7 @@ def _publish(client: Client, keys: Keys, epoch: int, updates: int, value: float 
     publish_weights(client, keys, Weights(epoch, updates, 4 * updates, payload))
 
 
-def _arrived(source: BackgroundWeights, steps: int) -> ActingWeights:
+def _arrived(source: PublishedWeights, steps: int) -> ActingWeights:
     deadline = time.monotonic() + 30
     while (found := source.poll(steps, False)) is None:
         assert time.monotonic() < deadline
@@ -45,7 +46,7 @@ def _arrived(source: BackgroundWeights, steps: int) -> ActingWeights:
 
 
 def test_the_first_come_at_once_and_later_ones_while_the_actor_plays(
-    client: Client, keys: Keys, epoch: int, weights: BackgroundWeights
+    client: Client, keys: Keys, epoch: int, weights: PublishedWeights
 ) -> None:
     _publish(client, keys, epoch, 1)
     first = weights.poll(0, True)
@@ -60,7 +61,7 @@ def test_the_first_come_at_once_and_later_ones_while_the_actor_plays(
 
 
 def test_damage_is_told_to_the_actor(
-    client: Client, keys: Keys, epoch: int, weights: BackgroundWeights
+    client: Client, keys: Keys, epoch: int, weights: PublishedWeights
 ) -> None:
     _publish(client, keys, epoch, 1)
     assert weights.poll(0, True) is not None

@@ -26,7 +26,14 @@ SETTINGS = {
     "precision": "float32",
     "compile": "none",
 }
+MUNCHAUSEN = {
+    "munchausen": "none",
+    "munchausen_alpha": 0.9,
+    "munchausen_tau": 0.03,
+    "munchausen_clip": -1.0,
+}
 DQN_SETTINGS = {
+    **MUNCHAUSEN,
     "target_update": 100,
     "kappa": 1.0,
     "epsilon": 0.9,
@@ -35,10 +42,18 @@ DQN_SETTINGS = {
     "nb_actor": 1,
     "envs_per_actor": 1,
 }
-VALUE_SETTINGS = {"noisy_std": 0.5, "target_update": 100, "replay_frequency": 4}
+VALUE_SETTINGS = {
+    "noisy_std": 0.5,
+    "target_update": 100,
+    "replay_frequency": 4,
+    "noisy_epsilon_steps": 0,
+    "noisy_epsilon_until": 0.5,
+    "t_max": 1000,
+}
 OWN_SETTINGS: dict[str, dict[str, Any]] = {
     "iqn": {
         **VALUE_SETTINGS,
+        **MUNCHAUSEN,
         "num_tau_samples": 8,
         "num_tau_prime_samples": 6,
         "num_quantile_samples": 5,

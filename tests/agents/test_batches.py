@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from agents.parts.batches import StagedBatch, Staging, TensorBatch, batch_to_device, staged
+from agents.base import TensorBatch
+from agents.parts.devices import StagedBatch, Staging, staged
+from agents.parts.off_policy import batch_to_device
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")

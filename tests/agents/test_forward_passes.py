@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from agents.base import Agent, AgentError
-from agents.parts import forward_passes
-from agents.parts.forward_passes import ForwardPasses
+from agents.parts import devices
+from agents.parts.devices import ForwardPasses
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ def test_compiled_updates_are_those_of_written_passes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Noisy layers, a target network that is copied, autocast; each continues from a state of the other."""
-    monkeypatch.setattr(forward_passes, "BACKEND", "aot_eager")
+    monkeypatch.setattr(devices, "BACKEND", "aot_eager")
     flags = {"precision": precision, "target_update": 8}
     written, compiled = make_agent(name, **flags), make_agent(name, compile="default", **flags)
     for step in range(6):
@@ -50,13 +50,13 @@ def _swap_states(one: Agent, other: Agent) -> None:
 
 def _said(caplog: pytest.LogCaptureFixture) -> list[str]:
     """torch.compile logs much besides."""
-    return [record.message for record in caplog.records if record.name == forward_passes.log.name]
+    return [record.message for record in caplog.records if record.name == devices.log.name]
 
 
 def test_what_cannot_be_compiled_goes_on_as_written(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(forward_passes, "BACKEND", "no such compiler")
+    monkeypatch.setattr(devices, "BACKEND", "no such compiler")
     run = ForwardPasses("default", CPU)
     for rows in (1, 2):
         run.begin_update()

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.base import AgentError
-from agents.learning import GradientStep
+from agents.parts.gradient_step import GradientStep
+from agents.parts.weights import load_state, state_of
 
 ADAM = {"step", "exp_avg", "exp_avg_sq"}
 
@@ -33,7 +34,7 @@ def network() -> Parts:
 
 
 def _moments(step: GradientStep) -> Any:
-    return step.state_dict()["moments"]
+    return state_of(step.adam)["moments"]
 
 
 def test_steps_are_adams() -> None:
@@ -72,7 +73,7 @@ def test_it_continues_bit_for_bit_from_its_state() -> None:
     for number in range(4):
         step.take(own.loss(number))
     other.load_state_dict(own.state_dict())
-    resumed.load_state_dict(step.state_dict())
+    load_state(resumed.adam, state_of(step.adam))
     for number in range(4):
         step.take(own.loss(number))
         resumed.take(other.loss(number))
@@ -89,7 +90,7 @@ def test_moments_of_parameters_that_had_no_gradient_yet_may_be_zero_or_lack() ->
         step = GradientStep(own, 1e-2, 1e-4, 0.0)
         step.take(own.loss(3))
         resumed = GradientStep(own, 1e-2, 1e-4, 0.0)
-        resumed.load_state_dict({"moments": _moments(step) | extra})
+        load_state(resumed.adam, {"moments": _moments(step) | extra})
         resumed.take(own.loss(1))
         ends.append(own.state_dict())
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
@@ -115,4 +116,4 @@ def test_moments_of_another_network_are_refused(change: str) -> None:
     else:
         moments[0] = {"step": moments[0]["step"]}
     with pytest.raises(AgentError, match="of another network"):
-        step.load_state_dict({"moments": moments})
+        load_state(step.adam, {"moments": moments})

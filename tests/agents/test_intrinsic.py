@@ -12,6 +12,7 @@ import torch
 
 from agents.base import AgentError
 from agents.parts.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
+from evaluation.estimates import estimates
 from memory.replay.batch import Batch
 from tests.agents.conftest import PIXELS, PROBLEMS
 
@@ -117,6 +118,22 @@ def test_it_acts_as_the_agent_does(name: str, make_bonus: MakeBonus, make_agent:
     estimates = bonus.act(s_t, drawn[0])
     columns = (estimates.chosen, np.ones(6, np.float32), np.full(6, 0.9, np.float32), estimates.greedy)
     assert np.array_equal(bonus.initial_losses(*columns), plain.initial_losses(*columns))
+
+
+def test_its_estimates_are_those_of_the_agent(
+    name: str, make_bonus: MakeBonus, make_agent: MakeAgent
+) -> None:
+    """The page of a film draws them, and so does whoever loads a policy in a notebook."""
+    frames = np.random.default_rng(0).integers(0, 256, (6, *PIXELS.observation_shape), dtype=np.uint8)
+    s_t = torch.from_numpy(frames)
+    if name == "naf":
+        with pytest.raises(AgentError, match="NafAgent has no estimate"):
+            estimates(make_bonus(), s_t)
+        return
+    with torch.no_grad():
+        found, expected = (estimates(each, s_t) for each in (make_bonus(), make_agent(name)))
+    assert found.shape[::2] == (6, PIXELS.num_actions) and found.std() > 0
+    assert torch.equal(found, expected)
 
 
 def test_a_saved_one_goes_on_bit_by_bit(make_bonus: MakeBonus, draw: MakeBatch, tmp_path: Path) -> None:

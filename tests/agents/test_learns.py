@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from agents.base import Problem
-from kernels import choice, gated_hidden, noisy_linear
+from kernels import choice, heads
 from memory.replay.batch import Batch
+from tests.kernel_choice import using
 
 STATES = np.eye(2, dtype=np.float32)[:, None]  # [2, 1, 2]
 GAMMA = 0.9
@@ -44,9 +45,9 @@ def test_two_states_are_learned_with_either_kernels(
     kernels: str, make_agent: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where layers and products are large enough for compiled loops."""
-    monkeypatch.setattr(noisy_linear, "LEAST_WEIGHTS", 1)
-    monkeypatch.setattr(gated_hidden, "LEAST_ROWS", 1)
-    with choice.using(kernels):
+    monkeypatch.setattr(heads, "LEAST_WEIGHTS", 1)
+    monkeypatch.setattr(heads, "LEAST_ROWS", 1)
+    with using(kernels):
         _learn_two_states(make_agent, "iqn")
 
 

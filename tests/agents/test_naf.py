@@ -177,7 +177,10 @@ def test_half_of_a_batch_is_learned_in_a_mirror(
 @pytest.mark.parametrize(
     ("problem", "sentence"),
     [
-        (Problem((2, 10, 5), "uint8", 3, None, None), "needs continuous actions"),
+        (
+            Problem((2, 10, 5), "uint8", 3, None, None),
+            "needs continuous actions.*: --agent iqn, .* fit",
+        ),
         (Problem((1, 3), "float32", None, (-1.0,), (math.inf,)), "needs bounds"),
         (Problem((1, 3), "float32", None, (1.0,), (1.0,)), "needs bounds"),
         (Problem((2, 10, 5), "uint8", None, (-1.0,), (1.0,)), "mirror needs"),

@@ -13,7 +13,7 @@ MakeAgent = Callable[..., Any]
 
 
 def test_agents_by_name() -> None:
-    assert {"iqn", "rainbow", "naf", "dqn", "double_dqn", "reinforce", "a2c"} <= AGENTS.keys()
+    assert {"iqn", "rainbow", "naf", "dqn", "double_dqn", "reinforce", "a2c", "ppo"} <= AGENTS.keys()
     assert all(agent_type(name) is kind for name, kind in AGENTS.items())
     with pytest.raises(AgentError, match="There is no agent 'sarsa': choose one of iqn, rainbow, dqn"):
         agent_type("sarsa")
@@ -28,7 +28,7 @@ def test_hyper_parameters_have_no_defaults_here(name: str) -> None:
 @pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "double_dqn"])
 def test_continuous_actions_are_refused(name: str, make_agent: MakeAgent) -> None:
     turning = Problem((4, 84, 84), "uint8", num_actions=None, action_low=(-1.0,), action_high=(1.0,))
-    with pytest.raises(AgentError, match="needs discrete actions"):
+    with pytest.raises(AgentError, match=r"needs discrete actions.*: --agent naf, reinforce, a2c, ppo fit\."):
         make_agent(name, problem=turning)
 
 

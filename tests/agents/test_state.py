@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agents.base import AgentError
-from agents.learning import seeded
+from agents.parts.weights import seeded
 from memory.replay.batch import Batch
 from models.policy import orthogonal
 

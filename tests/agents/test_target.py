@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from agents.parts.target import PolyakTarget
+from agents.naf import PolyakTarget
 
 
 def test_polyak_average_is_its_formula() -> None:

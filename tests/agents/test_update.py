@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from agents.base import Agent, AgentError
-from agents.learning import has_bfloat16_units
 from agents.losses import cross_entropy, huber_loss, project_onto_atoms, quantile_huber_loss
+from agents.parts.weights import has_bfloat16_units
 from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]  # tests look into agents: `online`, `target`

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import pytest
+
+from benchmarks import report
+from benchmarks.harness import MedianRange
 from benchmarks.report import GOALS, Figure
 from benchmarks.run import too_slow
-from benchmarks.timing import MedianRange
 
 
-def test_the_guard_speaks_below_half_of_what_must_be_reached() -> None:
-    must = GOALS["acting.ratio"].must
+@pytest.mark.parametrize("bfloat16", [True, False])
+def test_the_guard_speaks_below_half_of_what_must_be_reached(
+    bfloat16: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "bfloat16_units", lambda: bfloat16)
+    must = GOALS["acting.ratio"].bound(bfloat16)
     assert must is not None
 
     def reached(share: float) -> list[Figure]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.iqn import IqnAgent
-from agents.parts.batches import batch_to_device
+from agents.parts.off_policy import batch_to_device
+from benchmarks.harness import Road, record, setting_for
 from benchmarks.original_agent import (
     Noise,
     OriginalActor,
@@ -21,7 +22,6 @@ from benchmarks.original_agent import (
     transitions_of,
 )
 from benchmarks.original_replay import OriginalReplay, Step, steps_of
-from benchmarks.play import Road, record, setting_for
 from envs.config import EnvConfig
 from envs.registry import make_env
 from memory.replay.batch import Batch

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.play import recorded_batches, setting_for
+from benchmarks.harness import recorded_batches, setting_for
 from benchmarks.precision import differences
 from memory.server.connection import Client
 

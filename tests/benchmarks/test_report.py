@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import document
+from benchmarks import report
+from benchmarks.harness import MedianRange
 from benchmarks.report import GOALS, Figure, Goal, write_json
-from benchmarks.timing import MedianRange
 
 
 def test_targets_know_their_direction_and_the_processor() -> None:
@@ -28,24 +28,24 @@ def test_the_documents_table_comes_from_the_json(tmp_path: Path) -> None:
     write_json(tmp_path / "figures.json", figures, 123, ["run.py", "all"])
     measured = json.loads((tmp_path / "figures.json").read_text())
     assert {"bf16_units", "avx2"} <= measured["cpu_features"].keys()
-    before = document.DOCUMENT.read_text(encoding="utf-8")
-    after = document.updated(before, measured)
+    before = report.DOCUMENT.read_text(encoding="utf-8")
+    after = report.updated(before, measured)
     assert all(f"| `{key}` |" in after for key in GOALS)
     assert "| `loop.learner_wait` |" in after and "≤ 0.02 | **no** |" in after
-    assert document.updated(after, measured) == after
+    assert report.updated(after, measured) == after
     with pytest.raises(ValueError, match="once each"):
-        document.updated("", measured)
+        report.updated("", measured)
 
 
 @pytest.mark.parametrize("content", [None, "no json", "{}", "[]"])
 def test_a_file_without_figures_is_named(
     content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, before = tmp_path / "figures.json", document.DOCUMENT.read_bytes()
+    file, before = tmp_path / "figures.json", report.DOCUMENT.read_bytes()
     if content is not None:
         file.write_text(content)
     with pytest.raises(SystemExit) as end:
-        document.main([str(file)])
+        report.main([str(file)])
     error = capsys.readouterr().err
     assert end.value.code == 2 and "figures.json" in error and "Traceback" not in error
-    assert document.DOCUMENT.read_bytes() == before
+    assert report.DOCUMENT.read_bytes() == before

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.timing import Contestant, Effort, MedianRange, Race, Works, race
+from benchmarks.harness import Contestant, Effort, MedianRange, Race, Works, race
 
 
 def sleeper(seconds: float) -> Works:

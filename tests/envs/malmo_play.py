@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from envs.config import EnvConfig
+from envs.malmo import MalmoVector
 from envs.malmo.connection import TimeLimits
-from envs.malmo.game import MalmoVector
 from tests.envs.malmo_server import Server
 
 MakeConfig = Callable[..., EnvConfig]
@@ -49,7 +49,7 @@ def start(make_config: MakeConfig) -> Iterator[Start]:
 
     def make(*servers: Server, limits: TimeLimits = QUICK, **changes: object) -> MalmoVector:
         ports = ",".join(f"127.0.0.1:{server.port}" for server in servers)
-        envs.append(MalmoVector(make_config("malmo:1", malmo_ports=ports, **SMALL | changes), 1, [5], limits))
+        envs.append(MalmoVector(make_config("malmo:1", malmo_ports=ports, **SMALL | changes), [5], limits))
         return envs[-1]
 
     yield make

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from envs.atari.games import episode_cap
-from envs.atari.vector import stuck_cap
+from envs.atari.games import episode_cap, stuck_cap
 from envs.config import EnvConfig
 from envs.registry import make_env
 
@@ -24,7 +23,7 @@ def test_caps(make_config: MakeConfig) -> None:
 def test_the_cap_truncates_and_is_counted_in_emulator_frames(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("envs.atari.threads.episode_cap", lambda _: 402)
+    monkeypatch.setattr("envs.atari.games.episode_cap", lambda _: 402)
     env = make_env(make_config("pong", disable_saber_mode=True, max_stuck_time=0.1), [0])
     env.reset()
     flags = [env.step(NOOP)[2:4] for _ in range(101)]

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Space, Tuple
 
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env, make_env
@@ -71,12 +71,10 @@ def test_actions_that_do_not_start_at_zero(register: Callable[..., str], make_co
 @pytest.mark.parametrize(
     ("space", "actions", "sentence"),
     [
-        (Dict(x=NUMBERS), Discrete(2), "The observations of test/Echo-v0 are a Dict"),
-        (Tuple([NUMBERS]), Discrete(2), "The observations of test/Echo-v0 are a Tuple"),
-        (Discrete(4), Discrete(2), "The observations of test/Echo-v0 are a Discrete"),
-        (NUMBERS, MultiDiscrete([2, 2]), "The actions of test/Echo-v0 are a MultiDiscrete"),
-        (NUMBERS, Box(-np.inf, np.inf, (2,)), "bounded numbers"),
-        (NUMBERS, Box(-1, 1, (2, 2)), "one row"),
+        (Sequence(NUMBERS), Discrete(2), "The observations of test/Echo-v0 are a Sequence"),
+        (NUMBERS, Tuple([Discrete(2)]), "The actions of test/Echo-v0 are a Tuple"),
+        (NUMBERS, MultiDiscrete([40, 40]), "have 1,600 combinations, .* at most 1,024"),
+        (NUMBERS, Box(-np.inf, np.inf, (2,)), r"have no bounds .*TransformAction.*Box\(-1.0, 1.0, \(2,\)\)"),
     ],
 )
 def test_other_spaces_are_refused(
@@ -93,7 +91,116 @@ def test_other_spaces_are_refused(
         make_env(config, [0])
 
 
+@pytest.mark.parametrize(
+    ("space", "changes", "shape", "dtype"),
+    [
+        (Dict(x=NUMBERS, n=Discrete(3)), {}, (5,), "float32"),
+        (Tuple([NUMBERS, MultiBinary(2)]), {}, (4,), "float32"),
+        (Discrete(4), {}, (4,), "float32"),
+        (Box(-1, 1, (), np.float32), {}, (1,), "float32"),
+        (Box(-1, 1, (2, 5), np.float32), {}, (10,), "float32"),
+        (Box(0, 9, (2, 3, 4, 5), np.int64), {}, (120,), "float32"),
+        (Box(0, 255, (3, 20, 30), np.uint8), {}, (20, 30, 3), "uint8"),
+        (PIXELS, {"resize": 84}, (84, 84, 3), "uint8"),
+        (PIXELS, {"grey": True}, (6, 5), "uint8"),
+        (Box(0, 255, (3, 20, 30), np.uint8), {"grey": True, "resize": 42}, (42, 42), "uint8"),
+    ],
+)
+def test_observations_become_a_vector_or_an_image(
+    space: Space[Any],
+    changes: dict[str, Any],
+    shape: tuple[int, ...],
+    dtype: str,
+    register: Callable[..., str],
+    make_config: MakeConfig,
+) -> None:
+    config = make_config(register(space, Discrete(2)), **changes)
+    described = describe_env(config)
+    assert (described.frame_shape, described.frame_dtype) == (shape, dtype)
+    env = make_env(config, [1, 2])
+    for frames in (env.reset()[0], env.step(np.array([0, 1]))[0]):
+        assert frames.shape == (2, *shape)
+        assert frames.dtype == dtype
+
+
+def test_the_channels_of_an_image_are_moved_not_mixed(
+    register: Callable[..., str], make_config: MakeConfig
+) -> None:
+    space = Box(0, 255, (3, 20, 30), np.uint8)
+    frames, _ = make_env(make_config(register(space, Discrete(2))), [7]).reset()
+    space.seed(7)
+    assert np.array_equal(frames[0], space.sample().transpose(1, 2, 0))
+
+
+class Tells(Echo):
+    """Keeps the actions that come to it."""
+
+    taken: list[Any] = []
+
+    def step(self, action: Any) -> Any:
+        self.taken.append(action)
+        return super().step(action)
+
+
+@pytest.mark.parametrize(
+    ("actions", "count"),
+    [
+        (MultiDiscrete([2, 3], start=[0, 5]), 6),
+        (MultiDiscrete(np.array([[2, 2], [2, 1]])), 8),
+        (MultiBinary(3), 8),
+    ],
+)
+def test_several_discrete_actions_become_one_of_their_combinations(
+    actions: Space[Any], count: int, make_config: MakeConfig
+) -> None:
+    gymnasium.register("test/Tells-v0", entry_point=partial(Tells, space=NUMBERS, actions=actions))
+    config = make_config("test/Tells-v0")
+    assert describe_env(config).num_actions == count
+    env = make_env(config, [0])
+    for action in range(count):
+        env.reset()
+        env.step(np.array([action]))
+    taken, Tells.taken[:] = [*Tells.taken], []
+    assert all(actions.contains(each) for each in taken)
+    assert len({tuple(np.ravel(each)) for each in taken}) == count, "each combination has one number"
+    gymnasium.registry.pop("test/Tells-v0")
+
+
+def test_a_block_of_numbers_as_action_becomes_a_row(
+    register: Callable[..., str], make_config: MakeConfig
+) -> None:
+    config = make_config(register(NUMBERS, Box(-1, 1, (2, 2))))
+    assert describe_env(config).action_low == (-1.0,) * 4
+    env = make_env(config, [0])
+    env.reset()
+    assert env.step(np.full((1, 4), 0.5))[1].tolist() == [2.0]
+
+
+def test_arguments_go_to_the_constructor(make_config: MakeConfig) -> None:
+    config = make_config("FrozenLake-v1", env_args='{"map_name": "8x8"}')
+    assert describe_env(config).frame_shape == (64,)
+    with pytest.raises(EnvError, match="no JSON"):
+        describe_env(make_config("FrozenLake-v1", env_args="{size: 5}"))
+    with pytest.raises(EnvError, match="must be a JSON object"):
+        describe_env(make_config("FrozenLake-v1", env_args="5"))
+    with pytest.raises(EnvError, match="could not be built: .*no_such"):
+        describe_env(make_config("FrozenLake-v1", env_args='{"no_such": 5}'))
+
+
+def test_what_is_no_image_of_bytes_is_not_resized(
+    register: Callable[..., str], make_config: MakeConfig
+) -> None:
+    with pytest.raises(EnvError, match="--grey and --resize cannot be used with test/Echo-v0"):
+        describe_env(make_config(register(NUMBERS, Discrete(2)), resize=84, grey=True))
+
+
 def test_a_missing_package_is_named(make_config: MakeConfig) -> None:
     gymnasium.register("NeedsNoSuchPackage-v0", entry_point="no_such_package:Env")
     with pytest.raises(EnvError, match="could not be built"):
         describe_env(make_config("NeedsNoSuchPackage-v0"))
+
+
+def test_lunar_lander_comes_with_the_extra_box2d(make_config: MakeConfig) -> None:
+    pytest.importorskip("Box2D")
+    description = describe_env(make_config("LunarLander-v3"))
+    assert (description.frame_shape, description.num_actions) == ((8,), 4)

@@ -14,7 +14,7 @@ import pytest
 from malmoenv.core import StringActionSpace
 
 from envs.config import EnvConfig
-from envs.malmo.game import MalmoVector
+from envs.malmo import MalmoVector
 from tests.envs import malmo_play
 from tests.envs.malmo_play import SMALL
 from tests.envs.malmo_server import Faults, Server
@@ -44,7 +44,7 @@ def dance() -> Steering:
 
 
 def play_ours(server: Server, config: EnvConfig, steer: Steering) -> Played:
-    env = MalmoVector(config, 1, [5])
+    env = MalmoVector(config, [5])
     frames, rewards, dones, commands = [env.reset()[0][0]], [], [False], []
     while not dones[-1]:
         assert server.world is not None

@@ -57,7 +57,7 @@ def game(request: pytest.FixtureRequest, make_config: MakeConfig, repeat: int) -
     config = make_config(name, action_repeat=repeat, frame_width=40, frame_height=30)
     make_env(config, [0]).close()  # imports MiniWorld in its own way, so that it wants no display
     from envs.maze.game import MazeGame
-    from envs.maze.view import View
+    from envs.maze.world import View
 
     view = View(40, 30)
     yield MazeGame(config, view)

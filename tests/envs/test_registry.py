@@ -45,7 +45,7 @@ def test_names_are_understood(name: str, game: str) -> None:
         ("minatar:breakuot", "minatar:breakout"),
         ("ALE/Pongg-v5", "ALE/Pong-v5"),
         ("warlords", "known"),  # two players only
-        ("xyzzy:Nothing-v0", "known"),
+        ("xyzzy:Nothing-v0", "give --game path/to/my_env.py:MyEnv"),
         ("", "known"),
     ],
 )

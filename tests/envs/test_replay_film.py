@@ -57,7 +57,7 @@ def test_other_action_repeats(repeat: int, make_config: MakeConfig) -> None:
 
 
 def test_the_frame_of_a_truncation(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envs.atari.threads.episode_cap", lambda _: 403)
+    monkeypatch.setattr("envs.atari.games.episode_cap", lambda _: 403)
     monkeypatch.setattr("envs.atari.game.episode_cap", lambda _: 403)
     assert replay(make_config("pong"), 0, 200) == (101, 403)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from ale_py import ALEInterface, LoggerMode, roms
 
-from envs.atari.vector import without_rollover
+from envs.atari.games import without_rollover
 
 RAM_START = 0x80  # of the console's address space
 BCD = {  # addresses of the score's bytes, two digits each, highest first; from ALE's src/ale/games/supported

@@ -20,8 +20,7 @@ import pytest
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.contract import SeededVectorEnv
 from envs.registry import canonical_game, describe_env, make_env, make_playback
-from envs.vizdoom import SCENARIOS
-from envs.vizdoom.game import PREFIX, smallest_resolution
+from envs.vizdoom import PREFIX, SCENARIOS, smallest_resolution
 from tests.envs import test_contract
 from tests.processes import ROOT
 

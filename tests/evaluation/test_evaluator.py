@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from acting.episodes import FinishedEpisode
 from agents.base import Problem
 from agents.registry import agent_type
-from envs.config import EnvConfig
+from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env, make_env, make_playback
+from evaluation import state_plot
 from evaluation.evaluator import episode_seeds, evaluate, progress_bar
 from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, Window
 from evaluation.policies import AgentPolicy, Policy, baseline_policy
 from evaluation.result import Evaluation, evaluation_text, write_evaluation
+from evaluation.state_plot import StatePlot
 from reporting.film import FilmError
+from reporting.graph import Graph, Line
 
 CATCH, CARTPOLE = "probe:catch", "CartPole-v1"
 
@@ -40,6 +43,8 @@ def agent_policy(config: EnvConfig, noisy: bool = True) -> AgentPolicy:
         hidden_size=32, torso=torso, noisy_std=0.5, lr=1e-3, adam_eps=1e-4, max_grad_norm=0.0,
         target_update=100, replay_frequency=4, precision="float32", compile="none", num_tau_samples=8,
         num_tau_prime_samples=8, num_quantile_samples=8, quantile_embedding_dim=16, kappa=1.0,
+        munchausen="none", munchausen_alpha=0.9, munchausen_tau=0.03, munchausen_clip=-1.0,
+        noisy_epsilon_steps=0, noisy_epsilon_until=0.5, t_max=1000,
     )  # fmt: skip
     shape = (history, *description.frame_shape)
     problem = Problem(shape, description.frame_dtype, description.num_actions, None, None)
@@ -69,7 +74,7 @@ class Tape:
     def start(self, episode: int, seed: int) -> None:
         self.seeds[episode], self.actions[episode] = seed, []
 
-    def step(self, episode: int, action: Any) -> None:
+    def step(self, episode: int, action: Any, frame: Any) -> None:
         self.actions[episode].append(action)
 
 
@@ -140,7 +145,7 @@ def test_states_seen_are_those_of_the_playback() -> None:
         def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
             for episode, state in zip(self.episodes, s_t, strict=True):
                 seen[episode].append(state.copy())
-            return np.asarray(s_t[:, -1].sum((1, 2)) % 18)
+            return np.asarray(s_t[:, -1].sum((1, 2)) % 18, np.int64)
 
     tape = Tape()
     evaluation = evaluate(Looking(), ASTERIX, 3, seed=1, width=2, observer=tape)
@@ -200,7 +205,7 @@ def test_statistics_and_file(tmp_path: Path) -> None:
     assert evaluation.median_episode == 2
     text = evaluation_text(evaluation)
     assert "pong: 4 episodes" in text
-    assert "44.48%" in text
+    assert "44.48%" in text and "5 minutes" in text and "world record" in text
 
 
 def test_one_episode_of_an_unknown_game_has_no_error_and_no_reference(tmp_path: Path) -> None:
@@ -210,14 +215,39 @@ def test_one_episode_of_an_unknown_game_has_no_error_and_no_reference(tmp_path: 
     saved = json.loads((tmp_path / "e.json").read_text())
     assert saved["mean"] == saved["median"] == saved["scores"][0] == saved["score_5min"]["mean"]
     assert saved["standard_error"] is saved["human_normalised"] is saved["world_record_normalised"] is None
-    assert "–" in evaluation_text(evaluation)
+    text = evaluation_text(evaluation)
+    assert "–" in text and "whole episode" in text
+    assert "minutes" not in text and "human" not in text, "words of Atari alone"
+
+
+def test_a_graph_shows_the_numbers_of_the_median_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of games that cannot draw themselves; images are for films."""
+    drawn: list[Graph] = []
+    monkeypatch.setattr(state_plot, "write_png", lambda path, title, graphs: drawn.extend(graphs))
+    config = env_config(CARTPOLE)
+    plot = StatePlot(tmp_path / "pole.png", config)
+    evaluation = evaluate(policy_of("random", config), config, 5, seed=0, width=2, observer=plot)
+    episode = plot.write(evaluation)
+    assert evaluation.scores[episode] == sorted(evaluation.scores)[2]
+    state, action = drawn
+    assert len(state.parts) == 4 and len(action.parts) == 1
+    curves = [part.y for part in (*state.parts, *action.parts) if isinstance(part, Line)]
+    assert {len(curve) for curve in curves} == {evaluation.lengths[episode]}
+    assert abs(curves[2][0]) < 0.05 and abs(curves[2][-1]) > 0.1, "the pole falls"
+    monkeypatch.undo()
+    plot.write(evaluation)
+    assert np.asarray(cv2.imread(str(tmp_path / "pole.png"))).shape[2] == 3
+    with pytest.raises(EnvError, match="film it, by --record .*pole.mp4"):
+        StatePlot(tmp_path / "pole.png", env_config(CATCH))
 
 
 def test_film_shows_the_median_episode(tmp_path: Path) -> None:
     config = env_config(CATCH)
     recorder = FilmRecorder(tmp_path / "films" / "catch.mp4", config)
     evaluation = evaluate(policy_of("random", config), config, 5, seed=0, width=2, observer=recorder)
-    episode = recorder.film(evaluation)
+    episode = recorder.write(evaluation)
     assert evaluation.scores[episode] == sorted(evaluation.scores)[2]
     film = cv2.VideoCapture(str(tmp_path / "films" / "catch.mp4"))
     pictures = []
@@ -232,7 +262,7 @@ def test_film_of_an_ale_game_has_every_emulator_frame(tmp_path: Path) -> None:
     path = tmp_path / "pong.mp4"
     recorder = FilmRecorder(path, ASTERIX)
     evaluation = evaluate(policy_of("random", ASTERIX), ASTERIX, 1, seed=0, width=1, observer=recorder)
-    recorder.film(evaluation)
+    recorder.write(evaluation)
     film = cv2.VideoCapture(str(path))
     assert film.get(cv2.CAP_PROP_FRAME_COUNT) == 4 * evaluation.lengths[0]
     assert film.get(cv2.CAP_PROP_FPS) == 60
@@ -249,11 +279,11 @@ def test_film_with_a_curve_of_the_frames_that_were_seen(tmp_path: Path) -> None:
     path = tmp_path / "catch.mp4"
     recorder = FilmRecorder(path, config, FrameMetric("new", values))
     evaluation = evaluate(policy_of("random", config), config, 1, seed=0, width=1, observer=recorder)
-    recorder.film(evaluation)
+    recorder.write(evaluation)
     (frames,) = asked
     assert frames.shape == (evaluation.lengths[0], *describe_env(config).frame_shape)
     plain = FilmRecorder(tmp_path / "plain.mp4", config)
-    plain.film(evaluate(policy_of("random", config), config, 1, seed=0, width=1, observer=plain))
+    plain.write(evaluate(policy_of("random", config), config, 1, seed=0, width=1, observer=plain))
     film, bare = cv2.VideoCapture(str(path)), cv2.VideoCapture(str(tmp_path / "plain.mp4"))
     assert film.get(cv2.CAP_PROP_FRAME_COUNT) == bare.get(cv2.CAP_PROP_FRAME_COUNT)
     heights = [each.get(cv2.CAP_PROP_FRAME_HEIGHT) for each in (film, bare)]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import random
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from tests.faults.stage import Process, Stage
+import redis
+
+from tests.faults.stage import KEYS, Process, Stage, Violation, wait_until
 
 SHORTEST_S, LONGEST_S = 0.5, 4.0
 """Of what lasts; a lease lives 15 s."""
+ENDS_WITHIN_S = 90.0
+COMES_WITHIN_S = 300.0
 
 
 def _while_it_lasts(dice: random.Random) -> None:
@@ -41,6 +46,19 @@ def _sleep(process: Process, dice: random.Random) -> None:
     process.process.send_signal(signal.SIGSTOP)
     _while_it_lasts(dice)
     process.process.send_signal(signal.SIGCONT)
+
+
+def hangup(stage: Stage, dice: random.Random) -> None:
+    """The terminal of a learner or an actor is closed: it saves or sends what it has, and ends well."""
+    process = dice.choice(stage.workers)
+    process.process.send_signal(signal.SIGHUP)
+    wait_until(
+        lambda: process.process.poll() is not None, ENDS_WITHIN_S, f"{process.log.name} ends at SIGHUP"
+    )
+    loading = process is not stage.learner and process.process.returncode == -signal.SIGHUP
+    if process.process.returncode and not loading:
+        raise Violation(f"{process.log.name} ended with code {process.process.returncode} at SIGHUP")
+    process.start()
 
 
 def stop_actor(stage: Stage, dice: random.Random) -> None:
@@ -84,7 +102,7 @@ def fill_disk(stage: Stage, dice: random.Random) -> None:
 
 @contextmanager
 def _full(stage: Stage) -> Iterator[None]:
-    """A file system of its own is filled; elsewhere the learner's files may not grow (RLIMIT_FSIZE)."""
+    """A file system of its own is filled (ENOSPC); elsewhere the learner's files may not grow (EFBIG)."""
     if stage.has_own_disk:
         ballast = stage.results / "ballast"
         with suppress(OSError), ballast.open("wb", buffering=0) as file:
@@ -105,12 +123,67 @@ def slow_redis(stage: Stage, dice: random.Random) -> None:
     stage.client.client_pause(int(1000 * dice.uniform(SHORTEST_S, LONGEST_S)))
 
 
+def readonly(stage: Stage, dice: random.Random) -> None:
+    """The server is a replica for a while, as in a failover."""
+    stage.client.execute_command("REPLICAOF", "127.0.0.1", "1")
+    _while_it_lasts(dice)
+    stage.client.execute_command("REPLICAOF", "NO", "ONE")
+
+
+def busy(stage: Stage, dice: random.Random) -> None:
+    """Somebody's script runs for a while."""
+
+    def run_for_ever() -> None:
+        with suppress(redis.exceptions.ResponseError), stage.client.client() as single:  # it is killed
+            single.execute_command("EVAL", "while true do end", 0)
+
+    stage.client.config_set("lua-time-limit", 50)
+    script = threading.Thread(target=run_for_ever)
+    script.start()
+    _while_it_lasts(dice)
+    stage.client.script_kill()
+    script.join()
+
+
+def noauth(stage: Stage, dice: random.Random) -> None:
+    """The server asks for a password that nobody has, and everybody has to connect anew. One who comes only
+    then would end at once, as it should.
+    """
+    stage.await_everybody(COMES_WITHIN_S)
+    with stage.client.client() as single:
+        single.config_set("requirepass", "secret")
+        stage.proxy.cut()
+        stage.proxy.mend()
+        _while_it_lasts(dice)
+        single.config_set("requirepass", "")
+
+
+def half_open(stage: Stage, dice: random.Random) -> None:
+    """Connections stay open and nothing comes through them any more; new ones lead nowhere for a while."""
+    stage.proxy.swallow()
+    _while_it_lasts(dice)
+    stage.proxy.mend()
+
+
+def hole(stage: Stage, dice: random.Random) -> None:
+    """Another client removes chunks, half the time all of them; or the weights, where there are no chunks."""
+    if stage.agent == "iqn":
+        held = stage.client.hkeys(KEYS.chunks)
+        gone = held if dice.random() < 0.5 else dice.sample(held, len(held) // 2)
+        stage.removed |= set(map(int, gone))
+        if gone:
+            stage.client.hdel(KEYS.chunks, *gone)
+    else:
+        stage.client.delete(KEYS.weights, KEYS.weights_version)
+
+
 KINDS: dict[str, Callable[[Stage, random.Random], None]] = {
     kind.__name__: kind
     for kind in (
         kill_actor,
         kill_learner,
         kill_redis,
+        hangup,
         stop_actor,
         stop_learner,
         stop_redis,
@@ -118,5 +191,10 @@ KINDS: dict[str, Callable[[Stage, random.Random], None]] = {
         fill_memory,
         fill_disk,
         slow_redis,
+        readonly,
+        busy,
+        noauth,
+        half_open,
+        hole,
     )
 }

@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
-from memory.runs.status import read_all
-from memory.server.connection import UNREACHABLE, Client, RedisConfig, make_client
+from memory.runs.reports import read_statuses
+from memory.server.connection import Client, RedisConfig, make_client
+from memory.server.replies import UNREACHABLE
+from tests.faults.disk import NO_DISK, OwnDisk
 from tests.faults.proxy import Proxy
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +40,6 @@ AGENTS = {
     ).split(),
 }
 """One that learns from a replay and one that learns from rollouts."""
-RESULTS_BYTES = 32 << 20
-"""Room under results/, where a file system of its own may be mounted there."""
 MODES = {
     "none": ["--save", "", "--appendonly", "no"],
     "rdb": ["--save", "1 1", "--appendonly", "no", "--stop-writes-on-bgsave-error", "no"],
@@ -68,16 +68,21 @@ class Process:
 
     def __init__(self, command: list[str], log: Path, env: dict[str, str]) -> None:
         self._command, self.log, self._env = command, log, env
-        self.starts = 0
+        self.starts, self.started_at = 0, 0.0
         self.start()
 
     def start(self) -> None:
         """Begin, with a log that goes on."""
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                self._command, stdout=output, stderr=subprocess.STDOUT, cwd=self.log.parent, env=self._env
+                self._command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.log.parent,
+                env=self._env,
+                preexec_fn=_heed_hangup,
             )
-        self.starts += 1
+        self.starts, self.started_at = self.starts + 1, time.time()
 
     def look_after(self) -> None:
         """Start it again where it has ended by a signal or with a sentence; anything else is a Violation."""
@@ -101,14 +106,22 @@ class Stage:
     def __init__(self, folder: Path, mode: str, agent: str, actors: int) -> None:
         self.folder, self.mode, self.agent, self.results = folder, mode, agent, folder / "results"
         self.mark = uuid.uuid4().hex
+        self.removed: set[int] = set()  # ids of chunks that a fault took away
         self.results.mkdir(parents=True)
-        self.has_own_disk = _mounted(self.results)
+        self._disk = OwnDisk(self.results)
+        self.results = self._disk.seen_from_here
         self.redis_port = _free_port()
         self.redis = self._redis()
         self.client: Client = make_client(RedisConfig("127.0.0.1", self.redis_port))
         self.await_redis()
         self.proxy = Proxy(self.redis_port)
-        self.learner = self._launch("launch_learner.py", "learner", "--path-to-results", str(self.results))
+        self.learner = self._launch(
+            "launch_learner.py",
+            "learner",
+            "--path-to-results",
+            str(self._disk.folder),
+            within=self._disk.enter,
+        )
         self.actors = [
             self._launch("launch_actor.py", f"actor_{n}", "--id-actor", str(n)) for n in range(actors)
         ]
@@ -124,9 +137,19 @@ class Stage:
         place = ["--port", str(self.redis_port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         return Process([program, *place, *MODES[self.mode]], self.folder / "redis.log", self._env())
 
-    def _launch(self, script: str, name: str, *words: str) -> Process:
+    @property
+    def has_own_disk(self) -> bool:
+        """Whether results/ is a small file system of its own, which can be filled."""
+        return self._disk.kind != NO_DISK
+
+    @property
+    def disk(self) -> str:
+        """What kind of file system that is."""
+        return self._disk.kind
+
+    def _launch(self, script: str, name: str, *words: str, within: Sequence[str] = ()) -> Process:
         place = ["--host-redis", "127.0.0.1", "--port-redis", str(self.proxy.port)]
-        command = [sys.executable, str(ROOT / script), *WORDS, *AGENTS[self.agent], *place, *words]
+        command = [*within, sys.executable, str(ROOT / script), *WORDS, *AGENTS[self.agent], *place, *words]
         return Process(command, self.folder / f"{name}.log", self._env())
 
     def _env(self) -> dict[str, str]:
@@ -169,6 +192,18 @@ class Stage:
 
         wait_until(has_spoken, limit_s, "The learner says how far it is")
 
+    def await_everybody(self, limit_s: float) -> None:
+        """Until each process has spoken since its last start: it has come in."""
+
+        def have_spoken() -> bool:
+            self._look_after_workers()
+            statuses = read_statuses(self.client, KEYS)
+            roles = ["learner", *(f"actor:{number}" for number in range(len(self.actors)))]
+            spoken = [float(statuses.get(role, {}).get("time") or 0) for role in roles]
+            return all(spoke > each.started_at for spoke, each in zip(spoken, self.workers, strict=True))
+
+        wait_until(have_spoken, limit_s, "Everybody has come in")
+
     def _look_after_workers(self) -> None:
         for process in self.workers:
             process.look_after()
@@ -186,9 +221,7 @@ class Stage:
     def close(self) -> None:
         """After `leave`: give back what only this machine's administrator can take."""
         self.client.close()
-        if self.has_own_disk:
-            subprocess.run(["umount", "--lazy", str(self.results)], check=False)
-            self.has_own_disk = False
+        self._disk.close()
 
     @property
     def accepted(self) -> int:
@@ -203,7 +236,7 @@ class Stage:
 
     def told(self, name: str) -> float:
         """What the learner last said of itself; 0 before it did."""
-        return float(read_all(self.client, KEYS).get("learner", {}).get(name) or 0)
+        return float(read_statuses(self.client, KEYS).get("learner", {}).get(name) or 0)
 
     def orphans(self) -> list[int]:
         """Processes of this run that are still there."""
@@ -216,15 +249,12 @@ def _has_mark(path: Path, mark: str) -> bool:
     return False
 
 
+def _heed_hangup() -> None:
+    """Also where this program was started to outlive its terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
-
-
-def _mounted(folder: Path) -> bool:
-    """Whether a small file system of its own is there now: only root may mount one, and not everywhere."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={RESULTS_BYTES}", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        return False
-    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0

@@ -19,7 +19,7 @@ import pytest
 import kernels
 import memory
 from kernels import choice
-from kernels.compiled import compiled, external
+from kernels.loops.compiled import compiled, external
 
 MODULES = [
     importlib.import_module(module.name) for module in pkgutil.iter_modules(kernels.__path__, "kernels.")
@@ -67,7 +67,7 @@ def test_where_a_function_of_c_is_missing_plain_twins_compute(
 
 
 SOURCE = """
-from kernels.compiled import compiled
+from kernels.loops.compiled import compiled
 
 @compiled
 def answer(x):

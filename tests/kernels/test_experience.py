@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 import kernels
 from kernels import choice
-from kernels.cut_transitions import Rewards, Steps, Streams, Taken, cut_transitions, note_steps
-from kernels.fold import FARTHEST, fold, note_changes
-from kernels.read_transitions import GAP_BYTES, Stacks, unfold
-from kernels.sum_tree import FAN_OUT, find_leaves, set_leaves
+from kernels.layouts import FAN_OUT, FARTHEST, GAP_BYTES, Rewards, Stacks, Steps, Streams, Taken
+from kernels.read_chunks import unfold
+from kernels.sum_tree import find_leaves, set_leaves
+from kernels.write_chunks import cut_transitions, fold, note_changes, note_steps
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import UnsoundRow
 from memory.chunks.reader import ChunkReader
 from memory.replay.batch import Lookahead
+from tests.kernel_choice import using
 from tests.memory.reference import SHAPES, feed, random_episodes
 from tests.memory.rows import drawn
 
@@ -36,7 +37,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def _kinds() -> Iterator[str]:
     for kind in choice.KINDS:
-        with choice.using(kind):
+        with using(kind):
             assert choice.compiled_in_use() == (kind == "compiled")
             yield kind
 
@@ -197,7 +198,7 @@ import numpy as np
 from kernels import choice
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.reader import ChunkReader
-from memory.replay.sum_tree import SumTree
+from memory.replay.priorities import SumTree
 from tests.memory.reference import SHAPES, feed, random_episodes
 from tests.memory.rows import drawn
 drafts = feed(ChunkBuilder(SHAPES[0]), random_episodes(np.random.default_rng(0), 40))

@@ -8,15 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from kernels.choice import using
 from kernels.data_efficient import (
-    ODD,
-    PATCH_SIZE,
     data_efficient_features,
     distinct_patches,
     plain_data_efficient_features,
+    plain_strided_convolution,
+    strided_convolution,
 )
-from kernels.pixels import plain_strided_convolution, scaled_pixels, strided_convolution
+from kernels.loops.patches import ODD, PATCH_SIZE
+from kernels.tensors import scaled_pixels
+from tests.kernel_choice import using
 
 SIDES = st.integers(1, 60)
 

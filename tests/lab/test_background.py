@@ -11,7 +11,8 @@ import pytest
 
 from args import UserError
 from lab import folder
-from lab.folder import detach, log_path
+from lab.files import LOG
+from lab.folder import detach
 from run_lab import main
 
 HOLDS = "from lab.folder import only_lab; from pathlib import Path; import sys, time\n"
@@ -62,7 +63,7 @@ def test_one_that_takes_its_time_is_said_to(launcher: Path, tmp_path: Path) -> N
     said = started(tmp_path / "lab", limit_s=0.5)
     ended(said)
     assert "and has not taken" in said and "what it does is not known yet" in said
-    assert time.monotonic() - began < 30 and log_path(tmp_path / "lab").exists()
+    assert time.monotonic() - began < 30 and (tmp_path / "lab" / LOG).exists()
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(

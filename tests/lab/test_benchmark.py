@@ -11,8 +11,8 @@ import pytest
 
 from args import UserError
 from lab.benchmark import chosen, over_games
+from lab.benchmark_table import Row
 from lab.spec import read_experiments
-from reporting.benchmark import Row
 from tests.processes import run
 
 SPEC = """# A2C of Mnih et al. 2016 on Catch, tiny: for this test alone

@@ -14,10 +14,9 @@ from args import UserError
 from lab.folder import end, lives, only_lab, started_at
 from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
-from lab.session import Record, Session, read_record, steps_played, write_record
+from lab.session import Curve, Record, Session, read_record, spread, steps_played, write_record
 from lab.spec import find_experiment
 from lab.upkeep import remove
-from reporting.trials import Curve, spread
 
 SPEC = """# Mnih et al. 2015
 agent: dqn

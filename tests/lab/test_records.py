@@ -14,6 +14,7 @@ from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
 from lab.runner import Runner
 from lab.search.ledger import Ledger
+from lab.search.space import Search
 from lab.search.trial import TrialRecord, read_trials, write_trial
 from lab.session import Record, Session, known_record, read_record, write_record
 from lab.spec import find_experiment
@@ -83,7 +84,7 @@ def planned(folder: Path) -> list[Session]:
 def test_the_same_of_a_trial(tmp_path: Path) -> None:
     damage(tmp_path / "trial_0" / "trial.json", "[]")
     with pytest.raises(UserError, match=r"trial.json is damaged: .*; remove it, and the trial begins"):
-        Ledger("some", tmp_path, "score", print, lambda: None)
+        Ledger("some", tmp_path, Search.model_validate({"flags": {}}), print, lambda: None)
 
 
 @pytest.mark.parametrize("words", ["stop", "attach", "reset --yes"])

@@ -14,14 +14,12 @@ from ray.tune.schedulers import ASHAScheduler
 
 from args import UserError
 from lab.search.engine import check_search
-from lab.search.ledger import Ledger, report_search
+from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals, is_stopped_early, planned
 from lab.search.space import Asha, Search
-from lab.search.trial import Progress, TrialRecord, read_trials
-from lab.session import Record, write_record
-from lab.session_result import SessionResult, as_of, measures
+from lab.search.trial import Progress, TrialRecord, as_of, measures, read_trials
+from lab.session import Curve, Record, SessionResult, write_record
 from lab.spec import find_experiment
-from reporting.trials import Curve
 
 
 def space(method: str = "optuna", trials: int = 4, **others: object) -> Search:
@@ -47,7 +45,7 @@ def test_a_trial_is_measured_as_it_stood_at_a_number_of_steps() -> None:
 
 def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> None:
     lines: list[str] = []
-    ledger = Ledger("some", tmp_path, "score", lines.append, lambda: None)
+    ledger = Ledger("some", tmp_path, space(), lines.append, lambda: None)
     ledger.begin(0, {"lr": 0.012345678, "baseline": True}, "here")
     assert ledger.report(0, Progress(100, {"score": 0.5}, 0.1, "abc", False))
     assert not ledger.report(0, Progress(100, {"score": 0.9}, 0.2, "abc", False))  # a heartbeat
@@ -55,17 +53,17 @@ def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> Non
     ledger.begin(1, {"lr": 0.1, "baseline": False}, "here")
     ledger.report(1, Progress(50, {}, 0.1, "abc", False))  # before the first episode's end
     write_record(tmp_path / "trial_1" / "session_0", Record("failed", "no luck."))
-    ledger.fail(1)
+    ledger.end(1, "failed")
     ledger.begin(2, {"lr": 0.2, "baseline": False})
     ledger.end(2, "stopped")
     assert lines[0] == "some trial_0: lr 0.01235, baseline True"
     assert lines[1] == "some trial_0: stopped early, score 0.5. 1 done, best: trial_0 with 0.5."
     assert lines[3] == "some trial_1: failed (no luck). 1 done, best: trial_0 with 0.5."
-    again = Ledger("some", tmp_path, "score", lines.append, lambda: None)
+    again = Ledger("some", tmp_path, space(), lines.append, lambda: None)
     assert again.records == ledger.records == read_trials(tmp_path)
     assert [record.state for record in again.records.values()] == ["stopped early", "failed", "stopped"]
     assert again.records[0].reports == ((100, 0.5),) and list(again.done) == [0]
-    report_search(tmp_path, space(), again.records)
+    again.draw()
     header, first, second, _ = (tmp_path / "experiment.csv").read_text().splitlines()
     assert header.startswith("trial,state,lr,baseline,agent_steps,minutes,mean_score_points,strength,")
     assert first.startswith("trial_0,stopped early,0.012345678,True,100,0.1,0.5,")

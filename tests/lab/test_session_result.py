@@ -12,11 +12,9 @@ import yaml
 
 from args import UserError
 from lab.results import report_experiment
-from lab.session import Record, write_record
-from lab.session_result import SessionResult, fitness_of, read_session
-from reporting.episodes import EpisodeRecord, EpisodeTable
+from lab.session import Curve, Record, SessionResult, fitness_of, read_session, write_record
 from reporting.fitness import standard_of
-from reporting.trials import Curve
+from reporting.tables import EpisodeRecord, EpisodeTable
 
 
 def episodes_of(game: str, strength: float, count: int = 150) -> Curve:

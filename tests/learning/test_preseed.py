@@ -15,22 +15,23 @@ from agents.random_agent import RandomAgent, RandomConfig
 from event_log.records import EventLogError, LoggedEpisode, LogHeader
 from event_log.writer import EventLogWriter
 from learning.fill_replay import FileProgress, preseed
-from learning.learner import LearnerSlot
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes
 from memory.replay.batch import Batch
 from memory.replay.priorities import FIRST_LEAF, PriorityRule
 from memory.replay.replay import Replay
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.push import LostLease
-from memory.server.connection import Client, Interrupted, Patience
+from memory.runs.run import LearnerSlot
+from memory.runs.scripts import LostLease
+from memory.server.connection import Client
+from memory.server.patience import Interrupted, Patience
 from tests.memory.logged import PIXELS, VECTORS, random_episode, write_log, write_step
 from tests.memory.reference import Episode
 from tests.memory.road import SHAPE, begin, make_replay
 from tests.recording import header_of, record
 
 CAPACITY = 8000
-PATIENCE = Patience(5.0, lambda: False)
+PATIENCE = Patience(5.0)
 
 
 def _slot(client: Client, keys: Keys, epoch: int, patience: Patience = PATIENCE) -> LearnerSlot:

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import random
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 import torch
+from isal.isal_zlib import crc32
 
 from args import read_args
 from launch_learner import run_learner
 from learning.fill_replay import ReplayDump
-from learning.learner import LearnerSlot
 from learning.snapshot import load_snapshot
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
-from memory.chunks.codec import pack
+from memory.chunks.codec import MAGIC, PLAIN, PREFIX, VERSION
+from memory.chunks.decoding import unpack
+from memory.chunks.encoding import pack
 from memory.replay.dump import COLUMNS_FORMAT, SIZE, DumpError, read_dump
 from memory.replay.replay import Replay
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import Client, Patience
+from memory.runs.push import Packet
+from memory.runs.run import LearnerSlot
+from memory.server.connection import Client
+from memory.server.patience import Patience
 from supervision.process import Stop
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
-from wiring.setting import canonical
+from wiring.code import canonical
 
 CAPACITY = 4000
-PATIENCE = Patience(5.0, lambda: False)
+PATIENCE = Patience(5.0)
 LAYOUT = {"game": "none", "discount": 0.9, "multi_step": 3}
 
 
@@ -126,6 +135,82 @@ def test_a_layout_of_anything_is_damage(layout: str) -> None:
     data = SIZE.pack(len(record)) + record
     with pytest.raises(DumpError):
         list(read_dump(io.BytesIO(data), len(data), LAYOUT, SHAPE.chunk_length))
+
+
+ODD: list[Any] = [
+    0,
+    -1,
+    2**63,
+    1e308,
+    float("nan"),
+    "x",
+    "9" * 5000,
+    "[" * 5000,
+    True,
+    None,
+    [1],
+    {"a": 1},
+    [2**40],
+]
+
+
+def _sealed(meta: object, rows: object, raw: bytes) -> bytes:
+    """A record whose checksum is right, whatever its header says."""
+    header = msgpack.packb([meta, rows])
+    checksum = crc32(raw, crc32(header))
+    return bytes(PREFIX.pack(MAGIC, VERSION, PLAIN, len(header), len(raw), checksum) + header + raw)
+
+
+def _hostile_record(dice: random.Random, packet: Packet) -> bytes:
+    """A chunk as of a dump in which one thing is another."""
+    found = unpack(packet.data)
+    columns = {**found.columns, "leaves": packet.leaves}
+    rows: list[list[Any]] = [[name, each.dtype.str, list(each.shape)] for name, each in columns.items()]
+    raw = b"".join(np.ascontiguousarray(column).tobytes() for column in columns.values())
+    meta: Any = dict(found.meta)
+    match dice.randrange(4):
+        case 0:
+            meta = dice.choice([{"chunks": dice.choice(ODD)}, dice.choice(ODD)])
+        case 1:
+            dice.choice(rows)[dice.randrange(3)] = dice.choice(ODD)
+        case 2:
+            rows.remove(dice.choice(rows))
+        case 3:
+            raw = raw[: dice.randrange(len(raw))] + dice.randbytes(dice.randrange(9))
+    return _sealed(meta, rows, raw)
+
+
+def test_records_whose_checksums_are_right_and_whose_contents_are_not() -> None:
+    """Each is damage that is named; what came before it is good."""
+    dice, layout = random.Random(1), {**LAYOUT, "chunk_format": COLUMNS_FORMAT}
+    good = packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 40)), 1.0)
+    head = pack({"layout": json.dumps(layout)}, {}, "none")
+    for _ in range(500):
+        records = [head, *(_whole_record(packet) for packet in good[:2]), _hostile_record(dice, good[2])]
+        data = b"".join(SIZE.pack(len(record)) + record for record in records)
+        read = list[Packet]()
+        with pytest.raises(DumpError):
+            for packet in read_dump(io.BytesIO(data), len(data), LAYOUT, SHAPE.chunk_length):
+                read.append(packet)
+        assert len(read) >= 2
+
+
+def _whole_record(packet: Packet) -> bytes:
+    found = unpack(packet.data)
+    return pack(found.meta, {**found.columns, "leaves": packet.leaves}, "zstd")
+
+
+def test_what_is_called_like_a_dump_and_is_no_file_is_left_alone(
+    client: Client, keys: Keys, replay: Replay, tmp_path: Path
+) -> None:
+    """A pipe would be waited for without end."""
+    dump = _dump(tmp_path, client, keys, replay)
+    dump.save(1)
+    (tmp_path / "replay_none_7.dump").mkdir()
+    os.mkfifo(tmp_path / "replay_none_8.dump")
+    epoch = _lose(client, keys)
+    _dump(tmp_path, client, keys, replay, epoch).restore()
+    assert read_counters(client, keys).last_chunk == replay.shape.slots
 
 
 def test_a_dump_of_other_settings_is_left_alone(

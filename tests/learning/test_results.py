@@ -7,27 +7,43 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from learning.results import Results, set_aside
+from learning.results import Results
+from learning.saving import Figures, set_aside
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
+from memory.runs.scripts import Sender
 from memory.server.connection import Client
-from reporting.learning import LearningPoint
+from reporting.run_page import RunFacts
+from reporting.tables import LearningPoint
 from tests.memory.road import begin
 
 
 def results(folder: Path, first_step: int = 100) -> Results:
-    return Results(folder, ["pong"], "pong", 4, None, first_step)
+    return Results(folder, ["pong"], "pong", first_step)
+
+
+def figures(run: Results, folder: Path) -> Figures:
+    return Figures(folder, "pong", run, RunFacts(4), 100)
 
 
 def play(client: Client, keys: Keys, scores: list[tuple[float, bool]]) -> None:
     """An actor reports episodes of these scores, each of training or of evaluation."""
     with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
-        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, 64).epoch)
+        reporter = EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, 64).epoch))
         for number, (score, evaluation) in enumerate(scores, start=1):
             steps = 10 * number
             counts = [[number, 9]]
             reporter.report(Episode(0, number, 0, steps, 0, score, score, score, 10, evaluation, counts))
+
+
+def test_rows_of_learning_are_written_when_due(tmp_path: Path) -> None:
+    run = results(tmp_path)
+    run.add_metrics(LearningPoint(101, 1, 1, {"loss": 1.0}))
+    assert run.history.learning == []
+    run.add_metrics(LearningPoint(102, 2, 2, {"loss": 3.0}), every_s=0.0)
+    run.write_metrics()
+    assert run.history.learning == [LearningPoint(102, 2, 2, {"loss": 2.0})]
 
 
 def test_evaluation_and_training_have_means_of_their_own(client: Client, keys: Keys, tmp_path: Path) -> None:
@@ -35,12 +51,14 @@ def test_evaluation_and_training_have_means_of_their_own(client: Client, keys: K
     for _ in range(2):  # the second time from the table on disk
         run = results(tmp_path)
         run.collect(client, keys)
-        assert run.scores is not None and run.evaluation_scores is not None
-        assert (run.scores.mean, run.scores.episodes, run.last_score) == (2.0, 2, 3.0)
-        assert (run.evaluation_scores.mean, run.evaluation_scores.episodes) == (55.0, 2)
-        run.scalars(104, {"clock/t_actors": 40.0})
-        run.plot()
-        run.close()
+        scores, evaluation = run.leading.summary(), run.evaluation.summary()
+        assert scores is not None and evaluation is not None
+        assert (scores.mean, scores.episodes, run.leading.last) == (2.0, 2, 3.0)
+        assert (evaluation.mean, evaluation.episodes) == (55.0, 2)
+        shown_by = figures(run, tmp_path)
+        shown_by.scalars(104, {"clock/t_actors": 40.0})
+        shown_by.plot()
+        shown_by.close()
     events = EventAccumulator(str(tmp_path / "tensorboard" / "pong")).Reload()
     shown = {tag: events.Scalars(tag)[-1].value for tag in events.Tags()["scalars"]}
     assert (shown["score/mean"], shown["score/evaluation_mean"], shown["clock/t_actors"]) == (2.0, 55.0, 40.0)
@@ -50,14 +68,14 @@ def test_evaluation_and_training_have_means_of_their_own(client: Client, keys: K
 def test_an_episode_of_another_game_is_left_out(client: Client, keys: Keys, tmp_path: Path) -> None:
     """Nobody of this run pushes one: it must not stop the run, now or at the next start."""
     with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
-        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, 64).epoch)
+        reporter = EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, 64).epoch))
         for number, game in enumerate(("elsewhere", "pong"), start=1):
             reporter.report(Episode(0, number, 0, 10, 0, 1.0, 1.0, 1.0, 10, game=game))
     for _ in range(2):
         run = results(tmp_path)
         run.collect(client, keys)
-        assert run.scores is not None and run.scores.episodes == 1
-        run.close()
+        scores = run.leading.summary()
+        assert scores is not None and scores.episodes == 1
 
 
 def test_evaluation_leads_where_nothing_was_played_in_training(
@@ -65,10 +83,11 @@ def test_evaluation_leads_where_nothing_was_played_in_training(
 ) -> None:
     play(client, keys, [(50.0, True), (60.0, True)])
     run = results(tmp_path)
-    assert (run.scores, run.last_score, run.evaluation_scores) == (None, None, None)
+    assert (run.leading.summary(), run.leading.last, run.evaluation.summary()) == (None, None, None)
     run.collect(client, keys)
-    assert run.scores == run.evaluation_scores
-    assert run.last_score == 60.0
+    assert run.leading is run.evaluation and run.leading.last == 60.0
+    summary = run.leading.summary()
+    assert summary is not None and (summary.mean, summary.episodes) == (55.0, 2)
 
 
 def test_learning_goes_on_from_the_snapshot(tmp_path: Path) -> None:
@@ -76,15 +95,14 @@ def test_learning_goes_on_from_the_snapshot(tmp_path: Path) -> None:
     for first_step, told in ((100, (104, 108)), (104, (105,))):
         run = results(tmp_path, first_step)
         for t in told:
-            run.learned(LearningPoint(t, t, t - 100, {"loss": 1.0}))
-            run.plot()
-        run.close()
+            run.add_metrics(LearningPoint(t, t, t - 100, {"loss": 1.0}))
+            figures(run, tmp_path).plot()
     assert [line.split(",")[0] for line in path.read_text().splitlines()[1:]] == ["104", "105"]
 
 
 def test_an_earlier_run_is_set_aside_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table, learning = tmp_path / "pong.csv", tmp_path / "learning_pong.csv"
-    results(tmp_path).close()
+    results(tmp_path)
     set_aside(table)
     assert table.exists() and learning.exists() and not caplog.messages
     for number in (1, 2):

@@ -70,5 +70,22 @@ def test_what_was_dropped_or_learned_from_is_told_though_redis_did_not_answer_at
     lease.release()
 
 
+def test_a_run_is_learned_though_the_next_rollout_is_drawn_already(client: Client, keys: Keys) -> None:
+    """Rollouts are drawn ahead: a learner that waited until none is would never end."""
+    epoch = open_epoch(client, keys)
+    config = RolloutSourceConfig(nb_actor=1, max_policy_lag=1, rollout_patience=60.0, redis_patience=5.0)
+    source = RolloutSource(config, RolloutStore(client, keys, epoch), 0, 0, read_counters(client, keys))
+    pusher, lease = pusher_of(client, keys, epoch, 0, 1)
+    first, second = (random_packet(0, number, number) for number in (1, 2))
+    pusher.push([first])
+    pusher.push([second])
+    source.ingest()
+    learned, _ahead = source.draw(), source.draw()
+    assert not source.has_learned(learned.steps, 0)
+    source.return_losses(learned, np.zeros(0))
+    assert source.has_learned(learned.steps, 1) and not source.has_learned(learned.steps + 1, 1)
+    lease.release()
+
+
 def _unreachable(*_: object) -> None:
     raise redis.exceptions.ConnectionError("away")

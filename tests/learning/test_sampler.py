@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import redis
 
-from learning.sampler import DRAWN_AHEAD, Sampler, SamplerConfig, SamplerStart
+from learning.sampler import DRAWN_AHEAD, Sampler, SamplerConfig
 from memory.chunks.builder import ChunkBuilder
 from memory.replay.batch import Batch
-from memory.replay.limiter import Limiter
-from memory.runs.counters import read_counters
+from memory.runs.counters import Limiter, read_counters
 from memory.runs.keys import Keys
 from memory.runs.run import allow_learning
 from memory.server.connection import Client
@@ -43,9 +42,7 @@ def sampler(client: Client, keys: Keys, staged: list[tuple[str, Batch]]) -> Iter
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
-    sampler = Sampler(
-        CONFIG, replay, Limiter(False, 4, 0), SamplerStart(0, read_counters(client, keys)), stage=stage
-    )
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys), stage=stage)
     sampler.start()
     yield sampler
     sampler.stop()
@@ -91,7 +88,7 @@ def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) ->
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     replay = make_replay(client, keys, run.epoch, CAPACITY)
-    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), SamplerStart(0, read_counters(client, keys)))
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys))
     sampler.ingest()
     sampler.return_losses(sampler.draw(), np.ones(BATCH, np.float32))
     client.client_kill_filter(_type="normal", skipme=True)
@@ -112,7 +109,7 @@ def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
     allow_learning(client, keys, CAPACITY - 4 * CONFIG.replay_frequency)
     replay = make_replay(client, keys, run.epoch, CAPACITY, seed=SEED)
-    sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), SamplerStart(0, read_counters(client, keys)))
+    sampler = Sampler(CONFIG, replay, Limiter(True, 4, 0), read_counters(client, keys))
     asked: list[list[float]] = []
     sample = replay.sample
 
@@ -130,3 +127,13 @@ def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
     betas = [0.4 + 0.6 * (CONFIG.learn_start + 4 * drawn) / CONFIG.t_max for drawn in range(4)]
     assert asked == [pytest.approx(betas[drawn : drawn + 1 + DRAWN_AHEAD]) for drawn in range(4)]
     lease.release()
+
+
+def test_beta_goes_on_where_a_predecessor_stopped(client: Client, keys: Keys) -> None:
+    """From 0.4 to 1, linear in T_learner = 1 + 4 * updates of 10,000, and no further."""
+    run = begin(client, keys, CAPACITY)
+    for updates, beta in ((0, 0.40006), (1000, 0.64006), (2500, 1.0), (9000, 1.0)):
+        replay = make_replay(client, keys, run.epoch, CAPACITY)
+        sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys), updates)
+        assert sampler.beta() == pytest.approx(beta, abs=1e-9)
+        assert sampler.scalars()["replay/beta"] == sampler.beta()

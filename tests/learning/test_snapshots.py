@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning.resume import missing_transitions, newest_snapshot, unlearned_steps, wait_for_snapshot
+from learning.fill_replay import missing_transitions, unlearned_steps
+from learning.folder import newest_snapshot
 from learning.snapshot import (
     SnapshotError,
     last_model_path,
     load_snapshot,
     restoring,
-    save_last_model,
     save_snapshot,
+    wait_for_snapshot,
 )
-from memory.replay.replay import ReplayShape
+from memory.replay.priorities import ReplayShape
 from scripts.export_weights import main as export_weights
 
-COUNTS = {"updates": 0, "t_actors": 0, "best_mean": None, "best_episodes": 0}
+COUNTS = {"updates": 0, "t_learner": 0, "t_actors": 0, "best_mean": None, "best_episodes": 0}
 ORIGIN = {"settings": {"agent": "iqn"}, "agent_state": {}, "acting_weights": {}, **COUNTS}
 SHAPE = ReplayShape(memory_capacity=960, chunk_length=16, history_length=4)
 
@@ -118,15 +119,6 @@ def test_no_snapshot_of_this_game_means_afresh(tmp_path: Path) -> None:
     save_snapshot(last_model_path(tmp_path, "pong", 90), ORIGIN)
     assert newest_snapshot(tmp_path, "po", {}) is None
     assert newest_snapshot(tmp_path / "missing", "pong", {}) is None
-
-
-def test_the_newest_snapshot_replaces_the_others_of_its_game(tmp_path: Path) -> None:
-    for file_name, steps in (("pong", 9), ("pong_2", 9), ("pong", 10)):
-        save_last_model(tmp_path, file_name, steps, ORIGIN)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "last_model_pong_10.pth",
-        "last_model_pong_2_9.pth",
-    ]
 
 
 def test_weights_alone_are_enough_to_play_and_to_begin_but_not_to_resume(tmp_path: Path) -> None:

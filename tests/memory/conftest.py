@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from kernels import choice
+from tests.kernel_choice import using
 
 
 @pytest.fixture(params=choice.KINDS)
 def both_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compiled loops, and their plain twins."""
-    with choice.using(request.param):
+    with using(request.param):
         yield

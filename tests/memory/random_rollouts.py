@@ -10,7 +10,9 @@ from memory.rollouts.rollout import Rollout
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import open_run
+from memory.runs.scripts import Sender
 from memory.server.connection import Client
+from memory.server.patience import Patience
 
 STEPS, ENVIRONMENTS, HISTORY = 5, 3, 2
 
@@ -49,7 +51,7 @@ def random_packet(actor: int, sequence: int, seed: int) -> RolloutPacket:
 def pusher_of(client: Client, keys: Keys, epoch: int, actor: int, lag: int) -> tuple[RolloutPusher, Lease]:
     """An actor\'s end of the list, and its lease."""
     lease = Lease(client, keys.actor_lease(actor)).acquire(f"actor {actor}")
-    return RolloutPusher(client, keys, actor, lease.token, epoch, lag, 5.0), lease
+    return RolloutPusher(Sender(client, keys, actor, lease.token, epoch), lag, Patience(5.0)), lease
 
 
 def open_epoch(client: Client, keys: Keys) -> int:

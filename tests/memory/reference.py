@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.fold import FARTHEST
+from kernels.layouts import FARTHEST
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import CHANGES, Chunk, ChunkShape, Draft, chunk_from_bytes
-from memory.chunks.codec import Meta, pack
+from memory.chunks.chunk import CHANGES, Chunk, ChunkShape, chunk_from_bytes
+from memory.chunks.codec import Meta
+from memory.chunks.encoding import pack
 from memory.chunks.frame_log import word_of
-from memory.chunks.step_log import Moments
+from memory.chunks.unfinished import Draft, Moments
 
 SHAPES = [
     ChunkShape(chunk_length=16, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0),

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memory.chunks.chunk import ChunkShape, Draft
-from memory.replay.priorities import PriorityRule
-from memory.replay.replay import Replay, ReplayShape
+from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import ChunkShape
+from memory.chunks.unfinished import Draft
+from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.replay import Replay
 from memory.runs.keys import Keys
-from memory.runs.lease import Lease
+from memory.runs.lease import TTL_S, Lease
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import OpenedRun, open_run
+from memory.runs.scripts import Sender
 from memory.server.connection import Client
+from memory.server.patience import Patience
+from tests.memory.reference import feed, random_episodes
 
 SHAPE = ChunkShape(chunk_length=8, history_length=4, multi_step=3, discount=0.9, reward_clip=1.0)
 
@@ -45,11 +50,12 @@ def make_replay(
 
 
 def make_pusher(
-    client: Client, keys: Keys, epoch: int, capacity: int, actor: int = 0
+    client: Client, keys: Keys, epoch: int, capacity: int, actor: int = 0, ttl_s: float = TTL_S
 ) -> tuple[ChunkPusher, Lease]:
     """The actor's side, its lease taken."""
-    lease = Lease(client, keys.actor_lease(actor)).acquire(f"actor {actor}")
-    return ChunkPusher(client, keys, actor, lease.token, epoch, capacity // SHAPE.chunk_length, 5.0), lease
+    lease = Lease(client, keys.actor_lease(actor), ttl_s).acquire(f"actor {actor}")
+    sender = Sender(client, keys, actor, lease.token, epoch)
+    return ChunkPusher(sender, capacity // SHAPE.chunk_length, Patience(5.0)), lease
 
 
 def packets(drafts: Sequence[Draft], priority: float | None = None) -> list[Packet]:
@@ -62,3 +68,15 @@ def packets(drafts: Sequence[Draft], priority: float | None = None) -> list[Pack
         count += transitions
         made.append(Packet(draft.data, leaves, transitions))
     return made
+
+
+def filled_replay(client: Client, keys: Keys, capacity: int, steps: int) -> Replay:
+    """A loaded replay of the transitions of about so many steps, all of priority 1."""
+    epoch = begin(client, keys, capacity).epoch
+    pusher, lease = make_pusher(client, keys, epoch, capacity)
+    episodes = random_episodes(np.random.default_rng(1), steps)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), episodes), 1.0))
+    lease.release()
+    replay = make_replay(client, keys, epoch, capacity)
+    replay.load()
+    return replay

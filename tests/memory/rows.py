@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from memory.chunks.assembly import Assembly
-from memory.chunks.reader import ChunkReader
+from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch, Lookahead
 
 ANY = ChunkReader()

@@ -16,17 +16,18 @@ import redis
 from args import read_args
 from launch_learner import run_learner
 from memory.chunks.builder import ChunkBuilder
-from memory.runs import status
 from memory.runs.__main__ import main as runs_command
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
+from memory.runs.reports import publish_status, read_actor_statuses
 from memory.runs.weights import Weights, WeightsReader, publish_weights
-from memory.server.connection import UNREACHABLE, Client, RedisConfig, RedisRefused, connect, make_client
+from memory.server.connection import Client, RedisConfig, RedisRefused, connect, make_client
+from memory.server.replies import UNREACHABLE
 from supervision.process import Stop
 from tests.faults.stage import _free_port
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
-from wiring.setting import canonical
+from wiring.code import canonical
 
 CONF = Path(__file__).resolve().parents[2] / "redis_conf" / "redis_acl.conf"
 ROLES = ("learner", "actor", "viewer")
@@ -105,7 +106,7 @@ def test_each_role_does_its_part_and_no_more(enter: Enter) -> None:
     opened = begin(learner, keys, CAPACITY)
     pusher, lease = make_pusher(actor, keys, opened.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 200)), 1.0))
-    status.publish(actor, keys, "actor:0", {"t": 1})
+    publish_status(actor, keys, "actor:0", {"t": 1})
     assert lease.renew()
     replay = make_replay(learner, keys, opened.epoch, CAPACITY)
     replay.load()
@@ -116,7 +117,7 @@ def test_each_role_does_its_part_and_no_more(enter: Enter) -> None:
     publish_weights(learner, keys, Weights(opened.epoch, 1, 4, b"tensors"))
     weights = WeightsReader(actor, keys).poll()
     assert weights is not None and weights.payload == b"tensors"
-    assert status.read_actors(viewer, keys) and read_counters(viewer, keys).steps == 200
+    assert read_actor_statuses(viewer, keys) and read_counters(viewer, keys).steps == 200
 
     forbidden: list[tuple[Client, list[object]]] = [
         (actor, ["SET", keys.weights, "poison"]),

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.chunks.assembly import Assembly
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import Chunk, ChunkShape, UnsoundRow, chunk_from_bytes
 from memory.chunks.codec import CodecError, Meta
-from memory.chunks.reader import ChunkReader
-from memory.chunks.step_log import Moments
+from memory.chunks.reader import Assembly, ChunkReader
+from memory.chunks.unfinished import Moments
 from memory.replay.batch import Batch
 from tests.memory.reference import SHAPES, chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.rows import drawn

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import ChunkShape, Draft
-from memory.chunks.step_log import Moments
+from memory.chunks.chunk import ChunkShape
+from memory.chunks.unfinished import Draft, Moments
 from tests.memory.reference import SHAPES, chunk_of
 
 ENVIRONMENTS, MOMENTS = 3, 300

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.chunks import reader as chunk_reader
-from memory.chunks.assembly import Assembly
+from memory.chunks import headers as chunk_headers
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHANGES, UnsoundRow
-from memory.chunks.codec import COMPRESSIONS, MAX_RAW_BYTES, PREFIX, pack, unpack
-from memory.chunks.reader import ChunkReader
+from memory.chunks.codec import MAX_RAW_BYTES, PREFIX
+from memory.chunks.decoding import unpack
+from memory.chunks.encoding import COMPRESSIONS, pack
+from memory.chunks.headers import Headers
+from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
 from tests.memory.road import SHAPE
@@ -43,13 +45,13 @@ def _assert_equal(batch: Batch, other: Batch) -> None:
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Transitions drawn from the chunks that compiled code did not open."""
     seen = list[int]()
-    look_at = ChunkReader._look_at
+    look_at = Headers.look_at
 
-    def noted(reader: ChunkReader, value: bytes, m: int, *places: int) -> tuple[tuple[int, ...], Any, bytes]:
+    def noted(headers: Headers, value: bytes, m: int, *places: int) -> tuple[tuple[int, ...], Any, bytes]:
         seen.append(m)
-        return look_at(reader, value, m, *places)
+        return look_at(headers, value, m, *places)
 
-    monkeypatch.setattr(ChunkReader, "_look_at", noted)
+    monkeypatch.setattr(Headers, "look_at", noted)
     return seen
 
 
@@ -80,10 +82,10 @@ def test_headers_beyond_those_kept_are_read_all_the_same(
     """They are looked at each time, and those that are kept are not."""
     reader, drawn = ChunkReader(), [0] * len(CHUNKS)
     expected = _batch(reader, _packed(0), drawn)
-    monkeypatch.setattr(chunk_reader, "HEADERS_KEPT", len(reader._known.checksums) + 1)
+    monkeypatch.setattr(chunk_headers, "HEADERS_KEPT", len(reader.headers.known.checksums) + 1)
     for actor in range(1, 9):
         _assert_equal(_batch(reader, _packed(actor), drawn), expected)
-    assert len(reader._known.checksums) == chunk_reader.HEADERS_KEPT
+    assert len(reader.headers.known.checksums) == chunk_headers.HEADERS_KEPT
     by_hand.clear()
     _batch(reader, _packed(0), drawn)
     assert not by_hand
@@ -120,7 +122,8 @@ def test_headers_of_one_checksum_are_told_apart(by_hand: list[int]) -> None:
     """Compiled code knows the checksum, but another header under it."""
     values, reader, drawn = _packed(), ChunkReader(), [0] * len(CHUNKS)
     expected = _batch(reader, values, drawn)
-    reader._known = reader._known._replace(headers=reader._known.headers ^ np.uint8(1))
+    known = reader.headers.known
+    reader.headers.known = known._replace(headers=known.headers ^ np.uint8(1))
     by_hand.clear()
     _assert_equal(_batch(reader, values, drawn), expected)
     assert len(by_hand) == len(values)

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kernels.open_chunks import PREFIX_BYTES
-from memory.chunks.codec import COMPRESSIONS, DTYPES, PREFIX, CodecError, pack, unpack
+from kernels.layouts import PREFIX_BYTES
+from memory.chunks.codec import DTYPES, PREFIX, CodecError
+from memory.chunks.decoding import unpack
+from memory.chunks.encoding import COMPRESSIONS, pack
 
 ARRAYS = hnp.arrays(
     dtype=st.sampled_from(sorted(DTYPES)).map(np.dtype),
@@ -57,9 +59,9 @@ def test_claimed_sizes_are_checked_before_memory_is_taken(shape: list[object]) -
 
 def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     column = {"bytes": np.zeros(1000, np.uint8)}
-    monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 1000)
+    monkeypatch.setattr("memory.chunks.encoding.MAX_RAW_BYTES", 1000)
     assert len(unpack(pack({}, column)).columns["bytes"]) == 1000
-    monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 999)
+    monkeypatch.setattr("memory.chunks.encoding.MAX_RAW_BYTES", 999)
     with pytest.raises(ValueError, match="more than any reader accepts"):
         pack({}, column)
 

@@ -11,15 +11,8 @@ import pytest
 import redis
 
 from memory.runs.lease import Lease
-from memory.server.connection import (
-    Interrupted,
-    Patience,
-    RedisConfig,
-    RedisUnreachable,
-    connect,
-    make_client,
-    patiently,
-)
+from memory.server.connection import RedisConfig, RedisUnreachable, connect, make_client
+from memory.server.patience import Interrupted, Patience
 from tests.server import serving
 
 
@@ -34,13 +27,13 @@ def test_an_action_is_tried_until_it_succeeds(caplog: pytest.LogCaptureFixture) 
         return "done"
 
     with caplog.at_level(logging.WARNING):
-        assert patiently(action, 10.0, "the server") == "done"
+        assert Patience(10.0, server="the server")(action) == "done"
     assert [record.getMessage() for record in caplog.records] == [
         "Waiting for the server (away).",
         "the server answers.",
     ]
     with pytest.raises(ZeroDivisionError):
-        patiently(lambda: 1 // 0, 10.0, "the server")
+        Patience(10.0)(lambda: 1 // 0)
 
 
 def test_patience_ends(tmp_path: Path) -> None:
@@ -48,7 +41,7 @@ def test_patience_ends(tmp_path: Path) -> None:
     client = make_client(config)
     began = time.monotonic()
     with pytest.raises(redis.exceptions.ConnectionError):
-        Patience(0.2, lambda: False)(client.ping)
+        Patience(0.2)(client.ping)
     with pytest.raises(RedisUnreachable, match=r"nowhere.*--host-redis.*bind.*protected-mode"):
         connect(config, 0.2)
     with pytest.raises(Interrupted):
@@ -67,12 +60,12 @@ def test_a_full_server_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFi
         client = make_client(RedisConfig(socket, 0))
         client.config_set("maxmemory", 1)
         with pytest.raises(Interrupted):
-            patiently(lambda: client.set("key", 1), 0.0, "Redis", lambda: True)
+            Patience(0.0, lambda: True)(lambda: client.set("key", 1))
         threading.Timer(0.5, lambda: client.config_set("maxmemory", 0)).start()
-        assert patiently(lambda: client.set("key", 1), 0.0, "Redis")
+        assert Patience(0.0)(lambda: client.set("key", 1))
         assert caplog.text.count("command not allowed when used memory") == 1
         with pytest.raises(redis.exceptions.ResponseError, match="unknown command"):
-            patiently(lambda: client.execute_command("NONSENSE"), 60.0, "Redis")
+            Patience(60.0)(lambda: client.execute_command("NONSENSE"))
         client.close()
 
 

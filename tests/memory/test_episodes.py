@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.runs.episodes import Episode, EpisodeReporter, read_episodes
+from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import LostLease, StaleEpoch
+from memory.runs.reports import read_episodes
+from memory.runs.scripts import LostLease, Sender, StaleEpoch
 from memory.server.connection import Client
 from tests.memory.road import begin
 
@@ -28,7 +29,7 @@ def lease(client: Client, keys: Keys) -> Iterator[Lease]:
 
 @pytest.fixture
 def reporter(client: Client, keys: Keys, lease: Lease) -> EpisodeReporter:
-    return EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, 64).epoch)
+    return EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, 64).epoch))
 
 
 def test_each_episode_arrives_once(client: Client, keys: Keys, reporter: EpisodeReporter) -> None:
@@ -53,8 +54,8 @@ def test_a_successor_goes_on_counting(
     client: Client, keys: Keys, lease: Lease, reporter: EpisodeReporter
 ) -> None:
     reporter.report(episode_of(1))
-    assert EpisodeReporter(client, keys, 0, lease.token, reporter.epoch).sequence == 1
-    assert EpisodeReporter(client, keys, 1, lease.token, reporter.epoch).sequence == 0
+    assert EpisodeReporter(Sender(client, keys, 0, lease.token, reporter.epoch)).sequence == 1
+    assert EpisodeReporter(Sender(client, keys, 1, lease.token, reporter.epoch)).sequence == 0
 
 
 def test_a_stale_epoch_is_refused_until_adopted(

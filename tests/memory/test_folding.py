@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.fold import FARTHEST
-from kernels.read_transitions import GAP_BYTES, Stacks, unfold
-from memory.chunks.frame_log import BYTE, WORD, FrameLog, unfolded
+from kernels.layouts import FARTHEST, GAP_BYTES, Stacks
+from kernels.read_chunks import unfold
+from memory.chunks.chunk import unfolded
+from memory.chunks.frame_log import BYTE, WORD, FrameLog
+from memory.chunks.unfinished import restored
 from tests.memory.reference import fold
 
 pytestmark = pytest.mark.usefixtures("both_kernels")
@@ -64,7 +66,7 @@ def test_frames_are_asked_for_piece_by_piece_and_forgotten() -> None:
         if log.length == 40:
             log.forget(min(starts) - gone)
             gone = min(starts)
-            np.testing.assert_array_equal(log.frames()[0, starts[0] - gone :], frames[0, starts[0] : moment])
+            np.testing.assert_array_equal(restored(log)[0, starts[0] - gone :], frames[0, starts[0] : moment])
         log.append(frames[:, moment])
         for row, pace in enumerate((5, 9)):
             if moment % pace == pace - 1:

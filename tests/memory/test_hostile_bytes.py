@@ -26,17 +26,18 @@ from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
 from acting.weights import checked_tensors
-from kernels.read_transitions import GAP_BYTES
+from kernels.layouts import GAP_BYTES
 from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
-from memory.chunks.assembly import Assembly
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHANGES, COLUMNS, ChunkLimits, UnsoundRow, chunk_from_bytes
-from memory.chunks.codec import COMPRESSIONS, MAGIC, PREFIX, VERSION, CodecError, Meta, pack, unpack
+from memory.chunks.codec import MAGIC, PREFIX, VERSION, CodecError, Meta
+from memory.chunks.decoding import unpack
+from memory.chunks.encoding import COMPRESSIONS, pack
 from memory.chunks.frame_log import word_of
-from memory.chunks.reader import ChunkReader
+from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Lookahead
 from memory.rollouts.blocks import rollout_from_bytes, rollout_to_bytes
-from memory.rollouts.limits import RolloutLimits
+from memory.rollouts.rollout import RolloutLimits
 from memory.runs.episodes import parsed_episode
 from memory.runs.weights import WeightsError, parse_weights
 from tests.memory.random_rollouts import HISTORY, STEPS, random_rollout
@@ -45,6 +46,7 @@ from tests.memory.road import SHAPE
 from tests.memory.rows import drawn
 
 ROLLOUTS = RolloutLimits(STEPS, HISTORY, 2, ChunkLimits((4,), "uint8", 4, None, None))
+BOTH_KERNELS = pytest.mark.usefixtures("both_kernels")
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 MEGABYTE = 1 << 20
 
@@ -92,6 +94,7 @@ def resealed(data: bytes) -> bytes:
     return PREFIX.pack(*fields, zlib.crc32(data[PREFIX.size :])) + data[PREFIX.size :]
 
 
+@BOTH_KERNELS
 @fuzzed
 @given(st.sampled_from(CHUNKS), mutations, cut, st.booleans())
 def test_mutated_chunks(chunk: bytes, changes: list[tuple[float, int]], keep: float, seal: bool) -> None:
@@ -124,6 +127,7 @@ columns = st.lists(
 )
 
 
+@BOTH_KERNELS
 @fuzzed
 @given(
     anything | st.tuples(st.just({}), columns), st.integers(0, 2**32 - 1) | st.none(), st.binary(max_size=60)
@@ -237,6 +241,7 @@ LIMITS = ChunkLimits(WHOLE.frames.shape[1:], str(WHOLE.frames.dtype), ACTIONS, N
 BOX = ChunkLimits(WHOLE.frames.shape[1:], str(WHOLE.frames.dtype), None, (-1.0,), (1.0,))
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize(
     ("limits", "changes", "reason"),
     [
@@ -263,6 +268,7 @@ def test_values_of_another_environment(
         drawn(chunk_to_bytes(chunk, {}), everything, ChunkReader(limits))
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])
 def test_discounts_and_returns_that_no_step_gives(value: float) -> None:
     targets = WHOLE.targets.copy()
@@ -286,11 +292,13 @@ WORDS = CHUNK.columns["frame"].nbytes // (CHANGE_BYTES - GAP_BYTES)
 MOST_BYTES = len(RAW) - CHUNK.columns[CHANGES].nbytes + (FRAMES - 1) * WORDS * CHANGE_BYTES
 
 
+@BOTH_KERNELS
 def test_bodies_of_the_sizes_that_changes_can_have() -> None:
     assert drawn(_packed(RAW), [0])
     assert drawn(_packed(RAW + bytes(MOST_BYTES - len(RAW))), [0])
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize(
     "data",
     [
@@ -315,11 +323,13 @@ def test_bodies_that_no_chunk_has(data: bytes) -> None:
         chunk_from_bytes(data)
 
 
+@BOTH_KERNELS
 def test_a_transition_that_is_not_there() -> None:
     with pytest.raises(CodecError, match="no number"):
         drawn(_packed(RAW), [TRANSITIONS])
 
 
+@BOTH_KERNELS
 def test_a_transition_of_more_steps_than_the_run_takes() -> None:
     places = WHOLE.places.copy()
     taken = int(places[0, 1] - places[0, 0])
@@ -328,6 +338,7 @@ def test_a_transition_of_more_steps_than_the_run_takes() -> None:
         drawn(_packed(RAW), [0], lookahead=Lookahead(taken - 1, 0.9))
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize("frame", [0, 1])
 def test_frames_that_are_not_finite(frame: int) -> None:
     """In the first frame and in what changed."""
@@ -342,6 +353,7 @@ def test_frames_that_are_not_finite(frame: int) -> None:
 SIZES = [(name, size) for name in COMPRESSIONS for size in (-1, 1)]
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize(("compression", "more"), SIZES)
 def test_bodies_of_another_size_than_said(compression: str, more: int) -> None:
     """The size said is one that a chunk may have; the row that is refused is named."""
@@ -355,6 +367,7 @@ def test_bodies_of_another_size_than_said(compression: str, more: int) -> None:
     assert caught.value.row == 1
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize(
     "body", [b"", bytes(1), b"\xff" * 1000, bytes(range(256)) * 8, b"\x1f\xff\xff" + b"\xff" * 64]
 )
@@ -366,6 +379,7 @@ def test_bodies_that_lz4_never_wrote(body: bytes) -> None:
         drawn(resealed(sound + body), [0])
 
 
+@BOTH_KERNELS
 @pytest.mark.parametrize("compression", list(COMPRESSIONS))
 def test_large_chunks_are_not_held_together(compression: str) -> None:
     """Each of 10 MB, which zeros pack into little, or into as much."""

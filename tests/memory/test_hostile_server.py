@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory.chunks.builder import ChunkBuilder
 from memory.chunks.codec import CodecError
 from memory.replay.replay import Replay
 from memory.rollouts.blocks import RolloutStore
-from memory.rollouts.limits import RolloutLimits
-from memory.runs import status
+from memory.rollouts.rollout import RolloutLimits
 from memory.runs.counters import CountersError, read_counters
-from memory.runs.episodes import read_episodes
 from memory.runs.keys import Keys
+from memory.runs.reports import publish_status, read_actor_statuses, read_episodes, read_statuses
 from memory.runs.run import read_settings
 from memory.server.connection import Client
 from tests.memory.random_rollouts import HISTORY, STEPS, open_epoch, pusher_of, random_packet, random_rollout
-from tests.memory.reference import feed, random_episodes
-from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+from tests.memory.road import begin, filled_replay
 from tests.memory.test_hostile_bytes import ROLLOUTS
 
 CAPACITY = 400
@@ -27,13 +24,7 @@ CAPACITY = 400
 @pytest.fixture
 def replay(client: Client, keys: Keys) -> Replay:
     """Of some 200 transitions, loaded."""
-    epoch = begin(client, keys, CAPACITY).epoch
-    pusher, lease = make_pusher(client, keys, epoch, CAPACITY)
-    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 200)), 1.0))
-    lease.release()
-    replay = make_replay(client, keys, epoch, CAPACITY)
-    replay.load()
-    return replay
+    return filled_replay(client, keys, CAPACITY, 200)
 
 
 @pytest.mark.parametrize("value", [b"", b"abc", b"\xff" * 8, b"\x03" + bytes(7) + b"junk"])
@@ -68,7 +59,7 @@ def test_counters(client: Client, keys: Keys, value: str) -> None:
 
 
 def test_what_processes_say_of_themselves(client: Client, keys: Keys) -> None:
-    status.publish(client, keys, "learner", {"t": 5})
+    publish_status(client, keys, "learner", {"t": 5})
     hostile = {
         "actor:0": b"{",
         "actor:x": b"{}",
@@ -77,7 +68,7 @@ def test_what_processes_say_of_themselves(client: Client, keys: Keys) -> None:
         b"\xff": b"{}",
     }
     client.hset(keys.status, mapping={**hostile, "actor:" + "9" * 5000: b'{"time": 1}'})
-    assert status.read_all(client, keys).keys() == {"learner"} and status.read_actors(client, keys) == []
+    assert read_statuses(client, keys).keys() == {"learner"} and read_actor_statuses(client, keys) == []
 
 
 @pytest.mark.parametrize("document", [b"", b"[1]", b"{}", b'{"settings": 1, "fresh_since": 2}', b"[" * 9999])

@@ -10,7 +10,7 @@ import pytest
 
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease, LeaseTaken
-from memory.runs.push import StaleEpoch
+from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 

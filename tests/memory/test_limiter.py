@@ -7,8 +7,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.replay.limiter import Limiter, limiter_slack
-from memory.runs.counters import Counters
+from memory.runs.counters import Counters, Limiter
+from wiring.sources import limiter_slack
 
 
 @settings(max_examples=150, deadline=None)

@@ -14,11 +14,13 @@ from memory.chunks.chunk import CHUNK_ID
 from memory.runs import push
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
-from memory.runs.push import Packet, StaleEpoch
+from memory.runs.push import Packet
+from memory.runs.scripts import StaleEpoch
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+from tests.memory.test_sum_tree import check_valid
 from tests.server import serving
 
 CAPACITY = 4000
@@ -91,9 +93,9 @@ def test_packets_that_are_there_already_are_skipped(client: Client, keys: Keys) 
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     sent = some_packets(10)
-    pusher._send(1, sent[:4])
+    pusher._store(1, sent[:4])
     check_stored_once(client, keys, sent, pusher.push(sent))
-    assert pusher._send(3, sent[2:6])[0] == b"duplicate"
+    assert pusher._store(3, sent[2:6])[0] == b"duplicate"
     check_stored_once(client, keys, sent, read_counters(client, keys))
     lease.release()
 
@@ -151,7 +153,7 @@ def test_a_push_that_a_server_forgot(tmp_path: Path) -> None:
         pusher.push(sent[:10])
         client.save()
         pusher.push(some_packets(5))
-        pusher._send(pusher.sequence + 1, sent[10:])
+        pusher._store(pusher.sequence + 1, sent[10:])
         assert read_counters(client, keys).last_chunk == 45
     with serving(tmp_path):
         lease.renew()
@@ -207,10 +209,9 @@ def test_more_at_once_than_the_ring_holds(client: Client, keys: Keys) -> None:
     assert client.xlen(keys.arrivals) == SLOTS + 20
     reader.ingest()
     heir.load()
-    every_leaf = np.arange(CAPACITY)
-    np.testing.assert_array_equal(reader._tree.get(every_leaf), heir._tree.get(every_leaf))
-    np.testing.assert_array_equal(reader._ids, heir._ids)
-    reader._tree.check_valid()
+    np.testing.assert_array_equal(reader._ring.tree.leaves, heir._ring.tree.leaves)
+    np.testing.assert_array_equal(reader._ring.ids, heir._ring.ids)
+    check_valid(reader._ring.tree)
     pusher.push(packets(drafts[SLOTS + 20 :]))
     assert SLOTS <= client.xlen(keys.arrivals) < SLOTS + 100
     lease.release()
@@ -224,7 +225,7 @@ def test_rollouts_are_all_there_or_none(client: Client, keys: Keys, monkeypatch:
     with pytest.raises(redis.exceptions.ResponseError, match="more rollouts than may be outstanding"):
         pusher.push(sent)
     assert client.llen(keys.rollouts) == read_counters(client, keys).steps == 0
-    pusher._send(1, sent[:1])
+    pusher._store(1, sent[:1])
     _losing_replies(monkeypatch, client, {1})
     assert pusher.push(sent[:3]).steps == sum(packet.transitions for packet in sent[:3])
     assert [held[8:] for held in client.lrange(keys.rollouts, 0, -1)] == [each.data for each in sent[:3]]

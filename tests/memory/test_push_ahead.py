@@ -13,7 +13,8 @@ from memory.runs import push
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import ChunkPusher, LostLease, PushAhead, StaleEpoch
+from memory.runs.push import ChunkPusher
+from memory.runs.scripts import LostLease, StaleEpoch
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.road import begin, make_pusher
 from tests.memory.test_push import CAPACITY, check_stored_once, some_packets
@@ -27,7 +28,6 @@ class Sender:
         self.pusher: ChunkPusher
         self.lease: Lease
         self.pusher, self.lease = make_pusher(client, keys, begin(client, keys, CAPACITY).epoch, CAPACITY)
-        self.ahead = PushAhead(client, self.pusher)
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def sender(client: Client, keys: Keys) -> Iterator[Sender]:
     sender.lease.release()
 
 
-def _wait_until_due(ahead: PushAhead[push.Packet]) -> None:
+def _wait_until_answered(pusher: ChunkPusher) -> None:
     deadline = time.monotonic() + 10
-    while not ahead.is_due:
+    while not pusher.is_answered():
         assert time.monotonic() < deadline
 
 
@@ -51,27 +51,27 @@ def test_what_is_sent_is_stored_in_its_order(
     monkeypatch.setattr(push, "CALL_BYTES", call_bytes)
     sent = some_packets(40)
     for start in range(0, 40, 10):
-        assert not sender.ahead.is_due
-        sender.ahead.send(sent[start : start + 10])
-        _wait_until_due(sender.ahead)
+        assert not sender.pusher.unsettled
+        sender.pusher.send(sent[start : start + 10])
+        _wait_until_answered(sender.pusher)
         assert read_counters(client, keys).last_chunk > start
-        counters = sender.ahead.settle()
-    assert counters is not None and sender.ahead.settle() is None
+        counters = sender.pusher.settle()
+    assert counters is not None and sender.pusher.settle() is None
     check_stored_once(client, keys, sent, counters)
 
 
 def test_nothing_waits_for_a_server_that_is_busy(
     client: Client, keys: Keys, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sender.ahead.send(some_packets(5))
-    sender.ahead.settle()
+    sender.pusher.send(some_packets(5))
+    sender.pusher.settle()
     pushed = list[object]()
     monkeypatch.setattr(sender.pusher, "push", pushed.append)
     client.execute_command("CLIENT", "PAUSE", 300, "WRITE")
     began = time.monotonic()
-    sender.ahead.send(some_packets(5))
-    assert not sender.ahead.is_due and time.monotonic() - began < 0.2
-    counters = sender.ahead.settle()
+    sender.pusher.send(some_packets(5))
+    assert not sender.pusher.is_answered() and time.monotonic() - began < 0.2
+    counters = sender.pusher.settle()
     assert counters is not None and counters.last_chunk == 10 and time.monotonic() - began > 0.2
     assert not pushed
 
@@ -79,30 +79,30 @@ def test_nothing_waits_for_a_server_that_is_busy(
 @pytest.mark.parametrize("when", ["before it is sent", "after it is sent", "before it is looked at"])
 def test_a_connection_that_breaks(client: Client, keys: Keys, sender: Sender, when: str) -> None:
     sent = some_packets(20)
-    sender.ahead.send(sent[:10])
-    sender.ahead.settle()
+    sender.pusher.send(sent[:10])
+    sender.pusher.settle()
     if when == "before it is looked at":
         client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
     if when != "before it is sent":
-        sender.ahead.send(sent[10:])
+        sender.pusher.send(sent[10:])
     client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     client.execute_command("CLIENT", "UNPAUSE")
     if when == "before it is sent":
-        sender.ahead.send(sent[10:])
-    _wait_until_due(sender.ahead)
-    counters = sender.ahead.settle()
+        sender.pusher.send(sent[10:])
+    _wait_until_answered(sender.pusher)
+    counters = sender.pusher.settle()
     assert counters is not None
     check_stored_once(client, keys, sent, counters)
-    sender.ahead.send(some_packets(1))
-    assert (counters := sender.ahead.settle()) is not None and counters.last_chunk == 21
+    sender.pusher.send(some_packets(1))
+    assert (counters := sender.pusher.settle()) is not None and counters.last_chunk == 21
 
 
 def test_nothing_is_sent_before_the_last_is_settled(client: Client, keys: Keys, sender: Sender) -> None:
     sent = some_packets(5)
-    sender.ahead.send(sent)
+    sender.pusher.send(sent)
     with pytest.raises(RuntimeError, match="5 packets are not settled"):
-        sender.ahead.send(some_packets(1))
-    counters = sender.ahead.settle()
+        sender.pusher.send(some_packets(1))
+    counters = sender.pusher.settle()
     assert counters is not None
     check_stored_once(client, keys, sent, counters)
 
@@ -111,12 +111,12 @@ def test_a_learner_that_begins_anew(client: Client, keys: Keys, sender: Sender) 
     """Packets of the epoch before stand until they are settled under the new one."""
     sent = some_packets(10)
     epoch = begin(client, keys, CAPACITY, keep=True).epoch
-    sender.ahead.send(sent)
+    sender.pusher.send(sent)
     for _ in range(2):
         with pytest.raises(StaleEpoch):
-            sender.ahead.settle()
+            sender.pusher.settle()
     sender.pusher.epoch = epoch
-    counters = sender.ahead.settle()
+    counters = sender.pusher.settle()
     assert counters is not None
     check_stored_once(client, keys, sent, counters)
 
@@ -124,11 +124,11 @@ def test_a_learner_that_begins_anew(client: Client, keys: Keys, sender: Sender) 
 def test_a_lease_that_ran_out(client: Client, keys: Keys, sender: Sender) -> None:
     sent = some_packets(10)
     client.delete(keys.actor_lease(0))
-    sender.ahead.send(sent)
+    sender.pusher.send(sent)
     with pytest.raises(LostLease):
-        sender.ahead.settle()
+        sender.pusher.settle()
     sender.lease.renew()
-    counters = sender.ahead.settle()
+    counters = sender.pusher.settle()
     assert counters is not None
     check_stored_once(client, keys, sent, counters)
 
@@ -139,15 +139,15 @@ def test_a_server_that_was_started_anew(tmp_path: Path) -> None:
     with serving(tmp_path) as socket:
         client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
         sender = Sender(client, keys)
-        sender.ahead.send(sent[:10])
-        sender.ahead.settle()
+        sender.pusher.send(sent[:10])
+        sender.pusher.settle()
         client.save()
         client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
-        sender.ahead.send(sent[10:])
+        sender.pusher.send(sent[10:])
     with serving(tmp_path):
         sender.lease.renew()
         client.script_flush()
-        counters = sender.ahead.settle()
+        counters = sender.pusher.settle()
         assert counters is not None
         check_stored_once(client, keys, sent, counters)
         sender.lease.release()
@@ -157,11 +157,11 @@ def test_a_server_that_was_started_anew(tmp_path: Path) -> None:
 def test_what_the_server_refuses_is_told(client: Client, keys: Keys, sender: Sender) -> None:
     sent = some_packets(10)
     client.set(keys.chunks, "somebody's")
-    sender.ahead.send(sent)
+    sender.pusher.send(sent)
     for _ in range(2):
         with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
-            sender.ahead.settle()
+            sender.pusher.settle()
     client.delete(keys.chunks)
-    counters = sender.ahead.settle()
+    counters = sender.pusher.settle()
     assert counters is not None
     check_stored_once(client, keys, sent, counters)

@@ -10,15 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from memory.chunks.builder import ChunkBuilder
-from memory.chunks.chunk import CHUNK_ID, Draft
+from memory.chunks.chunk import CHUNK_ID
 from memory.chunks.reader import BYTES_AT_ONCE
+from memory.chunks.unfinished import Draft
 from memory.replay.batch import Lookahead
-from memory.replay.priorities import PriorityRule
-from memory.replay.replay import Replay, ReplayLost, ReplayShape
-from memory.replay.sum_tree import SumTree
+from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.replay import Replay, ReplayLost
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.push import LostLease, StaleEpoch
+from memory.runs.scripts import LostLease, StaleEpoch
 from memory.server.connection import Client
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
@@ -135,8 +135,8 @@ def test_new_priorities_reach_tree_and_redis_only_for_the_chunk_they_were_made_f
     assert overwritten.any()
     kept, last = batch.leaf[~overwritten], dict(zip(batch.leaf.tolist(), losses.tolist(), strict=True))
     expected = PriorityRule(1.0).leaves(np.array([last[leaf] for leaf in kept.tolist()]))
-    np.testing.assert_allclose(replay._tree.get(kept), expected)
-    np.testing.assert_array_equal(replay._tree.get(batch.leaf[overwritten]), 1.0)
+    np.testing.assert_allclose(replay._ring.tree.leaves[kept], expected)
+    np.testing.assert_array_equal(replay._ring.tree.leaves[batch.leaf[overwritten]], 1.0)
     lease.release()
 
 
@@ -157,9 +157,7 @@ def test_a_rebuilt_tree_equals_the_lost_one_and_draws_the_same(client: Client, k
     pusher.push(some[40:])
     for replay in (first, second):
         replay.ingest()
-    leaves = np.arange(first.shape.slots * first.shape.chunk_length)
-    np.testing.assert_array_equal(first._tree.get(leaves), second._tree.get(leaves))
-    assert isinstance(first._tree, SumTree)
+    np.testing.assert_array_equal(first._ring.tree.leaves, second._ring.tree.leaves)
     for mine, theirs in zip(first.sample(32, 0.4), second.sample(32, 0.4), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     lease.release()
@@ -240,8 +238,7 @@ def test_damaged_chunks_are_left_out_once(
     """The last ones, of large batches that are read in parts, some beside: bytes are lacking, or are whole
     and cannot be learned from.
     """
-    for module in ("assembly", "reader"):
-        monkeypatch.setattr(f"memory.chunks.{module}.BYTES_AT_ONCE", bytes_at_once)
+    monkeypatch.setattr("memory.chunks.reader.BYTES_AT_ONCE", bytes_at_once)
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(8), CAPACITY))
@@ -257,4 +254,21 @@ def test_damaged_chunks_are_left_out_once(
         assert batch.chunk_id.max() <= len(sound)
     assert replay.left_out == damaged
     assert replay.fill == before - sum(draft.transitions for draft in last)
+    lease.release()
+
+
+@pytest.mark.parametrize("chunks", [3, 4, 5])
+def test_all_that_arrived_is_taken_in_at_once(
+    client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch, chunks: int
+) -> None:
+    """However many are read at a time."""
+    monkeypatch.setattr("memory.replay.replay.ARRIVALS_PER_READ", 2)
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(2), CAPACITY))[:chunks]
+    pusher.push(packets(drafts, priority=1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    replay.ingest()
+    assert replay.newest_chunk == chunks
+    assert replay.fill == sum(draft.transitions for draft in drafts)
     lease.release()

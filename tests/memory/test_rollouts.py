@@ -13,8 +13,8 @@ from memory.replay.replay import ReplayLost
 from memory.rollouts.blocks import RolloutStore, rollout_from_bytes, side_by_side
 from memory.rollouts.rollout import Rollout
 from memory.runs.keys import Keys
-from memory.runs.push import LostLease, StaleEpoch
 from memory.runs.run import open_run
+from memory.runs.scripts import LostLease, StaleEpoch
 from memory.server.connection import Client
 from tests.memory.random_rollouts import (
     ENVIRONMENTS,

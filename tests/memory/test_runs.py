@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from memory.runs import status
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
+from memory.runs.reports import publish_status, read_actor_statuses, read_statuses
 from memory.runs.run import (
     CHUNK_FORMAT,
     LAYOUT,
@@ -27,6 +27,7 @@ from memory.runs.run import (
     wait_for_run,
 )
 from memory.server.connection import Client
+from memory.server.patience import Patience
 
 SETTINGS: dict[str, Setting] = {**dict.fromkeys(LAYOUT, 1), "lr": 1e-3, "torso": None}
 
@@ -47,7 +48,7 @@ def _play(client: Client, keys: Keys) -> None:
 def test_a_first_opening_sets_counters_from_the_snapshot(client: Client, keys: Keys) -> None:
     opened = _open(client, keys, keep=True)
     assert not opened.replay_kept
-    assert opened.counters == (opened.epoch, 500, 0, 0, 0, 0)
+    assert opened.counters == (opened.epoch, 500, 0, 0, 0, 0, 0)
     assert (client.hget(keys.counters, "episodes:0"), client.hget(keys.counters, "episodes:3")) == (
         b"7",
         b"2",
@@ -68,6 +69,15 @@ def test_a_resumed_run_keeps_its_experience(client: Client, keys: Keys) -> None:
     assert client.hget(keys.counters, "pushed:0") == b"9"
     info = read_settings(client, keys)
     assert info is not None and (info.fresh_since, info.settings["lr"]) == (first.epoch, 2e-3)
+
+
+@pytest.mark.parametrize(("earlier", "later", "kept"), [(None, 0, True), (0, False, True), (None, 84, False)])
+def test_a_setting_that_an_earlier_version_lacks_was_not_set(
+    client: Client, keys: Keys, earlier: Setting, later: Setting, kept: bool
+) -> None:
+    _open(client, keys, False, resize=earlier)
+    _play(client, keys)
+    assert _open(client, keys, True, resize=later).replay_kept == kept
 
 
 @pytest.mark.parametrize("stored_by", [{}, {"chunk_format": CHUNK_FORMAT + 1}])
@@ -121,7 +131,7 @@ def test_actors_wait_for_a_living_learner(
     _play(client, keys)
     assert read_living_run(client, keys) is None
     found: list[RunInfo | None] = []
-    waits = threading.Thread(target=lambda: found.append(wait_for_run(client, keys, 5.0, lambda: False)))
+    waits = threading.Thread(target=lambda: found.append(wait_for_run(client, keys, Patience(5.0))))
     with (
         caplog.at_level(logging.INFO, "memory.runs"),
         Lease(client, keys.learner_lease).acquire("learner") as lease,
@@ -136,7 +146,7 @@ def test_actors_wait_for_a_living_learner(
 
 
 def test_waiting_ends_when_asked_to(client: Client, keys: Keys) -> None:
-    assert wait_for_run(client, keys, 5.0, lambda: True) is None
+    assert wait_for_run(client, keys, Patience(5.0, lambda: True)) is None
 
 
 def test_small_counters(client: Client, keys: Keys) -> None:
@@ -149,9 +159,9 @@ def test_small_counters(client: Client, keys: Keys) -> None:
 
 def test_only_living_actors_count(client: Client, keys: Keys) -> None:
     """What a killed actor last said stays in Redis; its lease does not."""
-    assert status.read_actors(client, keys) == []
+    assert read_actor_statuses(client, keys) == []
     for role in ("learner", "actor:0", "actor:1"):
-        status.publish(client, keys, role, {"t": 5.0})
+        publish_status(client, keys, role, {"t": 5.0})
     client.set(keys.actor_lease(1), "token")
-    assert [said["t"] for said in status.read_actors(client, keys)] == [5.0]
-    assert status.read_all(client, keys).keys() == {"learner", "actor:0", "actor:1"}
+    assert [said["t"] for said in read_actor_statuses(client, keys)] == [5.0]
+    assert read_statuses(client, keys).keys() == {"learner", "actor:0", "actor:1"}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from memory.chunks.builder import ChunkBuilder
-from memory.runs import status
 from memory.runs.__main__ import main
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
+from memory.runs.reports import publish_status
 from memory.runs.run import open_run
 from memory.server.connection import Client
 from tests.memory.reference import feed, random_episodes
@@ -29,7 +29,7 @@ def place(client: Client, redis_socket: str) -> list[str]:
         pusher, lease = make_pusher(client, keys, opened.epoch, CAPACITY)
         drafts = feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 100))
         pusher.push(packets(drafts, 1.0))
-        status.publish(client, keys, "actor:0", {"t": 1})
+        publish_status(client, keys, "actor:0", {"t": 1})
         lease.release()
     client.set("{other}:counters", 1)
     return ["--host-redis", redis_socket]

@@ -15,12 +15,15 @@ from memory.chunks.builder import ChunkBuilder
 from memory.replay.replay import ReplayLost
 from memory.rollouts.blocks import RolloutStore
 from memory.runs.counters import read_counters
-from memory.runs.episodes import EpisodeReporter, read_episodes
+from memory.runs.episodes import EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.push import StaleEpoch
+from memory.runs.reports import read_episodes
 from memory.runs.run import open_run
-from memory.server.connection import LOOK_AGAIN_AFTER_S, Client, Patience, RedisConfig, connect, make_client
+from memory.runs.scripts import Sender, StaleEpoch
+from memory.server.channel import LOOK_AGAIN_AFTER_S
+from memory.server.connection import Client, RedisConfig, connect, make_client
+from memory.server.patience import Patience
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets, settings_of
@@ -53,7 +56,7 @@ def test_a_run_is_opened_once_there_is_room(tmp_path: Path, caplog: pytest.LogCa
     """Neither the lease nor the run is refused for good, and nobody is taken for its holder."""
     with serving(tmp_path) as socket:
         client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
-        patience = Patience(5.0, lambda: False)
+        patience = Patience(5.0)
         for begins in (
             lambda: Lease(client, keys.learner_lease).acquire("learner").release(),
             lambda: patience(lambda: begin(client, keys, CAPACITY)),
@@ -102,7 +105,7 @@ def test_episodes_that_a_server_forgot_are_sent_again(tmp_path: Path) -> None:
     with serving(tmp_path) as socket:
         client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
         lease = Lease(client, keys.actor_lease(0)).acquire("actor 0")
-        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, CAPACITY).epoch)
+        reporter = EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, CAPACITY).epoch))
         reporter.report(episode_of(1))
         client.save()
         for number in (2, 3, 4):
@@ -119,7 +122,7 @@ def test_episodes_that_a_server_forgot_are_sent_again(tmp_path: Path) -> None:
         client.flushall()
         lease.renew()
         again = open_run(client, keys, {}, False, 0, {0: 3}, "learner").epoch
-        successor = EpisodeReporter(client, keys, 0, lease.token, again, reporter._recent)
+        successor = EpisodeReporter(Sender(client, keys, 0, lease.token, again), reporter._recent)
         successor.report(episode_of(successor.sequence + 1))
         found = read_episodes(client, keys, "0-0").episodes
         assert [episode.sequence for episode in found] == [4, 5, 6]
@@ -130,7 +133,7 @@ def test_episodes_that_a_server_forgot_are_sent_again(tmp_path: Path) -> None:
 def test_an_actor_goes_on_after_the_episodes_of_its_predecessor(client: Client, keys: Keys) -> None:
     """It began while the server had forgotten some of them, and the learner had not yet said so."""
     with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
-        reporter = EpisodeReporter(client, keys, 0, lease.token, begin(client, keys, CAPACITY).epoch)
+        reporter = EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, CAPACITY).epoch))
         epoch = open_run(client, keys, settings_of(SHAPE, CAPACITY), True, 0, {0: 5}, "learner").epoch
         reporter.adopt(epoch)
         reporter.report(episode_of(reporter.sequence + 1))
@@ -232,7 +235,7 @@ def test_a_refusal_that_lasts_ends_like_an_outage(tmp_path: Path) -> None:
         client = make_client(RedisConfig(socket, 0))
         client.execute_command("REPLICAOF", "127.0.0.1", "1")
         with pytest.raises(redis.exceptions.ConnectionError, match="read only"):
-            Patience(0.5, lambda: False)(lambda: client.set("key", "value"))
+            Patience(0.5)(lambda: client.set("key", "value"))
         client.close()
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from models.dueling import DuelingHead, NetworkConfig, RainbowNetwork
+from models.dqn import RainbowNetwork
+from models.dueling import DuelingHead
 from models.iqn import IqnNetwork
+from models.layers import NetworkConfig
 from models.noisy import draw_noise
 
 CPU = torch.device("cpu")

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from models.policy import PolicyNetwork, orthogonal
-from models.rnd import rnd_predictor, rnd_target
+from models.policy import PolicyNetwork, orthogonal, rnd_predictor, rnd_target
 from models.torso import Torso
 
 

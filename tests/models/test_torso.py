@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.torso import Torso, resolve_torso
+from models.layers import resolve_torso
+from models.torso import Torso
 
 
 @pytest.mark.parametrize(

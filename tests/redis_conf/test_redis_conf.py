@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.server.connection import UNREACHABLE, Client, RedisConfig, make_client
+from memory.server.connection import Client, RedisConfig, make_client
+from memory.server.replies import UNREACHABLE
 
 FOLDER = Path(__file__).resolve().parents[2] / "redis_conf"
 PLAIN = "redis_rainbow_6379.conf"

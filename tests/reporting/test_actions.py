@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
-from reporting.episodes import EpisodeRecord
-from reporting.run_figures import action_figure, action_shares
+from reporting.history import ActionCounts, ActionShares
+from reporting.run_figures import action_figure
+from reporting.tables import EpisodeRecord
+
+
+def action_shares(records: list[EpisodeRecord], parts: int = 120) -> ActionShares | None:
+    counts = ActionCounts(parts)
+    for each in records:
+        counts.add(each)
+    return counts.shares()
 
 
 def record(steps: int, counts: list[list[int]]) -> EpisodeRecord:
@@ -26,12 +34,11 @@ def test_shares_sum_to_one_and_every_episode_counts_once() -> None:
             assert share == pytest.approx(inside / inside.sum())
 
 
-def test_order_does_not_matter() -> None:
-    records = [record(t, [[t, 1]]) for t in (100, 200, 200, 300)]
-    one, other = action_shares(records), action_shares(records[::-1])
-    assert one is not None and other is not None
-    assert one.edges.tolist() == other.edges.tolist() == [0, 100, 200, 300]
-    assert one.shares[0].tolist() == other.shares[0].tolist()
+def test_an_episode_that_comes_late_counts_with_the_one_before() -> None:
+    shares = action_shares([record(t, [[t, 1]]) for t in (100, 200, 150, 300)])
+    assert shares is not None
+    assert shares.edges.tolist() == [0, 100, 200, 300]
+    assert shares.shares[0][1].tolist() == [350 / 352, 2 / 352]
 
 
 def test_only_episodes_that_counted_the_same_actions() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from reporting.learning import LearningPoint
 from reporting.run_figures import learning_curves, learning_figure
+from reporting.tables import LearningPoint
 
 POINTS = [
     LearningPoint(

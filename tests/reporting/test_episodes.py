@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from reporting.episodes import HEADER, EpisodeRecord, EpisodeTable, by_purpose, read_episodes
+from reporting.tables import HEADER, EpisodeRecord, EpisodeTable, by_purpose, read_episodes
 
 
 def record(actor: int, sequence: int, score: float = 10.5, evaluation: bool = False) -> EpisodeRecord:
@@ -22,7 +22,7 @@ def rows(path: Path) -> list[list[str]]:
 
 def test_header_is_there_before_the_first_episode(tmp_path: Path) -> None:
     path = tmp_path / "results" / "pong.csv"
-    assert EpisodeTable(path).records == []
+    assert list(EpisodeTable(path).read()) == []
     assert rows(path) == [list(HEADER)]
 
 
@@ -32,7 +32,7 @@ def test_an_episode_is_written_once_even_by_a_later_process(tmp_path: Path) -> N
     assert table.add([record(0, 0), record(0, 1), record(0, 0)]) == [record(0, 0), record(0, 1)]
     assert table.add([record(0, 1), record(1, 1)]) == [record(1, 1)]
     again = EpisodeTable(path)
-    assert again.records == table.records == [record(0, 0), record(0, 1), record(1, 1)]
+    assert list(again.read()) == list(table.read()) == [record(0, 0), record(0, 1), record(1, 1)]
     assert again.add([record(1, 1)]) == []
     assert rows(path)[1:] == [
         ["0", "0", "2", "0", "0", "10.5", "11.5", "12.5", "321", "0", "0 0 12|3 4 5", "1 2", "pong", "0"],
@@ -75,7 +75,7 @@ def test_scores_come_back_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "pong.csv"
     exact = record(0, 0, score=0.1 + 0.2, evaluation=True)
     EpisodeTable(path).add([exact])
-    assert EpisodeTable(path).records == [exact]
+    assert list(EpisodeTable(path).read()) == [exact]
 
 
 @pytest.mark.parametrize("lost", range(1, 40))
@@ -86,18 +86,18 @@ def test_torn_last_line_is_cut_off_and_can_be_written_again(tmp_path: Path, lost
     path.write_bytes(whole[:-lost])
     table = EpisodeTable(path)
     table.add([record(0, 0), record(0, 1)])
-    assert table.records == [record(0, 0), record(0, 1)]
+    assert list(table.read()) == [record(0, 0), record(0, 1)]
     assert path.read_bytes() == whole
 
 
 def test_a_reader_leaves_a_growing_table_as_it_is(tmp_path: Path) -> None:
     """Its writer may be in the middle of a row, or about to make the file."""
     path = tmp_path / "pong.csv"
-    assert read_episodes(path) == [] and not path.exists()
+    assert list(read_episodes(path)) == [] and not path.exists()
     EpisodeTable(path).add([record(0, 0), record(0, 1)])
     torn = path.read_bytes()[:-5]
     path.write_bytes(torn)
-    assert read_episodes(path) == [record(0, 0)]
+    assert list(read_episodes(path)) == [record(0, 0)]
     assert path.read_bytes() == torn
 
 
@@ -109,7 +109,7 @@ def test_a_table_without_the_newer_columns_gets_them(tmp_path: Path) -> None:
     old = EpisodeRecord(0, 1, 2, 3200, 20000, 280.0, 280.25, 1e-05, 407)
     assert EpisodeTable(path).add([old, record(0, 2, evaluation=True)]) == [record(0, 2, evaluation=True)]
     assert path.read_text().splitlines()[:2] == [",".join(HEADER), f"{line},0,,,,0"]
-    assert EpisodeTable(path).records == [
+    assert list(EpisodeTable(path).read()) == [
         old._replace(action_counts=[], rooms=[]),
         record(0, 2, evaluation=True),
     ]

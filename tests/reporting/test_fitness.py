@@ -1,4 +1,4 @@
-"""SLM-Lab's fitness on sessions made by hand; the interquartile mean and its interval."""
+"""SLM-Lab's fitness on sessions made by hand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pytest
 from reporting.fitness import (
     Fitness,
     Standard,
-    interquartile_mean,
-    iqm_interval,
     session_fitness,
     standard_of,
     trial_fitness,
@@ -74,28 +72,6 @@ def test_of_one_session_consistency_is_not_known_and_two_agree_or_not() -> None:
     assert trial_fitness([(1.0, 1.0, 1.0)]).consistency == 0
     assert trial_fitness([(1.0, 1.0, 1.0), (0.91, 1.05, 1.0)]).consistency == 1  # 0.047 apart on average
     assert trial_fitness([(1.0, 1.0, 1.0), (0.0, 0.0, 0.0)]).consistency == 0
-
-
-def test_interquartile_mean() -> None:
-    assert interquartile_mean(np.array([100.0, 1, 2, 3, 4, -50, 5, 6])) == pytest.approx((2 + 3 + 4 + 5) / 4)
-    assert interquartile_mean(np.array([1.0, 2, 9])) == pytest.approx(4)  # too few to leave any out
-
-
-def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
-    """Over 100 draws of 2 games with 10 runs each, 95 % intervals hold the true 0.5 about 95 times."""
-    generator = np.random.default_rng(0)
-    held = 0
-    for seed in range(100):
-        groups = [generator.normal(0.5, 0.2, 10) for _ in range(2)]
-        low, high = iqm_interval(groups, seed)
-        held += low <= 0.5 <= high
-    assert 80 <= held <= 100
-    assert iqm_interval(groups, 1) == iqm_interval(groups, 1)
-
-
-def test_runs_are_drawn_within_each_game() -> None:
-    """Two games, each without any spread of its own: every resample is the same."""
-    assert iqm_interval([np.zeros(5), np.ones(5)], 0) == (0.5, 0.5)
 
 
 def test_standards() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reporting.episodes import EpisodeRecord
-from reporting.scores import GameScores, joined_means, normalised
+from lab.session import joined_means
+from reporting.fitness import normalised
+from reporting.progress import GameScores
+from reporting.tables import EpisodeRecord
 
 
 def episode(number: int, score: float, game: str) -> EpisodeRecord:

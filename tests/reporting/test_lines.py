@@ -1,10 +1,13 @@
-from datetime import datetime
+import re
 
-from reporting.terminal import interval_line, progress_line
+import pytest
+
+from reporting.progress import ProgressLines
 
 
-def test_lines_are_those_that_users_know() -> None:
-    time = datetime(2019, 8, 12, 17, 40, 11, 999)
-    assert progress_line(time, 12500, 50_000_000) == "[2019-08-12T17:40:11] T = 12500 / 50000000"
-    assert interval_line("learner", 14.41) == "Time between 2 log_interval for learner (14.410 sec)"
-    assert interval_line("actor 0", 13.2494) == "Time between 2 log_interval for actor 0 (13.249 sec)"
+def test_lines_are_those_that_users_know(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ProgressLines("actor 0", 1000, 50_000_000)
+    assert [lines.progress(t) for t in (12_001, 12_999, 13_004, 13_005)] == [False, False, True, False]
+    progress, interval = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\] T = 13004 / 50000000", progress)
+    assert re.fullmatch(r"Time between 2 log_interval for actor 0 \(0\.\d{3} sec\)", interval)

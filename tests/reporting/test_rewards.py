@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from reporting.episodes import EpisodeRecord
+from reporting.history import RewardPoint, reward_points
 from reporting.run_figures import reward_figure
-from reporting.scores import RewardPoint, reward_points
+from reporting.tables import EpisodeRecord
 
 TRAINING = [
     RewardPoint(1000, 800, 5.0, 2.0, 1.0, 9.0, 50.0, 70, 10),

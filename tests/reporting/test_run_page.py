@@ -1,14 +1,15 @@
+import pickle
 import re
 from pathlib import Path
 
 import pytest
 
-from reporting.episodes import EpisodeRecord
-from reporting.learning import LearningPoint
-from reporting.run_page import RunHistory, write_run_html
+from reporting.history import RunHistory
+from reporting.run_page import RunFacts, write_run_html
+from reporting.tables import EpisodeRecord, LearningPoint
 
 
-def run(episodes: int, evaluations: int = 0) -> RunHistory:
+def run(episodes: int, evaluations: int = 0, game: str = "pong") -> RunHistory:
     records = [
         EpisodeRecord(0, number, 0, 700 * number, 500 * number, 5.0, 5.0, 5.0, 700, False, [[300, 400]])
         for number in range(1, episodes + 1)
@@ -18,13 +19,18 @@ def run(episodes: int, evaluations: int = 0) -> RunHistory:
         for number in range(1, evaluations + 1)
     ]
     learning = [LearningPoint(500 * k, 700 * k, k, {"loss": 1 / k}) for k in range(1, episodes + 1)]
-    return RunHistory(["pong"], 4, None, records, learning)
+    history = RunHistory([game])
+    for record in records:
+        history.add(record)
+    for point in learning:
+        history.add_learning(point)
+    return history
 
 
 @pytest.mark.parametrize("episodes", [0, 1, 200])
 def test_page_is_one_file_with_one_copy_of_plotly(tmp_path: Path, episodes: int) -> None:
     path = tmp_path / "Reward_pong.html"
-    write_run_html(path, run(episodes))
+    write_run_html(path, run(episodes), RunFacts(4))
     page = path.read_text(encoding="utf-8")
     assert page.count("plotly.js v") == 1
     assert "<script src=" not in page
@@ -40,17 +46,32 @@ def test_page_is_one_file_with_one_copy_of_plotly(tmp_path: Path, episodes: int)
 
 def test_tiles_tell_of_training_and_evaluation(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
-    write_run_html(path, run(40, evaluations=3))
+    write_run_html(path, run(40, evaluations=3), RunFacts(4))
     page = path.read_text(encoding="utf-8")
     assert "<dt>Mean score</dt><dd>5.0 <small>± 0.0</small>" in page
     assert "<dt>Evaluation mean</dt><dd>9.0 <small>± 0.0</small>" in page
     assert "<dt>Agent steps</dt><dd>28 k <small>112 k frames</small>" in page
-    write_run_html(path, run(0, evaluations=3))
+    write_run_html(path, run(0, evaluations=3), RunFacts(4))
     page = path.read_text(encoding="utf-8")
     assert "<dt>Mean score</dt>" not in page
     assert "<dt>Evaluation mean</dt>" in page
 
 
 def test_games_are_escaped(tmp_path: Path) -> None:
-    write_run_html(tmp_path / "a.html", run(0)._replace(games=["<b>&"]))
+    write_run_html(tmp_path / "a.html", run(0, game="<b>&"), RunFacts(4))
     assert "<h1>&lt;b&gt;&amp;<small>" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_a_long_run_keeps_no_more_and_has_no_larger_page(tmp_path: Path) -> None:
+    """Ten times as many episodes and rows of learning: the csv files hold them, memory and page do not."""
+    kept, pages = [], []
+    for length in (3_000, 30_000):
+        history = run(length, evaluations=length)
+        path = tmp_path / f"{length}.html"
+        write_run_html(path, history, RunFacts(4))
+        kept.append(len(pickle.dumps(history)))
+        pages.append(path.stat().st_size)
+        assert history.trained["pong"].points()[-1].actor_steps == 700 * length
+        assert history.learning[-1].updates == length
+        assert history.actions is not None and history.actions.edges[-1] == 700 * length
+    assert kept[1] < 1.6 * kept[0] < 1_000_000 and pages[1] < 1.1 * pages[0]

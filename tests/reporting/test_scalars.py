@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from reporting.learning import Scalars
+from reporting.tensorboard import Scalars
 
 
 def read(folder: Path, tag: str) -> list[tuple[int, float]]:
@@ -11,18 +11,16 @@ def read(folder: Path, tag: str) -> list[tuple[int, float]]:
 
 
 def test_tensorboard_reads_what_was_added(tmp_path: Path) -> None:
-    with Scalars(tmp_path / "tensorboard") as scalars:
-        scalars.add(4, {"loss": 0.5, "speed/learner": 100.0})
-        scalars.add(8, {"loss": 0.25})
-        scalars.flush()
-        assert read(tmp_path / "tensorboard", "loss") == [(4, 0.5), (8, 0.25)]
+    scalars = Scalars(tmp_path / "tensorboard")
+    scalars.add(4, {"loss": 0.5, "speed/learner": 100.0})
+    scalars.add(8, {"loss": 0.25})
+    assert read(tmp_path / "tensorboard", "loss") == [(4, 0.5), (8, 0.25)]
     assert read(tmp_path / "tensorboard", "speed/learner") == [(4, 100.0)]
 
 
 def test_a_resumed_run_takes_back_what_came_after_its_snapshot(tmp_path: Path) -> None:
-    with Scalars(tmp_path) as scalars:
-        for step in range(5):
-            scalars.add(step, {"loss": float(step)})
-    with Scalars(tmp_path, purge_step=3) as scalars:
-        scalars.add(3, {"loss": -3.0})
+    scalars = Scalars(tmp_path)
+    for step in range(5):
+        scalars.add(step, {"loss": float(step)})
+    Scalars(tmp_path, purge_step=3).add(3, {"loss": -3.0})
     assert read(tmp_path, "loss") == [(0, 0.0), (1, 1.0), (2, 2.0), (3, -3.0)]

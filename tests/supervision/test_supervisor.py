@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -157,7 +159,7 @@ def test_a_learner_that_was_stopped_by_somebody_else_is_started_again(stage: Sta
 def test_a_process_that_dies_again_and_again_ends_the_run(stage: Stage) -> None:
     broken = stage.spec("actor 0", "raise RuntimeError('no such wheel')")
     assert stage.supervise(stage.spec("learner", TELLS + WAITS), broken) == 1
-    assert f"The actor 0 died {QUICK.deaths} times; see {broken.log}." in stage.words()
+    assert f"The actor 0 died {QUICK.deaths} times in a row; see {broken.log}." in stage.words()
     assert "RuntimeError: no such wheel" in stage.said[-1]
     assert not lives(pids(stage, "learner")[0])
 
@@ -262,6 +264,15 @@ def test_a_server_elsewhere_cannot_be_started_from_here(stage: Stage) -> None:
     server = RedisServer(RedisConfig("no-such-host.invalid", 1), CONF, stage.folder / "redis.log")
     with pytest.raises(RedisServerError, match="bind and protected-mode"):
         server.ensure()
+
+
+def test_another_program_on_the_port_is_named(stage: Stage) -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        config = RedisConfig("127.0.0.1", other.server_port)
+        with pytest.raises(RedisServerError, match="another program listens there .* check --port-redis"):
+            RedisServer(config, CONF, stage.folder / "redis.log").ensure()
+        other.shutdown()
 
 
 def test_a_server_that_cannot_start_says_why(stage: Stage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.parts.streams import EpisodeSums
+from agents.on_policy.rollouts import EpisodeSums
 from memory.rollouts.rollout import Rollout
 from tests.memory.random_rollouts import random_rollout
 
@@ -62,3 +62,14 @@ def test_sums_are_those_of_whole_episodes() -> None:
         kept = resumed
     assert len(expected) > 10
     np.testing.assert_allclose(np.sort(found), np.sort(expected), rtol=1e-6)
+
+
+def test_a_state_holds_finite_numbers_while_an_episode_from_before_goes_on() -> None:
+    """Those of episodes that began in random warm-up are unknown; a snapshot that holds NaN is refused."""
+    sums = EpisodeSums()
+    (_, rollout, *_) = _rollouts(6)
+    rollout = rollout._replace(
+        ages=np.full_like(rollout.ages, 7), terminated=np.zeros_like(rollout.terminated)
+    )
+    assert not sums.update(rollout, rollout.rewards)
+    assert sums.state_dict() == {"streams": [], "sums": []}

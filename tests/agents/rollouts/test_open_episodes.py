@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agents.parts.streams import OpenEpisodes
+from agents.on_policy.rollouts import OpenEpisodes
 from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]

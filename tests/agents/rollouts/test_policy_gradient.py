@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from agents.base import Problem
-from agents.parts.rollouts import RolloutStates, transition_mask
+from agents.on_policy.rollouts import RolloutStates, transition_mask
 from agents.registry import agent_type
 from memory.rollouts.rollout import Rollout
+from models.spectral import SpectralConvolution
 from tests.agents.rollouts.conftest import PIXELS
 from tests.agents.rollouts.corridor import Corridor
 
@@ -38,6 +39,7 @@ SHARED: dict[str, Any] = {
 OWN: dict[str, dict[str, Any]] = {
     "reinforce": {"baseline": True},
     "a2c": {"gae_lambda": 0.8, "episodic": False},
+    "ppo": {"gae_lambda": 0.8, "batch_size": 1000, "epochs": 1, "ppo_clip": 0.2},
 }
 
 
@@ -88,7 +90,7 @@ def test_an_update_is_the_formula(
     rollout = played_by(agent, make_rollout())
     states = RolloutStates(rollout, torch.device("cpu"))
     with torch.no_grad():
-        policy, values = agent.networks.policy(states.stacks(states.indices))
+        policy, values = agent.online.policy(states.stacks(states.indices))
     log_pi, critic = policy.log_softmax(1).view(13, 4, 3), values.view(13, 4)
     baseline = critic if settings.get("baseline", True) else torch.zeros_like(critic)
     policy_loss, value_loss, entropy, rows = 0.0, 0.0, 0.0, 0
@@ -108,7 +110,7 @@ def test_an_update_is_the_formula(
     assert float(update.metrics["rho_mean"]) == pytest.approx(1.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["reinforce", "a2c"])
+@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
 @pytest.mark.parametrize("problem", [PIXELS, TURNING_PIXELS], ids=["discrete", "continuous"])
 def test_all_parameters_move_by_adams_formula(name: str, problem: Problem, make_rollout: MakeRollout) -> None:
     agent, rollout = make(name, problem, adam_eps=1e-5), make_rollout()
@@ -117,7 +119,7 @@ def test_all_parameters_move_by_adams_formula(name: str, problem: Problem, make_
         rollout = rollout._replace(a_t=a_t)
     before = agent.acting_weights()
     agent.update(rollout, 0)
-    for key, parameter in agent.networks.named_parameters():
+    for key, parameter in agent.online.named_parameters():
         gradient = parameter.grad
         assert gradient.abs().sum() > 0, key
         expected = before[key] - 1e-3 * gradient / (gradient.abs() + 1e-5)
@@ -161,8 +163,8 @@ def test_advantages_can_be_standardised(make_rollout: MakeRollout) -> None:
     }
     agents = [make("a2c", **settings) for _ in range(2)]
     for agent in agents:  # so that V is 0 and advantages are rewards
-        torch.nn.init.zeros_(agent.networks.policy.values.weight)
-        torch.nn.init.normal_(agent.networks.policy.policy.bias, generator=torch.Generator().manual_seed(0))
+        torch.nn.init.zeros_(agent.online.policy.values.weight)
+        torch.nn.init.normal_(agent.online.policy.policy.bias, generator=torch.Generator().manual_seed(0))
     told = [
         agent.update(played_by(agent, rollout._replace(rewards=rewards)), 0).metrics["policy_loss"]
         for agent, rewards in zip(agents, (plain, larger), strict=True)
@@ -171,7 +173,7 @@ def test_advantages_can_be_standardised(make_rollout: MakeRollout) -> None:
     assert float(told[0]) != 0
 
 
-@pytest.mark.parametrize("name", ["reinforce", "a2c"])
+@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
 def test_random_play_is_not_learned_from(name: str, make_rollout: MakeRollout) -> None:
     agent = make(name)
     before = agent.acting_weights()
@@ -238,7 +240,7 @@ def bandit(agent: Any, generator: torch.Generator) -> Rollout:
     )
 
 
-@pytest.mark.parametrize("name", ["reinforce", "a2c"])
+@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
 def test_the_best_continuous_action_is_found(name: str) -> None:
     """The first one lies inside the bounds; so does the second, nearer to its lower one."""
     problem = Problem((1, 3), "float32", None, TURNING_PIXELS.action_low, TURNING_PIXELS.action_high)
@@ -247,3 +249,14 @@ def test_the_best_continuous_action_is_found(name: str) -> None:
         agent.update(bandit(agent, generator), 0)
     acting = agent.act(np.ones((1, 1, 3), np.float32), agent.mean_acting_noise(1))
     np.testing.assert_allclose(acting.a_t[0], BEST, atol=0.15)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_normalised_torsos_begin_with_a_norm_of_one(name: str) -> None:
+    """Orthogonal weights are drawn after the vectors that estimate their norm."""
+    agent = make(name, torso="impala_small_spectral")
+    normalised = [module for module in agent.online.modules() if isinstance(module, SpectralConvolution)]
+    assert normalised
+    for module in normalised:
+        norm = torch.linalg.matrix_norm(module.effective_weight().flatten(1), 2)
+        torch.testing.assert_close(norm, torch.ones(()), rtol=1e-3, atol=0)

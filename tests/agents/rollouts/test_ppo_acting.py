@@ -44,11 +44,11 @@ def test_shapes_and_types(make_ppo: MakePpo) -> None:
 
 def test_gumbel_noise_draws_from_the_policy(make_ppo: MakePpo) -> None:
     agent, rows = make_ppo(learning=False), 20_000
-    torch.nn.init.normal_(agent.networks.policy.logits.bias, generator=torch.Generator().manual_seed(3))
+    torch.nn.init.normal_(agent.online.policy.logits.bias, generator=torch.Generator().manual_seed(3))
     state = np.repeat(states(1), rows, axis=0)
     acting = agent.act(state, agent.draw_acting_noise(rows, torch.Generator().manual_seed(1)))
     with torch.no_grad():
-        chances = agent.networks.policy(torch.from_numpy(state[:1])).policy.softmax(1)[0].numpy()
+        chances = agent.online.policy(torch.from_numpy(state[:1])).policy.softmax(1)[0].numpy()
     found = np.bincount(acting.a_t, minlength=3) / rows
     np.testing.assert_allclose(found, chances, atol=5 * 0.5 / rows**0.5)  # 5 standard errors
     np.testing.assert_allclose(np.exp(acting.log_prob), chances[acting.a_t], rtol=1e-4)
@@ -57,7 +57,7 @@ def test_gumbel_noise_draws_from_the_policy(make_ppo: MakePpo) -> None:
 def test_mean_noise_is_the_most_likely_action(make_ppo: MakePpo) -> None:
     agent = make_ppo()
     with torch.no_grad():
-        logits = agent.networks.policy(torch.from_numpy(states(50))).policy.numpy()
+        logits = agent.online.policy(torch.from_numpy(states(50))).policy.numpy()
     acting = agent.act(states(50), agent.mean_acting_noise(50))
     assert np.array_equal(acting.a_t, logits.argmax(1)) and len(set(acting.a_t)) > 1
 

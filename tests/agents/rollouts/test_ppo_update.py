@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from agents.base import AgentError
-from agents.learning import has_bfloat16_units
-from agents.parts.policy_losses import approximate_kl, clipped_surrogate, explained_variance, vtrace
-from agents.parts.rollouts import ROWS, RolloutStates, episodic_steps, unbroken_steps
+from agents.on_policy.losses import approximate_kl, clipped_surrogate, explained_variance, vtrace
+from agents.on_policy.rollouts import RolloutStates, episodic_steps, unbroken_steps
+from agents.parts.devices import ROWS
+from agents.parts.weights import has_bfloat16_units
 from agents.ppo_rnd import PpoRndAgent
 from memory.rollouts.rollout import Rollout
 
@@ -27,7 +28,7 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
 
 
 def gradients(agent: PpoRndAgent) -> dict[str, Tensor]:
-    named = agent.networks.named_parameters()
+    named = agent.online.named_parameters()
     return {name: parameter.grad.clone() for name, parameter in named if parameter.grad is not None}
 
 
@@ -36,7 +37,7 @@ def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRoll
     agent, twin, rollout = make_ppo(**ONE_STEP), make_ppo(**ONE_STEP), make_rollout()
     rows = torch.from_numpy(rollout.active)
     states = RolloutStates(rollout, torch.device("cpu"))
-    logits, values = twin.networks.policy(states.stacks(states.indices))
+    logits, values = twin.online.policy(states.stacks(states.indices))
     raw = twin.rnd.errors(states.newest(states.indices[4:])).view(12, 4) * rows
     sums = twin._filter.update(rollout, raw.detach().numpy(), rollout.active)
     intrinsic = raw.detach() / sums[rollout.active].std()
@@ -82,7 +83,7 @@ def test_the_step_is_adams_and_leaves_the_target_alone(make_ppo: MakePpo, make_r
     after, found = agent.acting_weights(), gradients(agent)
     norm = torch.cat([gradient.flatten() for gradient in found.values()]).norm()
     torch.testing.assert_close(update.metrics["grad_norm"], norm)
-    for name, _ in agent.networks.named_parameters():
+    for name, _ in agent.online.named_parameters():
         if name.startswith("rnd.target"):
             assert torch.equal(after[name], before[name])
             continue

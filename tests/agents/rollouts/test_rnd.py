@@ -9,8 +9,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.learning import seeded
 from agents.parts.rnd import Rnd
+from agents.parts.weights import seeded
 from agents.ppo_rnd import PpoRndAgent
 from memory.rollouts.rollout import Rollout
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from agents.on_policy.rollouts import ForwardFilter, RolloutStates, minibatches, transition_mask
 from agents.parts.rnd import RunningMoments
-from agents.parts.rollouts import RolloutStates, minibatches, transition_mask
-from agents.parts.streams import ForwardFilter
 from memory.rollouts.rollout import Rollout
 from tests.memory.random_rollouts import random_rollout
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.parts.policy_losses import Steps, gae, vtrace
-from agents.parts.rollouts import episodic_steps, unbroken_steps
+from agents.on_policy.losses import Steps, gae, vtrace
+from agents.on_policy.rollouts import episodic_steps, unbroken_steps
 from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]

@@ -1,0 +1,100 @@
+"""Agents with a network that learns: how it is built, what actors get of it, what snapshots hold."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.base import Agent, AgentError, Problem
+from agents.parts.weights import (
+    NetworkT,
+    Part,
+    TorsoConfig,
+    copied_to_cpu,
+    load_state,
+    load_weights,
+    seeded,
+    state_of,
+    uses_bfloat16,
+)
+from models.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
+
+ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
+
+
+@dataclass(frozen=True)
+class LearningConfig(TorsoConfig):
+    """Hyper-parameters of every agent with a network and one optimiser for all of it."""
+
+    lr: float  # Adam's learning rate
+    adam_eps: float  # Adam's epsilon
+    max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
+
+
+ConfigT = TypeVar("ConfigT", bound=TorsoConfig)
+
+
+class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
+    """Owns the online network and the generator of the learner's randomness; its parts make its state."""
+
+    _seed_path: tuple[int, ...] = ()  # of its randomness, under the seed
+
+    def __init__(
+        self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        self.config, self.device, self._learning = config, device, learning
+        self._bfloat16 = uses_bfloat16(config.precision, device)
+        words = np.random.SeedSequence(seed, spawn_key=self._seed_path).generate_state(2).tolist()
+        self.online: NetworkT = seeded(lambda: self._built(problem), words[0]).to(device)
+        self._has_spectral_norms = has_spectral_norms(self.online)
+        self._generator = torch.Generator().manual_seed(words[1])  # of the learner
+
+    def _built(self, problem: Problem) -> NetworkT:
+        network = self._build(problem)
+        settle(network)  # its initial weights may have been drawn after the vectors
+        if not self._learning:
+            fold(network)
+        return network
+
+    @abstractmethod
+    def _build(self, problem: Problem) -> NetworkT:
+        """The agent's network; the global generator, seeded for it, gives its initial weights."""
+
+    @abstractmethod
+    def _parts(self) -> dict[str, Part]:
+        """All that learning needs to resume exactly, by the names that snapshots have for it."""
+
+    def acting_weights(self) -> dict[str, Tensor]:
+        """The online network's: parameters without noise, spectral norms divided out, and buffers."""
+        weights = effective_weights(self.online) if self._has_spectral_norms else self.online.state_dict()
+        return {name: weight.to("cpu", copy=True).contiguous() for name, weight in weights.items()}
+
+    def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take them over, statistics included."""
+        if self._has_spectral_norms:
+            load_weights(self.online, {**singular_vectors(self.online), **weights})
+            settle(self.online)
+        else:
+            load_weights(self.online, weights)
+
+    def state_dict(self) -> dict[str, object]:
+        """Networks, Adam's moments, generators, clocks and counts."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        return {name: copied_to_cpu(state_of(part)) for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        parts = self._parts()
+        if missing := parts.keys() - state.keys():
+            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
+        for name, part in parts.items():
+            load_state(part, state[name])

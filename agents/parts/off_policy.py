@@ -1,0 +1,216 @@
+"""Agents with one network, a target network and a prioritised replay."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, TensorBatch, Update
+from agents.losses import Bootstrap, DoubleBootstrap
+from agents.parts.devices import ForwardPasses, StagedBatch
+from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
+from agents.parts.gradient_step import GradientStep
+from agents.parts.learning import ACTING_ONLY, LearningAgent, LearningConfig
+from agents.parts.weights import NetworkT, Part, Target
+from memory.replay.batch import Batch
+from models.dueling import DuelingNetwork
+from models.layers import NetworkConfig
+from models.noisy import Noise, draw_noise, zero_noise
+
+
+@dataclass(frozen=True)
+class OffPolicyConfig(LearningConfig):
+    """Hyper-parameters that all these agents share."""
+
+    compile: str  # a learner's forward passes, one of agents.parts.devices.COMPILE
+
+
+ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)
+OutputT = TypeVar("OutputT")  # of a forward pass
+
+
+class PeriodicTarget(Target[NetworkT]):
+    """Renewed when the clock crosses a multiple of `period` agent steps (Mnih et al. 2015)."""
+
+    def __init__(self, online: NetworkT, period: int) -> None:
+        super().__init__(online)
+        self._period = period
+        self._last_step: int | None = None  # the clock at the last `follow`
+
+    def follow(self, t_learner: int) -> None:
+        """Copy if a multiple was crossed since the last call; the first call only starts the clock."""
+        if self._last_step is not None and t_learner // self._period > self._last_step // self._period:
+            self.copy()
+        self._last_step = t_learner
+
+    def state_dict(self) -> dict[str, object]:
+        """The target network's weights and the clock."""
+        return {**super().state_dict(), "last_step": self._last_step}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        super().load_state_dict(state)
+        self._last_step = state["last_step"]
+
+
+class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
+    """Owns the online network, the target network, the optimiser and the learner's random generator."""
+
+    def __init__(
+        self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        super().__init__(problem, config, device, seed, learning)
+        self.forward_passes = ForwardPasses(config.compile if learning else "none", device)
+        if learning:
+            self.target = self._build_target()
+            self._gradient_step = self._build_gradient_step()
+
+    @abstractmethod
+    def _build_target(self) -> Target[NetworkT]:
+        """The target network, which follows the online one."""
+
+    @abstractmethod
+    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
+        """[B] losses with gradient, and [B] expected returns of the actions taken."""
+
+    def _build_gradient_step(self) -> GradientStep:
+        return GradientStep(self.online, self.config.lr, self.config.adam_eps, self.config.max_grad_norm)
+
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """Fresh noise in every environment."""
+        return self.draw_acting_noise(len(first), generator)
+
+    def _priority_losses(self, losses: Tensor) -> Tensor:
+        """Losses [B] in the form in which they become priorities; unchanged unless overridden."""
+        return losses
+
+    def update(self, experience: Batch, t_learner: int) -> Update:
+        """One step of Adam, then the target network follows; AgentError without learning=True."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        if self.forward_passes.compiles:
+            self.forward_passes.begin_update()
+        batch = batch_to_device(experience, self.device)
+        losses, q = self._losses(batch)
+        assert losses.shape == q.shape == batch.weights.shape
+        loss = (batch.weights * losses).mean()  # importance weights (Schaul et al. 2016, section 3.4)
+        grad_norm = self._gradient_step.take(loss)
+        self.target.follow(t_learner)
+        metrics = {"loss": loss.detach(), "q": q.detach().mean(), "grad_norm": grad_norm}
+        return Update(self._priority_losses(losses.detach()), metrics)
+
+    def _forward(self, network: NetworkT, *inputs: Any) -> OutputT:
+        """A forward pass in the agent's precision; the result is float32.
+
+        Autocast caches no weights that it casts: a pass with gradient must not get those of one without.
+        """
+        run = self.forward_passes if self.forward_passes.compiles else None
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
+            output: OutputT = run(network, *inputs) if run else network(*inputs)
+        return output
+
+    def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take them over; a learner's target network too starts from them."""
+        super().load_acting_weights(weights)
+        if self._learning:
+            self.target.copy()
+
+    def _parts(self) -> dict[str, Part]:
+        return {
+            "online": self.online,
+            "target": self.target,
+            "optimiser": self._gradient_step.adam,
+            "generator": self._generator,
+        }
+
+
+def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
+    """The tensors in flight; else the batch's own memory on the CPU, and copies elsewhere."""
+    if isinstance(batch, StagedBatch) and batch.in_flight is not None:
+        return batch.in_flight.received()
+    return TensorBatch(*[torch.from_numpy(column).to(device) for column in batch[: len(TensorBatch._fields)]])
+
+
+@dataclass(frozen=True)
+class NoisyConfig(OffPolicyConfig, NoisyEpsilonConfig):
+    """Hyper-parameters that IQN and Rainbow share. Steps are agent steps of the learner's clock."""
+
+    noisy_std: float  # sigma_0 of the noisy layers
+    target_update: int  # steps between copies of the online network to the target network
+    replay_frequency: int  # steps per update, and steps for which actors hold their noise
+
+
+NoisyConfigT = TypeVar("NoisyConfigT", bound=NoisyConfig)
+DuelingT = TypeVar("DuelingT", bound=DuelingNetwork)
+
+
+class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
+    """Explores by the noise of its layers (Fortunato et al. 2018, arXiv 1706.10295): IQN and Rainbow.
+
+    Actors draw noise anew as often as the learner updates, each `replay_frequency` steps.
+    """
+
+    def __init__(
+        self, problem: Problem, config: NoisyConfigT, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        super().__init__(problem, config, device, seed, learning)
+        self._bootstrap: Bootstrap = DoubleBootstrap()
+        self._epsilon: EpsilonBesideNoise | None = None
+        self.acting_noise_period = config.replay_frequency
+        if config.noisy_epsilon_steps:
+            self._epsilon = EpsilonBesideNoise(config, self.online, problem.discrete_actions(), device)
+            self.acting_noise_period = 1  # whether to explore is not held, as noise may be
+
+    @abstractmethod
+    def _build_network(self, config: NetworkConfig) -> DuelingT:
+        """The agent's network."""
+
+    def _build(self, problem: Problem) -> DuelingT:
+        config, num_actions = self.config, problem.discrete_actions()
+        observations = problem.observation_shape, problem.observation_dtype
+        network = self._build_network(
+            NetworkConfig(*observations, num_actions, config.hidden_size, config.torso, config.noisy_std)
+        )
+        if config.noisy_epsilon_steps:
+            add_epsilon(network)
+        return network
+
+    def _build_target(self) -> PeriodicTarget[DuelingT]:
+        return PeriodicTarget(self.online, self.config.target_update)
+
+    def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
+        """Noise of every noisy layer, and what explores beside it."""
+        noise = draw_noise(self.online.noise_sizes, rows, generator, self.device)
+        return noise if self._epsilon is None else {**noise, **self._epsilon.draw(rows, generator)}
+
+    def mean_acting_noise(self, rows: int) -> ActingNoise:
+        """Zeros, so that every noisy layer stays at its mean."""
+        noise = zero_noise(self.online.noise_sizes, rows, self.device)
+        return noise if self._epsilon is None else {**noise, **self._epsilon.mean(rows)}
+
+    def _acting(self, estimates: Tensor, q: Tensor, noise: ActingNoise) -> Acting:
+        """Greedy actions by q [N, A] but where the noise explores; `estimates`: [N, A, K]."""
+        greedy_a_t = q.argmax(1)
+        a_t = greedy_a_t if self._epsilon is None else self._epsilon.actions(greedy_a_t, noise)
+        chosen, greedy = self._bootstrap.acting(estimates, q, a_t)
+        return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
+
+    def update(self, experience: Batch, t_learner: int) -> Update:
+        """One step of Adam; target network and exploration follow."""
+        if self._epsilon is not None:
+            self._epsilon.follow(t_learner)
+        return super().update(experience, t_learner)
+
+    def _draw_learning_noise(self, draws: int) -> list[Noise]:
+        """`draws` of the noise, each shared by all rows of a batch."""
+        drawn = draw_noise(self.online.noise_sizes, draws, self._generator, self.device)
+        return [{name: noise[row : row + 1] for name, noise in drawn.items()} for row in range(draws)]

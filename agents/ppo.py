@@ -1,0 +1,55 @@
+"""PPO (Schulman et al. 2017, arXiv 1707.06347): several epochs of a clipped objective over each rollout.
+
+GAE or V-trace, the critic and the bonus for entropy are A2C's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agents.base import Update
+from agents.on_policy.agent import FlatBatch, empty_update
+from agents.on_policy.losses import Means, clipped_surrogate
+from agents.on_policy.rollouts import RolloutStates, minibatches
+from agents.policy_gradient import PolicyGradientAgent, PolicyGradientConfig
+from memory.rollouts.rollout import Rollout
+
+
+@dataclass(frozen=True)
+class PpoConfig(PolicyGradientConfig):
+    """Hyper-parameters of PPO."""
+
+    gae_lambda: float  # lambda of advantages and value targets
+    batch_size: int  # transitions per optimiser step
+    epochs: int  # how often each rollout is learned from
+    ppo_clip: float  # the ratio to the policy at the update's beginning counts within 1 +- this
+
+
+class PpoAgent(PolicyGradientAgent[PpoConfig]):
+    """Advantages and targets are computed once, by the network at the update's beginning."""
+
+    config_type = PpoConfig
+    _episodic = False
+
+    @property
+    def _gae_lambda(self) -> float:
+        return self.config.gae_lambda
+
+    def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
+        if not transitions.any():
+            return empty_update()
+        config, means, losses = self.config, Means(), []
+        batch, metrics = self._batch(rollout, states, transitions)
+        flat = transitions.flatten().nonzero().squeeze(1)
+        for rows in minibatches(flat, config.batch_size, config.epochs, self._generator):
+            loss, grad_norm = self._step.take_sum(self._losses(states, batch, rows.to(self.device), means))
+            losses.append(loss)
+            means.add({"loss": loss, "grad_norm": grad_norm})
+        return Update(torch.stack(losses), {**means.take(), **metrics})
+
+    def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor) -> Tensor:
+        log_ratio = log_prob - batch.log_prob[part]
+        return clipped_surrogate(log_ratio, batch.advantages[part], self.config.ppo_clip)

@@ -1,0 +1,232 @@
+"""What every section measures with: a server, recorded random play, a replay to fill, contestants in turn."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from acting.player import Player, VectorStep
+from acting.writer import ExperienceWriter
+from agents.random_agent import RandomAgent, RandomConfig
+from args import read_args
+from envs.config import EnvConfig
+from envs.registry import make_env
+from envs.seeding import environment_seeds
+from memory.chunks.codec import Meta
+from memory.replay.batch import Batch
+from memory.replay.replay import Replay
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import ChunkPusher
+from memory.runs.run import open_run
+from memory.runs.scripts import Sender
+from memory.server.connection import Client, RedisConfig
+from memory.server.patience import Patience
+from supervision.redis_server import RedisServer
+from wiring.setting import Setting, setting_of
+from wiring.sources import sizes_of
+
+ROOT = Path(__file__).resolve().parents[1]
+CAPACITY = 65_536
+BUFFER = 1_000
+"""Transitions that an actor of the original pushes at once."""
+BETA = 0.4
+PATIENCE_S = 10.0
+
+
+@contextmanager
+def throwaway_server() -> Iterator[RedisConfig]:
+    """A Redis server on a Unix socket in a folder of its own, which may hold more; both are gone at the end.
+
+    The folder of the process becomes the repository's, from where specs are named.
+    """
+    os.chdir(ROOT)
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir="/tmp") as folder:
+        redis = RedisConfig(str(Path(folder) / "socket"), 0)
+        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
+        server.ensure()
+        try:
+            yield redis
+        finally:
+            server.stop()
+
+
+def setting_for(words: str) -> Setting:
+    """The setting that a launcher makes of these flags."""
+    return setting_of(read_args(words.split()))
+
+
+def random_agent(setting: Setting) -> RandomAgent:
+    """An agent that takes random actions."""
+    seed = setting.args.seed
+    return RandomAgent(setting.problem, RandomConfig(), torch.device("cpu"), seed, learning=False)
+
+
+def record(setting: Setting, environments: int, steps: int) -> list[VectorStep]:
+    """`steps` vector steps of random play."""
+    args = setting.args
+    env = make_env(args.select(EnvConfig), environment_seeds(args.seed, 0, 0, environments))
+    with closing(Player(random_agent(setting), env, args.history_length, args.seed)) as player:
+        return [player.step(at_random=True) for _ in range(steps)]
+
+
+def recorded_batches(
+    setting: Setting, client: Client, batches: int, environments: int, steps: int
+) -> list[Batch]:
+    """Batches drawn through the replay from `steps` vector steps of random play."""
+    with closing(Road(setting, client, environments)) as road:
+        road.push(record(setting, environments, steps))
+        road.replay.ingest()
+        return [road.replay.sample(setting.args.batch_size, BETA) for _ in range(batches)]
+
+
+class Road:
+    """An opened run: one actor's writer and pusher, the learner's replay; `close` removes it.
+
+    First priorities are those of random warm-up: stored with each transition, but none is computed.
+    """
+
+    def __init__(self, setting: Setting, client: Client, environments: int) -> None:
+        args, sizes = setting.args, sizes_of(setting.args)
+        self._client, self._keys = client, Keys(f"benchmark {os.getpid()}")
+        self._lease = Lease(client, self._keys.actor_lease(0)).acquire("actor 0")
+        epoch = open_run(client, self._keys, args.shared(), False, 0, {}, "benchmark").epoch
+        slots, token = sizes.replay.slots, self._lease.token
+        self._pusher = ChunkPusher(Sender(client, self._keys, 0, token, epoch), slots, Patience(PATIENCE_S))
+        meta: Meta = {"run": self._keys.run, "epoch": epoch, "actor": 0}
+        self._writer = ExperienceWriter(random_agent(setting), environments, sizes.chunk, sizes.rule, meta)
+        generator = np.random.default_rng(args.seed)
+        self.replay = Replay(client, self._keys, sizes.replay, epoch, sizes.rule, generator)
+
+    def push(self, steps: Sequence[VectorStep]) -> int:
+        """Push vector steps; returns how many transitions they hold."""
+        for step in steps:
+            packets = self._writer.add(step)
+            if packets or (self._pusher.unsettled and self._pusher.is_answered()):
+                self._pusher.settle()
+            if packets:
+                self._pusher.send(packets)
+        self._pusher.settle()
+        return sum(int(np.count_nonzero(step.active)) for step in steps)
+
+    def close(self) -> None:
+        """Remove the run."""
+        self._lease.release()
+        self._client.unlink(*self._keys.experience)
+
+
+Works = Mapping[str, Callable[[], int]]
+"""By name: does a piece of work and returns how much it was."""
+
+
+class Effort(NamedTuple):
+    """How long to measure."""
+
+    rounds: int
+    seconds: float
+    """Of one contestant's part of a round."""
+
+
+class MedianRange(NamedTuple):
+    """Several measurements of one thing."""
+
+    median: float
+    low: float
+    high: float
+
+
+def spread(values: Iterable[float]) -> MedianRange:
+    """Median, least and greatest of at least one value."""
+    known = list(values)
+    return MedianRange(statistics.median(known), min(known), max(known))
+
+
+class Contestant:
+    """A process that works when asked, for as long as asked, and sleeps otherwise.
+
+    What one does to its memory and threads leaves the others alone.
+    """
+
+    def __init__(self, build: Callable[..., Works], *arguments: Any) -> None:
+        """`build`, a module's function called in the process, returns the work that may be asked for."""
+        context = multiprocessing.get_context("spawn")
+        self._is_ready = False
+        self._pipe, its_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(its_end, build, arguments), daemon=True)
+        self._process.start()
+        its_end.close()
+
+    def ready(self) -> None:
+        """Wait until it is built; EOFError where it could not be, and the process printed why."""
+        if not self._is_ready:
+            self._pipe.recv()
+            self._is_ready = True
+
+    def begin(self, work: str, seconds: float) -> None:
+        """Let it do `work` for so long, or one piece if that takes longer, beside the caller."""
+        self._pipe.send((work, seconds))
+
+    def rate(self) -> float:
+        """Wait until it is done; how much of the work it did per second."""
+        return float(self._pipe.recv())
+
+    def __enter__(self) -> Contestant:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipe.close()
+        self._process.join()
+
+
+def _serve(pipe: Connection, build: Callable[..., Works], arguments: tuple[Any, ...]) -> None:
+    works = build(*arguments)
+    for work in works.values():
+        work()  # a first piece, which is not timed
+    pipe.send("ready")
+    while True:
+        try:
+            work_name, seconds = pipe.recv()
+        except EOFError:
+            return
+        work, done, began = works[work_name], 0, time.perf_counter()
+        while (spent := time.perf_counter() - began) < seconds or not done:
+            done += work()
+        pipe.send(done / spent)
+
+
+class Race(NamedTuple):
+    """What each contestant did per second in each round."""
+
+    of: Mapping[str, list[float]]
+
+    def ratio(self, name: str, baseline: str) -> MedianRange:
+        """The ratio of two contestants in the same rounds."""
+        return spread(one / other for one, other in zip(self.of[name], self.of[baseline], strict=True))
+
+    def rates(self) -> dict[str, MedianRange]:
+        """The rates of all."""
+        return {name: spread(values) for name, values in self.of.items()}
+
+
+def race(contestants: Mapping[str, Contestant], work: str, effort: Effort) -> Race:
+    """Let each contestant work for a while in every round, in an order that is reversed each time."""
+    for contestant in contestants.values():
+        contestant.ready()
+    rates: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(effort.rounds):
+        for name in list(contestants)[:: 1 if number % 2 == 0 else -1]:
+            contestants[name].begin(work, effort.seconds)
+            rates[name].append(contestants[name].rate())
+    return Race(rates)

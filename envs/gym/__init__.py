@@ -1,0 +1,174 @@
+"""The family of Gymnasium environments: every registered id. A user's own ones are in own.py beside."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Discrete, Space
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.gym.spaces import Env, fitted, space_of_actions, space_of_frames, to_float32
+from envs.playback import Action, Frames, Screen
+from envs.registry import Family
+from envs.saving import State, plain_state, restore_plain
+from envs.seeding import checked_seeds
+
+__all__ = ["FAMILY"]
+
+_CLASSIC_CONTROL = "gymnasium.envs.classic_control."
+"""Environments whose whole state is plain; physics engines keep theirs where Python cannot see it."""
+Build = Callable[[EnvConfig, str | None], Env]
+"""Makes one environment with a render mode, its spaces as agents know them."""
+
+
+def build_registered(config: EnvConfig, render_mode: str | None = None) -> Env:
+    """The environment of a registered id, fitted to the agents. Raises EnvError."""
+    return fitted(make_registered(config, render_mode), config)
+
+
+def make_registered(config: EnvConfig, render_mode: str | None = None, name: str = "") -> Env:
+    """The environment of a registered id, `name` or the game; its own time limit unless one is given.
+
+    Raises:
+        EnvError: it cannot be built; a package that is missing is named.
+    """
+    steps, arguments = config.max_episode_steps or None, constructor_arguments(config)
+    if render_mode is not None:
+        arguments["render_mode"] = render_mode
+    try:
+        return gymnasium.make(name or config.game, steps, **arguments)
+    except (gymnasium.error.Error, ImportError, TypeError) as error:
+        raise EnvError(f"The environment {config.game} could not be built: {error}.") from error
+
+
+def constructor_arguments(config: EnvConfig) -> dict[str, Any]:
+    """Those of --env-args. Raises EnvError."""
+    try:
+        arguments = json.loads(config.env_args or "{}")
+    except ValueError as error:
+        raise EnvError(f"--env-args {config.env_args} is no JSON: {error}.") from error
+    if not isinstance(arguments, dict):
+        raise EnvError(f"--env-args must be a JSON object, as '{{\"size\": 5}}', not {config.env_args}.")
+    return arguments
+
+
+def describe_built(env: Env) -> EnvDescription:
+    """Describes an environment that was built for it."""
+    frames, actions = space_of_frames(env.observation_space), space_of_actions(env.action_space)
+    env.close()
+    return description_from_spaces(frames, actions)
+
+
+class GymVector(SeededVectorEnv):
+    """N copies stepped in turn in this process: frames uint8 or float32 [N, *frame], their own rewards."""
+
+    def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build_registered) -> None:
+        count = len(checked_seeds(seeds, len(seeds)))
+        one = partial(build, config, None)
+        self._envs = SyncVectorEnv([one] * count, autoreset_mode=AutoresetMode.NEXT_STEP)
+        frames = space_of_frames(self._envs.single_observation_space)
+        super().__init__(frames, space_of_actions(self._envs.single_action_space), seeds)
+
+    def state_dict(self) -> State | None:
+        """Returns the state of classic control; None of other environments."""
+        if not all(type(env.unwrapped).__module__.startswith(_CLASSIC_CONTROL) for env in self._envs.envs):
+            return None
+        layers = [[plain_state(layer) for layer in _layers(env)] for env in self._envs.envs]
+        return {"vector": plain_state(self._envs), "layers": layers}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continues from it."""
+        restore_plain(self._envs, state["vector"])
+        for env, layers in zip(self._envs.envs, state["layers"], strict=True):
+            for layer, saved in zip(_layers(env), layers, strict=True):
+                restore_plain(layer, saved)
+
+    def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
+        all_seeds: list[int | None] = [None] * self.num_envs
+        if seeds is not None:
+            for row, seed in zip(np.flatnonzero(mask), seeds, strict=True):
+                all_seeds[row] = seed
+        observations, infos = self._envs.reset(seed=all_seeds, options={"reset_mask": mask})
+        return _to_frames(observations), infos
+
+    def _advance(self, actions: Actions) -> Steps:
+        env_actions = _to_env_actions(actions, self._envs.single_action_space)
+        observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
+        return _to_frames(observations), rewards, terminated, truncated, infos
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the environments."""
+        self._envs.close(**kwargs)
+
+
+class GymPlayback:
+    """Replays an episode on the same environment with render_mode="rgb_array".
+
+    Raises:
+        EnvError: the environment cannot draw itself.
+    """
+
+    def __init__(self, config: EnvConfig, seed: int, build: Build = build_registered) -> None:
+        self._game = config.game
+        self._env = build(config, "rgb_array")
+        (self._seed,) = checked_seeds([seed], 1)
+
+    def first(self) -> Frames:
+        """Starts the episode and returns its first frame [*frame]."""
+        observation, _ = self._env.reset(seed=self._seed)
+        return _to_frames(np.asarray(observation))
+
+    def step(self, action: Action) -> tuple[Frames, list[Screen]]:
+        """Returns the frame [*frame] after `action`, and this step's one picture [h, w, 3]."""
+        observation, *_ = self._env.step(_to_env_actions(np.asarray(action), self._env.action_space))
+        return _to_frames(np.asarray(observation)), [self._picture()]
+
+    def _picture(self) -> Screen:
+        try:
+            picture = self._env.render()
+        except (gymnasium.error.Error, ImportError) as error:
+            raise EnvError(f"The environment {self._game} could not be drawn: {error}.") from error
+        if not isinstance(picture, np.ndarray):
+            raise EnvError(f"The environment {self._game} has no picture to show.")
+        return picture
+
+
+def _layers(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
+    """The wrappers from outside in, then the environment itself."""
+    while isinstance(env, gymnasium.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+def _to_frames(observations: npt.NDArray[Any]) -> Frames:
+    return observations if observations.dtype == np.uint8 else to_float32(observations)
+
+
+def _to_env_actions(actions: npt.NDArray[Any], space: Space[Any]) -> npt.NDArray[Any]:
+    return actions + space.start if isinstance(space, Discrete) else actions.astype(space.dtype)
+
+
+def _canonical_name(game: str) -> str | None:
+    try:
+        gymnasium.spec(game)
+    except (gymnasium.error.Error, ImportError, ValueError):
+        return None
+    return None if ":" in game else game
+
+
+def _known_names() -> Sequence[str]:
+    return tuple(gymnasium.registry)
+
+
+def _describe(config: EnvConfig) -> EnvDescription:
+    return describe_built(build_registered(config))
+
+
+FAMILY = Family(_canonical_name, _known_names, _describe, GymVector, GymPlayback)

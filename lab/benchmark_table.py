@@ -1,0 +1,278 @@
+"""A benchmark as rows of a table, as markdown and as graphs, beside what others published."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.session import Curve, spread
+from reporting.aggregates import aggregates
+from reporting.fitness import Fitness, Standard, standard_of
+from reporting.graph import Axis, Bars, Graph, Line, Marks
+from reporting.page import COLOURS, INK, Section, Table
+
+_TABLE = Path(__file__).with_name("published.csv")
+LEAST_FOR_INTERVAL = 3
+"""Sessions: resamples of two runs say nothing but the two."""
+
+
+class Published(NamedTuple):
+    """What others published for the same game; published.csv names the source of each."""
+
+    algorithm: str  # "" where it is the agent's own; else the nearest relative that was published
+    score: float
+    agent_steps: int
+    source: str
+
+
+def published(game: str, agent: str) -> tuple[Published, ...]:
+    """Those of an agent on a game, () where none is known."""
+    return _published().get((game, agent), ())
+
+
+@cache
+def _published() -> dict[tuple[str, str], tuple[Published, ...]]:
+    with _TABLE.open(encoding="utf-8", newline="") as file:
+        found: dict[tuple[str, str], tuple[Published, ...]] = {}
+        for row in csv.DictReader(file):
+            key = row["game"], row["agent"]
+            figure = Published(row["algorithm"], float(row["score"]), int(row["agent_steps"]), row["source"])
+            found[key] = (*found.get(key, ()), figure)
+    return found
+
+
+@dataclass(frozen=True)
+class Row:
+    """One agent on one game."""
+
+    name: str
+    game: str
+    agent: str
+    sessions: int  # planned
+    done: int
+    failed: int
+    open: int  # begun, and neither done nor failed
+    extra: bool  # left out unless asked for
+    planned_steps: int  # of each session
+    agent_steps: int  # of all sessions that are done
+    minutes: float  # that they took
+    commit: str
+    training: tuple[float, ...]  # of each session, the mean of the last 100 training episodes
+    scores: tuple[float, ...]  # of each session, the mean of 100 episodes without noise
+    curves: tuple[Curve, ...]
+    fitness: Fitness | None
+    published: tuple[Published, ...]
+
+    @property
+    def state(self) -> str:
+        """How many sessions are done, failed or begun."""
+        if self.done == self.sessions:
+            return "done"
+        others = f", {self.failed} failed" * bool(self.failed) + f", {self.open} begun" * bool(self.open)
+        return f"{self.done} of {self.sessions}{others}" if self.done or others else "not run"
+
+    @property
+    def mean(self) -> float:
+        """Of the scores without noise; NaN where there are none."""
+        return float(np.mean(self.scores)) if self.scores else float("nan")
+
+    @property
+    def std(self) -> float:
+        """Over sessions, of the population."""
+        return float(np.std(self.scores)) if self.scores else float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of the mean, by bootstrap over sessions; None where there are too few."""
+        if len(self.scores) < LEAST_FOR_INTERVAL:
+            return None
+        mean = aggregates([np.array(self.scores)]).mean
+        return mean.low, mean.high
+
+    @staticmethod
+    def columns() -> tuple[str, ...]:
+        """Names of `cells`."""
+        return (
+            "experiment", "game", "agent", "state", "sessions_done", "sessions_failed", "planned_steps",
+            "agent_steps", "minutes", "mean_score_points", "std_score_points",
+            "low_score_points", "high_score_points", "mean_training_score_points",
+            *Fitness._fields, "fitness", "published", "commit",
+        )  # fmt: skip
+
+    def cells(self) -> tuple[object, ...]:
+        """What a csv holds of it; empty where nothing is known."""
+        vector = (*self.fitness, self.fitness.length) if self.fitness else ("",) * (len(Fitness._fields) + 1)
+        known = (self.mean, self.std) if self.scores else ("", "")
+        interval = self.interval or ("", "")
+        training = float(np.mean(self.training)) if self.training else ""
+        counts = self.done, self.failed, self.planned_steps, self.agent_steps, round(self.minutes, 2)
+        published_scores = " | ".join(
+            f"{p.score} after {p.agent_steps:,} steps ({f'{p.algorithm}: ' * bool(p.algorithm)}{p.source})"
+            for p in self.published
+        )
+        return (
+            self.name,
+            self.game,
+            self.agent,
+            self.state,
+            *counts,
+            *known,
+            *interval,
+            training,
+            *vector,
+            published_scores,
+            self.commit,
+        )
+
+
+TITLE = """# Benchmark
+
+Written by `python run_lab.py benchmark`: [docs/benchmark.md](../../docs/benchmark.md) says how to read it.
+
+Scores: mean ± standard deviation over seeds, of 100 episodes that the last snapshot plays without noise; the
+interval is 95 % of the mean's, by bootstrap over seeds.
+"""
+OVER_ALL = """## Over the games
+
+Interquartile mean of the strengths without noise of all sessions (0 random play, 1 the game's standard), and
+its 95 % interval, where every game has at least three sessions. Agents are compared only where they played
+the same games.
+
+| Agent | Games | Sessions | Mean | Interval |
+|---|---|---|---|---|
+"""
+
+
+class OverAll(NamedTuple):
+    """An agent over its games."""
+
+    games: int
+    sessions: int
+    iqm: float  # interquartile mean of the sessions' strengths
+    interval: tuple[float, float] | None  # None where a game has too few sessions
+
+    @property
+    def shown_interval(self) -> str:
+        """As text; "" where there is none."""
+        return f"{self.interval[0]:.2f} to {self.interval[1]:.2f}" if self.interval else ""
+
+
+HEADINGS = (
+    "Agent", "Sessions", "Steps each", "Minutes each", "Score", "Interval", "Each seed", "In training",
+    "Fitness", "Published", "Commit",
+)  # fmt: skip
+
+
+def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll]) -> str:
+    """The whole table for readers."""
+    games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
+    lines = [
+        f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.shown_interval} |\n"
+        for agent, known in over_all.items()
+    ]
+    return "\n".join([TITLE, *games, OVER_ALL + "".join(lines)])
+
+
+def _in_order(rows: Sequence[Row]) -> list[str]:
+    """Games as the rows name them."""
+    return list(dict.fromkeys(row.game for row in rows))
+
+
+def _game(game: str, rows: Sequence[Row]) -> str:
+    standard = standard_of(game)
+    reference = f"Random play: {standard.random:,.2f}; standard: {standard.score:,.0f}.\n" if standard else ""
+    picture = f"\n![{game}]({file_of(game)}.png)\n" if any(row.done for row in rows) else ""
+    lines = [
+        _table_line(HEADINGS),
+        _table_line(["---"] * len(HEADINGS)),
+        *map(_table_line, map(shown_cells, rows)),
+    ]
+    return f"## {game}\n\n{reference}{picture}\n" + "".join(lines)
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def shown_cells(row: Row) -> tuple[str, ...]:
+    """A line of the table, under `HEADINGS`."""
+    each = f"{row.minutes / row.done:.1f}" if row.done else ""
+    score = f"{row.mean:,.1f} ± {row.std:,.1f}" if row.scores else ""
+    interval = f"{row.interval[0]:,.1f} to {row.interval[1]:,.1f}" if row.interval else ""
+    seeds = ", ".join(f"{one:,.0f}" for one in row.scores)
+    training = f"{np.mean(row.training):,.1f}" if row.training else ""
+    fitness = f"{row.fitness.length:.2f}" if row.fitness else ""
+    known = "; ".join(map(_shown_published, row.published))
+    steps = _short(row.planned_steps)
+    scores = score, interval, seeds, training
+    return row.agent, row.state, steps, each, *scores, fitness, known, row.commit
+
+
+def _shown_published(figure: Published) -> str:
+    """A published score: of another algorithm than the row's where it names one."""
+    project = figure.source.split(",")[0]
+    algorithm = f"{figure.algorithm} of " if figure.algorithm else ""
+    return f"{figure.score:,.1f} ({algorithm}{project}, {_short(figure.agent_steps)})"
+
+
+def _short(steps: int) -> str:
+    return f"{steps / 1e6:g}M" if steps >= 1e6 else f"{steps / 1e3:g}K"
+
+
+def file_of(game: str) -> str:
+    """A game as part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "_.-" else "_" for letter in game)
+
+
+def agent_colours(rows: Sequence[Row]) -> dict[str, str]:
+    """An agent has the same colour in all games."""
+    agents = dict.fromkeys(row.agent for row in rows)
+    return {agent: COLOURS[number % len(COLOURS)] for number, agent in enumerate(agents)}
+
+
+def table_section(rows: Sequence[Row]) -> Section:
+    """All rows, played or not."""
+    cells = [(row.game, *shown_cells(row)) for row in rows]
+    return Section(Table(["Game", *HEADINGS], cells), "Every row", wide=True)
+
+
+def game_graphs(game: str, rows: Sequence[Row], colours: Mapping[str, str]) -> tuple[Graph, Graph]:
+    """Scores without noise, beside what others published; and the scores in training that led there.
+
+    Args:
+      rows: of this game, those that have sessions done.
+    """
+    standard = standard_of(game)
+    levels = {"standard": standard.score, "random play": standard.random} if standard else {}
+    agents = Axis(categories=[row.agent for row in rows])
+    scores: list[Bars | Marks] = [_score_bars(rows, standard, colours), *_published_marks(rows)]
+    curves = [_training_line(row, colours[row.agent]) for row in rows]
+    return (
+        Graph(agents, "score without noise (diamonds: published)", scores, levels),
+        Graph(Axis("agent steps", steps=True), "score in training", curves, levels, legend=True),
+    )
+
+
+def _score_bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping[str, str]) -> Bars:
+    """From random play upwards."""
+    each = [colours[row.agent] for row in rows]
+    floor = standard.random if standard else 0.0
+    return Bars("", [row.mean for row in rows], each, [row.std for row in rows], floor)
+
+
+def _published_marks(rows: Sequence[Row]) -> list[Marks]:
+    known = [(place, figure) for place, row in enumerate(rows) for figure in row.published]
+    if not known:
+        return []
+    places, figures = zip(*known, strict=True)
+    scores, sources = [figure.score for figure in figures], [figure.source for figure in figures]
+    return [Marks("published", places, scores, INK, "diamond", sources)]
+
+
+def _training_line(row: Row, colour: str) -> Line:
+    steps, mean, std = spread(row.curves)
+    return Line(row.agent, steps, mean, colour, width=2.2, std=std, shade=0.12)

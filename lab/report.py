@@ -1,0 +1,118 @@
+"""The command report: evaluations of many games and seeds on one page, with tables and a picture."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
+
+from args import UserError
+from reporting.aggregates import Estimate, probability_of_improvement
+from reporting.saber import REFERENCES, WHOLE, Run, agents_of, by_game, shown
+from reporting.saber_page import write_report
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Mean(BaseModel):
+    mean: Finite
+
+
+class _Settings(BaseModel):
+    agent: str = ""
+    proba_sticky_actions: float | None = None
+
+
+class _Evaluation(BaseModel):
+    """Of `evaluation_<game>.json` (evaluation.result)."""
+
+    game: str
+    score_5min: _Mean
+    score_30min: _Mean
+    score_saber: _Mean
+    settings: _Settings = _Settings()
+
+
+class _Row(BaseModel):
+    """Of a csv; its score is that of whole episodes."""
+
+    game: str
+    score: Finite
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """Of folders of evaluations, however deep, and of csv files. Raises UserError where one holds none."""
+    runs = []
+    for path in paths:
+        found = _of_folder(path) if path.is_dir() else _of_csv(path)
+        if not found:
+            raise UserError(f"{path} holds no evaluation: test_multiple_seed.py writes some, or name a csv.")
+        runs += found
+    return runs
+
+
+def _of_folder(folder: Path) -> list[Run]:
+    """Called by the folder, and by the agents where these differ."""
+    read = [_evaluation(path) for path in sorted(folder.rglob("evaluation_*.json"))]
+    several = len({each.settings.agent for each in read}) > 1
+    return [
+        Run(
+            each.settings.agent if several else folder.resolve().name,
+            each.game,
+            (each.score_5min.mean, each.score_30min.mean, each.score_saber.mean),
+            each.settings.proba_sticky_actions,
+        )
+        for each in read
+    ]
+
+
+def _evaluation(path: Path) -> _Evaluation:
+    try:
+        return _Evaluation.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path} is no evaluation ({where}: {first['msg']}): move it away.") from error
+
+
+def _of_csv(path: Path) -> list[Run]:
+    """Columns game, seed and score; called by the file."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [_Row.model_validate(row) for row in csv.DictReader(file)]
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValidationError, ValueError, csv.Error) as error:
+        raise UserError(
+            f"{path} is no table of scores: it needs the columns game, seed and score."
+        ) from error
+    return [Run(path.stem, row.game, (math.nan, math.nan, row.score), None) for row in rows]
+
+
+def compare(runs: Sequence[Run], ours: str, theirs: str) -> Estimate:
+    """The probability that `ours` improves on `theirs`, over the games of both. Raises UserError."""
+    known = agents_of(runs)
+    for name in (ours, theirs):
+        if name not in known:
+            raise UserError(f"--compare {name}: choose among {', '.join(known)}.")
+    groups = [by_game(runs, name, WHOLE, REFERENCES[0]) for name in (ours, theirs)]
+    common = sorted(groups[0].keys() & groups[1].keys())
+    if not common:
+        raise UserError(f"--compare {ours} {theirs}: they have no game in common that has a reference.")
+    first, second = ([group[game] for game in common] for group in groups)
+    return probability_of_improvement(first, second)
+
+
+def make_report(paths: Sequence[Path], folder: Path, pair: Sequence[str], say: Callable[[str], None]) -> None:
+    """Write the report of what is there, and print its summary. Raises UserError."""
+    runs = read_runs(paths)
+    improvement = compare(runs, *pair) if pair else None
+    for line in write_report(runs, folder):
+        say(line)
+    if improvement is not None:
+        say(f"P({pair[0]} > {pair[1]}) = {shown(improvement)}")
+    say(f"Written to {folder}: report.html, report.png, report.csv, games.csv.")

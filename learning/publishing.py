@@ -1,0 +1,65 @@
+"""Weights on their way to Redis beside learning, since a slow line takes longer than many updates."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future
+
+from memory.runs.run import LearnerSlot
+from memory.runs.weights import Weights, publish_weights
+
+log = logging.getLogger(__name__)
+
+SLOW_S = 5.0
+"""A publication that takes longer is worth a sentence: 27 MB take 2 s at 100 Mbit/s."""
+
+
+class Publisher:
+    """Sends weights in a thread of its own, one version at a time; the end of the process waits for none."""
+
+    def __init__(self, slot: LearnerSlot) -> None:
+        self._slot = slot
+        self._under_way: Future[None] | None = None
+        self._has_said_pace = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a version is under way."""
+        return self._under_way is not None and not self._under_way.done()
+
+    def begin(self, weights: Weights, wait: bool) -> None:
+        """Send these once the version under way has arrived; `wait`: until they have.
+
+        Raises what ended that one: StaleEpoch, or a redis error once patience is over.
+        """
+        self._finish()
+        self._under_way = Future()
+        sending = (weights, self._under_way)
+        threading.Thread(target=self._send, args=sending, name="weights", daemon=True).start()
+        if wait:
+            self._finish()
+
+    def _finish(self) -> None:
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            under_way.result()
+
+    def _send(self, weights: Weights, under_way: Future[None]) -> None:
+        try:
+            under_way.set_result(self._slot.patience(self._publish, weights))
+        except BaseException as error:
+            under_way.set_exception(error)
+
+    def _publish(self, weights: Weights) -> None:
+        began = time.monotonic()
+        publish_weights(self._slot.client, self._slot.keys, weights)
+        took, megabytes = time.monotonic() - began, len(weights.payload) / 1e6
+        if took >= SLOW_S and not self._has_said_pace:
+            self._has_said_pace = True
+            sentence = (
+                "The line to Redis is slow: %.1f MB of weights take %.0f s (%.2f MB/s). Learning goes on"
+                " meanwhile, and actors get new weights that seldom."
+            )
+            log.warning(sentence, megabytes, took, megabytes / took)

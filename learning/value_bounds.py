@@ -1,0 +1,36 @@
+"""What values can be, from the rewards that were learned from: estimates beyond that have diverged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BEYOND = 0.1
+"""Of the range: an estimate may leave it by so much."""
+LEAST_BEYOND = 1.0
+"""An untrained network's estimates lie so far from 0, whatever the rewards are."""
+
+
+class ValueBounds:
+    """[r_min, r_max] / (1 - gamma), which always contains 0: estimates begin there."""
+
+    def __init__(self) -> None:
+        """No reward is known."""
+        self.low = self.high = 0.0
+
+    def see(self, r_t: NDArray[Any], discount_t: NDArray[Any]) -> None:
+        """Take in n-step returns [B] and their discounts [B].
+
+        A value that is the same in all states, v = r_t + discount_t * v, is the largest that they allow.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):  # without a discount they allow any
+            values = r_t / (1.0 - discount_t.astype(np.float64))
+        values[r_t == 0] = 0.0
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+
+    def exclude(self, estimate: float) -> bool:
+        """Whether an estimate of a mean value is well beyond them; False before any reward was seen."""
+        beyond = max(BEYOND * (self.high - self.low), LEAST_BEYOND)
+        return self.low < self.high and not self.low - beyond <= estimate <= self.high + beyond

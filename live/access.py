@@ -1,0 +1,53 @@
+"""Who may see the page: this machine alone, or whoever has its token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+
+from flask import Flask, Response, abort, request
+
+COOKIE, WORD = "page_token", "token"
+OWN_NAMES = "localhost", "127.0.0.1", "[::1]"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens at `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def new_token() -> str:
+    """One that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def guard(server: Flask, token: str | None) -> None:
+    """Refuse who does not have `token`, as ?token= once and as a cookie from then on.
+
+    Without a token only this machine's own names are answered to: a page of somebody else's, open in a
+    browser here, reaches a server on loopback under a name of its own.
+    """
+
+    @server.before_request
+    def check() -> None:
+        if token is None:
+            if request.host.rpartition(":")[0] not in OWN_NAMES and request.host not in OWN_NAMES:
+                abort(403, "This page answers to localhost alone.")
+        elif not (_is(request.cookies.get(COOKIE), token) or _is(request.args.get(WORD), token)):
+            abort(401, "This page asks for the token that was printed when it started: add ?token=...")
+
+    @server.after_request
+    def remember(response: Response) -> Response:
+        if token is not None and _is(request.args.get(WORD), token):
+            response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+        return response
+
+
+def _is(given: str | None, token: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), token.encode())

@@ -1,0 +1,83 @@
+"""Values of states by the weights that a run publishes: its agent, built from the settings in Redis.
+
+An agent of the user's own is not built, since that would run code which Redis names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from acting.weights import checked_tensors
+from agents.base import Agent, AgentError, Problem
+from args import UserError, checked_args
+from envs.config import EnvConfig, EnvError, EnvFailure
+from envs.registry import describe_env
+from evaluation.estimates import estimates
+from live.reading import ServerRun
+from live.sight import Seen
+from memory.runs.keys import Keys
+from memory.runs.weights import WeightsError, WeightsReader
+from memory.server.connection import Client
+from own_code import names_code
+from wiring.setting import build_agent
+
+ANY_GAME = "probe:catch"
+"""Stands in the settings for a game that is the user's own code: the agent does not depend on it."""
+
+
+class NoEstimate(ValueError):
+    """There are no values to show; the message is one sentence that says why."""
+
+
+class Estimator:
+    """Of one run, in one epoch. The first estimate builds the agent; weights are fetched as they change."""
+
+    def __init__(self, client: Client, name: str, run: ServerRun) -> None:
+        self.epoch = run.info.epoch
+        self._name, self._settings = name, dict(run.info.settings)
+        self._weights = WeightsReader(client, Keys(name))
+        self._agent: Agent | None = None
+
+    def quantiles(self, seen: Seen, num_actions: int | None) -> NDArray[np.float32]:
+        """Of the return of each action in each state, [M, K, A]. Raises NoEstimate.
+
+        Args:
+            num_actions: as episodes counted them; None where none did.
+        """
+        if seen.actions.ndim > 1:
+            raise NoEstimate("Actions are continuous: there is no value of each.")
+        torch.set_num_threads(1)
+        try:
+            self._agent = self._agent or self._built(seen, num_actions)
+            if (weights := self._weights.poll()) is not None:
+                self._agent.load_acting_weights(checked_tensors(weights.payload))
+            if self._weights.seen is None:
+                raise NoEstimate("The learner has published no weights yet.")
+            with torch.inference_mode():
+                found = estimates(self._agent, torch.from_numpy(seen.states))  # [M, K, A]
+        except (AgentError, UserError, EnvError, EnvFailure, WeightsError) as error:
+            raise NoEstimate(str(error)) from error
+        except (RuntimeError, KeyError) as error:  # weights of another network
+            raise NoEstimate(f"The published weights do not fit the run's settings: {error}.") from error
+        return np.asarray(found.cpu().numpy(), np.float32)
+
+    def _built(self, seen: Seen, num_actions: int | None) -> Agent:
+        settings: dict[str, Any] = dict(self._settings)
+        if names_code(str(settings.get("agent"))):
+            raise NoEstimate(
+                f"Values need the code of {settings['agent']}, and this page runs no code that Redis names."
+            )
+        own_game = any(map(names_code, str(settings.get("game")).split(",")))
+        if own_game:
+            settings["game"] = ANY_GAME
+        args = checked_args({"run": self._name, "disable_cuda": True}).adopt(settings)
+        if num_actions is None and own_game:
+            raise NoEstimate("The number of actions is known after the first episode.")
+        if num_actions is None:
+            num_actions = describe_env(args.playing(args.games[0]).select(EnvConfig)).num_actions
+        shape, dtype = seen.states.shape[1:], str(seen.states.dtype)
+        return build_agent(args, Problem(shape, dtype, num_actions, None, None), learning=False)

@@ -1,0 +1,271 @@
+"""The figures of the live page, each made of plain numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from live.curves import Floats, Line
+from live.moments import Rate
+from reporting.fitness import references, standard_of
+from reporting.page import (
+    AXIS,
+    BLUE,
+    COLOURS,
+    INK,
+    LEGEND_ABOVE,
+    MUTED,
+    RED,
+    STEPS,
+    STRIP_MARGIN,
+    TITLE,
+    base_layout,
+    empty_figure,
+)
+
+Coloured = Mapping[str, str]
+"""Label -> its colour, the same in all figures."""
+
+COLUMNS = 3
+BINS = 40
+KEEP_VIEW = "keep"
+"""Of plotly's uirevision: what was zoomed into stays when new data comes."""
+
+
+def colours(labels: Sequence[str]) -> dict[str, str]:
+    """One for each, in their order."""
+    return {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
+
+
+def transparent(colour: str, opacity: float = 0.16) -> str:
+    """The colour #rrggbb of a band behind its line."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, {opacity})"
+
+
+def score_levels(game: str) -> dict[str, float]:
+    """Scores to compare with: random play, and human play and the record of an ALE game or else solved."""
+    names = ("random", "human", "world record")
+    levels = {name: level for name, level in zip(names, references(game), strict=True) if level is not None}
+    standard = standard_of(game)
+    if not levels and standard is not None:
+        levels = {"random": standard.random, "solved": standard.score}
+    return levels
+
+
+def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game: str) -> go.Figure:
+    """Mean scores of the last 100 episodes of training, and of the last 20 of evaluation, dashed."""
+    if not (lines or evaluated):
+        return _sentence(f"No episode of {game} has ended yet.")
+    colour = colours([*lines, *(label for label in evaluated if label not in lines)])
+    figure = go.Figure(layout=_layout(420, "agent steps", f"score in {game}"))
+    for label, line in lines.items():
+        figure.add_traces(_band_and_line(label, line, colour[label], "solid"))
+    for label, line in evaluated.items():
+        figure.add_traces(_band_and_line(f"{label}, evaluation", line, colour[label], "dash"))
+    for name, level in score_levels(game).items():
+        figure.add_hline(
+            level,
+            line={"color": MUTED, "width": 1, "dash": "dot"},
+            annotation={"text": f"{name} {level:,.5g}"},
+        )
+    return figure.update_layout(showlegend=True)
+
+
+def learning_figure(curves: Mapping[str, Mapping[str, Line]]) -> go.Figure:
+    """Metric -> label -> its curve; every metric in a strip of its own."""
+    if not curves:
+        return _sentence("No update has been recorded yet.")
+    rows = math.ceil(len(curves) / COLUMNS)
+    figure = make_subplots(
+        rows, COLUMNS, subplot_titles=[name.replace("_", " ") for name in curves], vertical_spacing=0.3 / rows
+    )
+    labels = list(dict.fromkeys(label for lines in curves.values() for label in lines))
+    colour, shown = colours(labels), set[str]()
+    for number, lines in enumerate(curves.values()):
+        for label, line in lines.items():
+            trace = _line(label, line, colour[label], showlegend=label not in shown)
+            figure.add_trace(trace, number // COLUMNS + 1, number % COLUMNS + 1)
+            shown.add(label)
+    figure.update_xaxes(STEPS).update_yaxes({**AXIS, "tickformat": ".3~g", "nticks": 5})
+    figure.update_annotations(font=TITLE)
+    return figure.update_layout(_layout(110 + 190 * rows), margin={**STRIP_MARGIN, "t": 70})
+
+
+def priorities_figure(found: Mapping[str, NDArray[np.float32]]) -> go.Figure:
+    """How often priorities of a size are among some transitions of the replay."""
+    found = {label: values for label, values in found.items() if values.size}
+    if not found:
+        return _sentence("No run with a replay is chosen, or it is empty.")
+    joined = np.log10(np.concatenate(list(found.values())))
+    edges = np.linspace(joined.min() - 1e-3, joined.max() + 1e-3, BINS + 1)
+    figure = go.Figure(layout=_layout(340, "priority, (loss + ε)<sup>α</sup>", "share of transitions"))
+    for label, colour in colours(list(found)).items():
+        counts, _ = np.histogram(np.log10(found[label]), edges)
+        x = 10 ** ((edges[1:] + edges[:-1]) / 2)
+        line = {"color": colour, "shape": "hvh"}
+        figure.add_scatter(x=x, y=counts / counts.sum(), name=label, line=line, fill="tozeroy", mode="lines")
+    return figure.update_xaxes(type="log").update_yaxes(tickformat=".0%", rangemode="tozero")
+
+
+def fill_figure(fills: Mapping[str, float]) -> go.Figure:
+    """How full each replay is."""
+    if not fills:
+        return _sentence("No run with a replay is chosen.")
+    colour = colours(list(fills))
+    figure = go.Figure(layout=_layout(90 + 40 * len(fills), "full"))
+    figure.add_bar(
+        x=list(fills.values()),
+        y=list(fills),
+        orientation="h",
+        marker={"color": list(colour.values())},
+        text=[f"{fill:.1%}" for fill in fills.values()],
+    )
+    return figure.update_xaxes(range=[0, 1], tickformat=".0%").update_layout(showlegend=False)
+
+
+def over_time_figure(found: Mapping[str, Sequence[Rate]], title: str) -> go.Figure:
+    """Label -> its values against the time of day."""
+    found = {label: rates for label, rates in found.items() if rates}
+    if not found:
+        return _sentence("Nothing has been seen yet: the page records while it runs.")
+    figure = go.Figure(layout=_layout(300, "", title))
+    for label, colour in colours(list(found)).items():
+        times = np.array([rate.time * 1000 for rate in found[label]]).astype("datetime64[ms]")
+        values = [rate.value for rate in found[label]]
+        figure.add_scatter(x=times, y=values, name=label, mode="lines", line={"color": colour, "width": 1.8})
+    figure.update_xaxes(tickformat="%H:%M:%S", rangemode="normal")
+    return figure.update_yaxes(rangemode="tozero").update_layout(showlegend=True)
+
+
+def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
+    """Process -> state -> share of its time."""
+    shares = {process: states for process, states in shares.items() if states}
+    if not shares:
+        return _sentence("Nothing has been seen yet: the page records while it runs.")
+    states = list(dict.fromkeys(state for found in shares.values() for state in found))
+    figure = go.Figure(layout=_layout(130 + 36 * len(shares), "share of time"))
+    for state, colour in colours(states).items():
+        values = [found.get(state, 0.0) for found in shares.values()]
+        figure.add_bar(x=values, y=list(shares), name=state, orientation="h", marker={"color": colour})
+    figure.update_xaxes(range=[0, 1], tickformat=".0%").update_yaxes(autorange="reversed")
+    return figure.update_layout(barmode="stack")
+
+
+def values_figure(quantiles: NDArray[np.float32], names: Sequence[str], taken: int) -> go.Figure:
+    """Quantiles [K, A] of the return of each action, its mean as a bar; the action taken is red."""
+    means = quantiles.mean(axis=0)
+    figure = go.Figure(layout=_layout(120 + 28 * len(names), "expected return, discounted"))
+    if len(quantiles) > 1:
+        for action, name in enumerate(names):
+            colour = RED if action == taken else BLUE
+            figure.add_scatter(
+                x=np.sort(quantiles[:, action]),
+                y=[name] * len(quantiles),
+                mode="markers",
+                marker={"color": colour, "size": 11, "opacity": 0.5, "symbol": "line-ns-open"},
+                name="quantiles",
+                hovertemplate="%{x:.4g}<extra></extra>",
+            )
+    colour_of = [RED if action == taken else BLUE for action in range(len(names))]
+    figure.add_scatter(
+        x=means,
+        y=list(names),
+        mode="markers+text",
+        marker={"color": colour_of, "size": 12},
+        text=[f"{mean:.3g}" for mean in means],
+        textposition="top center",
+        cliponaxis=False,
+        name="mean",
+        hovertemplate="mean %{x:.4g}<extra></extra>",
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure.update_layout(showlegend=False)
+
+
+def course_figure(
+    values: NDArray[np.float32] | None, rewards: Sequence[float], actions: Sequence[str]
+) -> go.Figure:
+    """The best action's value [M], and the reward and action of each step of the chunk."""
+    steps = list(range(1, len(rewards) + 1))
+    figure = go.Figure(layout=_layout(280, "step of the chunk, and the action taken"))
+    hover = "%{y:.4g}, %{text}<extra></extra>"
+    if values is not None:
+        figure.add_scatter(
+            x=steps,
+            y=values,
+            text=actions,
+            name="value of the best action",
+            line={"color": BLUE},
+            hovertemplate=hover,
+        )
+    figure.add_bar(x=steps, y=list(rewards), name="reward", marker={"color": RED})
+    words = [f"{step}<br>{action}" for step, action in zip(steps, actions, strict=True)]
+    return figure.update_xaxes(tickvals=steps, ticktext=words, range=[0.5, len(steps) + 0.5])
+
+
+def vector_figure(states: Floats) -> go.Figure:
+    """The newest frames [M, D] of some steps, component by component."""
+    figure = go.Figure(layout=_layout(300, "step of the chunk", "observation"))
+    steps = list(range(1, len(states) + 1))
+    for component, colour in zip(range(min(states.shape[1], 16)), COLOURS * 2, strict=False):
+        figure.add_scatter(
+            x=steps,
+            y=states[:, component],
+            name=f"[{component}]",
+            mode="lines+markers",
+            line={"color": colour},
+        )
+    return figure.update_layout(showlegend=True).update_xaxes(dtick=1)
+
+
+def _band_and_line(label: str, line: Line, colour: str, dash: str) -> list[go.Scatter]:
+    traces = [_line(label, line, colour, dash=dash)]
+    if line.low is not None and line.high is not None:
+        edges = {
+            "x": np.concatenate([line.steps, line.steps[::-1]]),
+            "y": np.concatenate([line.high, line.low[::-1]]),
+        }
+        fill = {"fill": "toself", "fillcolor": transparent(colour), "line": {"width": 0}, "mode": "lines"}
+        traces.insert(0, go.Scatter(**edges, **fill, hoverinfo="skip", name=f"{label}: 95 % interval"))
+    return traces
+
+
+def _line(label: str, line: Line, colour: str, dash: str = "solid", showlegend: bool = True) -> go.Scatter:
+    return go.Scatter(
+        x=line.steps,
+        y=line.values,
+        name=label,
+        mode="lines+markers" if len(line.steps) <= 20 else "lines",
+        line={"color": colour, "width": 2, "dash": dash},
+        showlegend=showlegend,
+        legendgroup=label,
+        hovertemplate="%{y:,.4g} at %{x:,.0f}<extra>%{fullData.name}</extra>",
+    )
+
+
+def _layout(height: int, x: str = "", y: str = "") -> dict[str, object]:
+    return {
+        **base_layout(),
+        "height": height,
+        "uirevision": KEEP_VIEW,
+        "hovermode": "closest",
+        "legend": LEGEND_ABOVE,
+        "margin": {"l": 70, "r": 24, "t": 48, "b": 50},
+        "xaxis": {
+            **STEPS,
+            "title": {"text": x, "font": TITLE},
+            **({} if x == "agent steps" else {"tickformat": ""}),
+        },
+        "yaxis": {**AXIS, "title": {"text": y, "font": TITLE}},
+        "font": {**dict(base_layout()["font"]), "color": INK},  # type: ignore[call-overload]
+    }
+
+
+def _sentence(text: str) -> go.Figure:
+    return empty_figure(text).update_layout(height=160)

@@ -1,0 +1,90 @@
+"""What the folders of results hold of runs: how each was started, and its tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reporting.tables import LearningPoint, read_learning
+
+DEEPEST = 4
+"""Folders below --path-to-results that are looked into: the lab keeps a session's results three below."""
+REST = 200
+"""A growing table is read again after so many times as long as it took to read: 0.5 % of a core."""
+LEAST_PAUSE_S = 5.0
+
+
+class FolderRun(NamedTuple):
+    """A run that left `run_<game>.json`."""
+
+    name: str  # as Redis has it
+    games: tuple[str, ...]
+    settings: dict[str, Any]
+    commit: str
+    path: Path  # of that file
+    changed: float  # unix time at which it was written
+
+    @property
+    def episodes(self) -> Path:
+        """Its table of episodes."""
+        return self.path.with_name(f"{self.path.stem.removeprefix('run_')}.csv")
+
+    @property
+    def learning(self) -> Path:
+        """Its history of learning."""
+        return self.episodes.with_name(f"learning_{self.episodes.name}")
+
+
+def find_runs(root: Path) -> Iterator[FolderRun]:
+    """All below `root`, the newest first; what cannot be read is left out."""
+    patterns = ("*/" * depth + "run_*.json" for depth in range(DEEPEST + 1))
+    paths = [path for pattern in patterns for path in root.glob(pattern)]
+    for path in sorted(paths, key=_changed, reverse=True):
+        if (run := _parsed(path)) is not None:
+            yield run
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _parsed(path: Path) -> FolderRun | None:
+    try:
+        document = json.loads(path.read_bytes())
+        settings, commit = document["arguments"], document["commit"] or {}
+        games = str(settings["game"]).split(",")
+        short = [game.rpartition("/")[2] if ".py:" in game else game for game in games]
+        name = str(settings["run"] or ",".join(short))
+        return FolderRun(
+            name, tuple(short), dict(settings), str(commit.get("hash", "")), path, _changed(path)
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+class LearningFile:
+    """A history of learning that grows, read seldom."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._size, self._next = path, -1, 0.0
+        self.points: list[LearningPoint] = []
+
+    def refresh(self) -> None:
+        """Read it again if it has grown and that is due."""
+        if time.monotonic() < self._next or not self._path.is_file():
+            return
+        size, began = self._path.stat().st_size, time.monotonic()
+        if size == self._size:
+            return
+        try:
+            self.points = [*read_learning(self._path)]
+        except ValueError:  # moved away, or of another program
+            self.points = []
+        took = time.monotonic() - began
+        self._size, self._next = size, began + max(REST * took, LEAST_PAUSE_S)

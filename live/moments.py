@@ -1,0 +1,98 @@
+"""What the processes of a run said of themselves over the last hour: kept by the page, which saw it."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from live.reading import ServerRun
+from memory.runs.reports import Status
+
+KEPT = 1200
+"""Looks; at one in three seconds an hour."""
+
+
+class Moment(NamedTuple):
+    """One look at a run."""
+
+    time: float  # unix time of the learner's status
+    played: int  # agent steps of all actors
+    learner: Status
+    actors: dict[int, Status]
+
+
+class Rate(NamedTuple):
+    """Of a pair of looks."""
+
+    time: float
+    value: float
+
+
+class Moments:
+    """The last looks at one run, those at which its learner said something new."""
+
+    def __init__(self) -> None:
+        self.kept: deque[Moment] = deque(maxlen=KEPT)
+
+    def add(self, run: ServerRun) -> None:
+        """The next look."""
+        spoke = _number(run.learner, "time")
+        if spoke and not (self.kept and self.kept[-1].time == spoke):
+            self.kept.append(Moment(spoke, run.counters.played, run.learner, run.actors))
+
+    def updates_per_step(self) -> Iterator[Rate]:
+        """Updates per agent step between neighbouring looks."""
+        for one, two in self._pairs():
+            steps, updates = two.played - one.played, _change(one, two, "updates")
+            if steps > 0:
+                yield Rate(two.time, updates / steps)
+
+    def weights_age(self) -> dict[int, list[Rate]]:
+        """Actor -> seconds since it got its weights, look by look."""
+        found: dict[int, list[Rate]] = {}
+        for moment in self.kept:
+            for actor, status in moment.actors.items():
+                if status.get("weights_age") is not None:
+                    found.setdefault(actor, []).append(Rate(moment.time, _number(status, "weights_age")))
+        return found
+
+    def learner_shares(self) -> dict[str, float]:
+        """Shares of the learner's time; empty where nothing is known."""
+        if len(self.kept) < 2 or self.kept[-1].learner.get("waited_s") is None:
+            return {}
+        first, last = self.kept[0], self.kept[-1]
+        passed = last.time - first.time
+        waited, starved = (max(_change(first, last, name), 0.0) for name in ("waited_s", "starved_s"))
+        if passed <= 0 or _change(first, last, "waited_s") < 0:  # the learner was started anew meanwhile
+            return {}
+        shares = {
+            "waiting for data": starved,
+            "waiting for actors": waited - starved,
+            "learning": passed - waited,
+        }
+        return {state: min(max(seconds / passed, 0.0), 1.0) for state, seconds in shares.items()}
+
+    def actor_shares(self) -> dict[int, dict[str, float]]:
+        """Actor -> share of the looks at which it was in each state."""
+        counts: dict[int, Counter[str]] = {}
+        for moment in self.kept:
+            for actor, status in moment.actors.items():
+                counts.setdefault(actor, Counter())[str(status.get("state", "starting"))] += 1
+        return {
+            actor: {state: count / seen.total() for state, count in seen.items()}
+            for actor, seen in counts.items()
+        }
+
+    def _pairs(self) -> Iterator[tuple[Moment, Moment]]:
+        moments = list(self.kept)
+        return zip(moments, moments[1:], strict=False)
+
+
+def _number(status: Status, name: str) -> float:
+    value = status.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _change(one: Moment, two: Moment, name: str) -> float:
+    return _number(two.learner, name) - _number(one.learner, name)

@@ -1,0 +1,44 @@
+"""Serves the page until it is stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from pathlib import Path
+
+from werkzeug.serving import make_server
+
+from live.access import guard, is_loopback, new_token
+from live.app import page_app
+from live.watch import LOOK_EVERY_S, Watch
+from memory.server.connection import RedisConfig
+from parameters import UserError
+
+log = logging.getLogger(__name__)
+
+TOKEN_VARIABLE = "PAGE_TOKEN"
+"""Environment variable with the token; where it is empty a new one is made at each start."""
+
+
+def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: threading.Event) -> None:
+    """Serve, and look at the runs meanwhile, until `stopped`. UserError where the port cannot be had."""
+    watch = Watch(config, results)
+    app = page_app(watch)
+    token = None if is_loopback(host) else os.environ.get(TOKEN_VARIABLE) or new_token()
+    guard(app.server, token)
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    try:
+        server = make_server(host, port, app.server, threaded=True)
+    except (OSError, SystemExit) as error:
+        raise UserError(
+            f"The page cannot listen at {host}:{port}: check --page-host and --page-port."
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, name="page", daemon=True)
+    thread.start()
+    shown = f"[{host}]" if ":" in host else host
+    log.info("The live page: http://%s:%d/%s", shown, server.server_port, f"?token={token}" if token else "")
+    while not stopped.wait(LOOK_EVERY_S):
+        with watch.lock:
+            watch.look()
+    server.shutdown()

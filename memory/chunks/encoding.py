@@ -1,0 +1,87 @@
+"""Arrays to bytes (`memory.chunks.codec`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import lz4.block
+import msgpack
+import numpy as np
+from isal.isal_zlib import crc32
+from numpy.typing import NDArray
+
+from memory.chunks.codec import (
+    LZ4,
+    MAGIC,
+    MAX_RAW_BYTES,
+    PLAIN,
+    PREFIX,
+    REST,
+    VERSION,
+    ZSTD,
+    ZSTD_OF_THREAD,
+    Kinds,
+)
+
+PAIR = msgpack.Packer().pack_array_header(2)
+
+
+def _lz4(raw: bytes) -> bytes:
+    return bytes(lz4.block.compress(raw, store_size=False))
+
+
+def _zstd(raw: bytes) -> bytes:
+    return ZSTD_OF_THREAD.compressor.compress(raw)
+
+
+COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "none": (PLAIN, bytes),
+    "lz4": (LZ4, _lz4),
+    "zstd": (ZSTD, _zstd),
+}
+
+
+def pack(
+    meta: Mapping[str, int | float | str],
+    columns: Mapping[str, NDArray[Any]],
+    compression: str = "lz4",
+    rest: str | None = None,
+) -> bytes:
+    """Bytes that hold `meta` and all `columns` (any shapes, dtypes of DTYPES); `rest`: the last of them, of
+    bytes, whose length the header leaves out.
+    """
+    arrays = [np.ascontiguousarray(column) for column in columns.values()]
+    kinds = tuple(
+        (name, array.dtype, REST if name == rest else array.shape)
+        for name, array in zip(columns, arrays, strict=True)
+    )
+    return sealed(packed_header(meta, kinds), arrays, compression)
+
+
+def sealed(header: bytes, columns: Sequence[NDArray[Any]], compression: str = "lz4") -> bytes:
+    """Packed bytes of a header and its `columns`, which are contiguous. Raises ValueError where no reader
+    accepts so many bytes.
+    """
+    raw = b"".join([column.data for column in columns])
+    if len(raw) > MAX_RAW_BYTES:
+        raise ValueError(
+            f"{len(raw):,} bytes are more than any reader accepts, {MAX_RAW_BYTES:,}: use shorter chunks"
+            " (--chunk-length) or rollouts (--rollout-length)."
+        )
+    code, compress = COMPRESSIONS[compression]
+    body = compress(raw)
+    checksum = crc32(body, crc32(header))
+    return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
+
+
+def packed_header(meta: Mapping[str, int | float | str], kinds: Kinds) -> bytes:
+    """The header of a body with columns of these `kinds`."""
+    return b"".join((PAIR, msgpack.packb(dict(meta)), _packed_schema(kinds)))
+
+
+@lru_cache(maxsize=1024)
+def _packed_schema(kinds: Kinds) -> bytes:
+    """The second part of a header; cached, as the chunks of an actor have few different ones."""
+    return bytes(msgpack.packb([[name, dtype.str, shape] for name, dtype, shape in kinds]))

@@ -1,0 +1,84 @@
+"""What the processes of a run report: each its status once a second, actors the episodes that ended.
+
+The live view and `python -m memory.runs` read statuses, the learner reads the episodes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from typing import NamedTuple
+
+from memory.runs.episodes import Episode, parsed_episode
+from memory.runs.keys import Keys
+from memory.server.connection import Client
+
+log = logging.getLogger(__name__)
+
+Status = dict[str, float | int | str | None]
+
+STATUS_EVERY_S = 1.0
+"""How often a process publishes its status."""
+
+_ACTOR = re.compile(rb"actor:[0-9]{1,19}")
+
+
+def publish_status(client: Client, keys: Keys, role: str, values: Status) -> None:
+    """Publish `values` for `role` ("learner" or "actor:<id>"); the time of day (s) is added."""
+    client.hset(keys.status, role, json.dumps({**values, "time": time.time()}))
+
+
+def read_statuses(client: Client, keys: Keys) -> dict[str, Status]:
+    """Role -> its last status; what `publish_status` did not write is left out."""
+    found = {
+        role.decode(): _parsed_status(values)
+        for role, values in client.hgetall(keys.status).items()
+        if role == b"learner" or _ACTOR.fullmatch(role)
+    }
+    return {role: status for role, status in found.items() if status is not None}
+
+
+def read_actor_statuses(client: Client, keys: Keys) -> list[Status]:
+    """The last status of each living actor."""
+    return list(read_living(client, keys).values())
+
+
+def read_living(client: Client, keys: Keys) -> dict[str, Status]:
+    """Role -> the last status of each living actor; one is living while its lease is held."""
+    found = {role: status for role, status in read_statuses(client, keys).items() if role != "learner"}
+    leases = [keys.actor_lease(int(role.removeprefix("actor:"))) for role in found]
+    held = client.mget(leases) if leases else []
+    return {role: found[role] for role, token in zip(found, held, strict=True) if token is not None}
+
+
+def _parsed_status(values: bytes) -> Status | None:
+    try:
+        found = json.loads(values)
+    except (ValueError, RecursionError):
+        return None
+    plain = isinstance(found, dict) and type(found.get("time")) in (int, float)
+    plain = plain and all(isinstance(item, float | int | str | None) for item in found.values())
+    return found if plain else None
+
+
+class Read(NamedTuple):
+    """What `read_episodes` found."""
+
+    read_to: str  # stream id to read on from
+    episodes: list[Episode]
+    left_out: int  # entries that are no episodes
+
+
+def read_episodes(client: Client, keys: Keys, after: str, limit: int = 1000) -> Read:
+    """Episodes that came after stream id `after` ("0-0" for all); entries that are none are left out."""
+    answer = client.xread({keys.episodes: after}, count=limit)
+    if not answer:
+        return Read(after, [], 0)
+    entries = answer[0][1]
+    found = [parsed_episode(fields.get(b"episode", b"")) for _, fields in entries]
+    episodes = [episode for episode in found if episode is not None]
+    if len(episodes) < len(found):
+        log.warning("%d entries that should be episodes are none: left out.", len(found) - len(episodes))
+    return Read(entries[-1][0].decode(), episodes, len(found) - len(episodes))

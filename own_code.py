@@ -1,0 +1,144 @@
+"""A user's own environment or agent: code in a file or module of theirs, named on the command line.
+
+>>> code = import_code("path/to/my_env.py:MyEnv")    # runs the file
+>>> imported_code("my_env.py:MyEnv") is code
+
+Code is run only for whoever asked for it: `give` is called with what this process got on its own command
+line, in its own spec or as an argument of a Python call. What Redis, snapshots and other files say is only
+looked up, by `given`, and compared by its SHA-256.
+
+A file sees the modules beside it first (folder_imports.py): a user's envs.py hides none of ours, and ours
+hide none of a user's. `rainbow_iqn_apex.agents.base` always means ours, `agents.base` where the user has no
+`agents`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from folder_imports import FolderFinder, holds
+from parameters import UserError
+
+KINDS = ("constant", "malmo", "maze", "minatar", "probe", "unity", "vizdoom")
+"""Words that stand before a colon in names of ours."""
+SHOWN = 12
+"""Characters of a SHA-256 in a sentence."""
+
+
+class OwnCode(NamedTuple):
+    """What was imported."""
+
+    name: str  # as given, without the folder
+    sha256: str  # of the file
+    module: ModuleType
+    what: str  # after the colon
+
+    @property
+    def thing(self) -> Any:
+        """The class or function; UserError where the module has none of that name."""
+        if not hasattr(self.module, self.what):
+            raise UserError(f"{self.name}: {self.module.__file__} has nothing that is called {self.what}.")
+        return getattr(self.module, self.what)
+
+
+_GIVEN: dict[str, OwnCode] = {}
+
+
+def names_code(text: str) -> bool:
+    """Whether a game or agent is `path/to/file.py:Name` or `module:Name`; nothing is looked for."""
+    head, colon, name = text.rpartition(":")
+    return bool(colon and head and name) and text.partition(":")[0] not in KINDS
+
+
+def short_name(text: str) -> str:
+    """The name under which runs and files know it: that of a file without its folder. Others stay."""
+    folder, slash, name = text.rpartition("/")
+    return name if slash and ".py:" in name and names_code(text) else text
+
+
+def imported_code(name: str) -> OwnCode | None:
+    """The code of that name, if this process was given it."""
+    return _GIVEN.get(short_name(name))
+
+
+def import_code(text: str) -> OwnCode:
+    """Import the code that `text` names. Raises UserError.
+
+    Whoever calls this has `text` from the user of this very process.
+    """
+    place, _, what = text.rpartition(":")
+    path = Path(place).expanduser().resolve() if place.endswith(".py") else None
+    if path is not None and not path.is_file():
+        raise UserError(f"There is no file {place}, which {text} names.")
+    known = imported_code(text)
+    if known is not None and _is_current(known) and path in (None, _file(known.module)):
+        return known
+    here = (code for code in _GIVEN.values() if path and path == _file(code.module))
+    same = next((code.module for code in here if _is_current(code)), None)
+    try:
+        module = same or (_import_file(path) if path else _import_module(place))
+    except Exception as error:
+        raise UserError(f"{text} cannot be imported: {told(error)}.") from error
+    code = _GIVEN[short_name(text)] = OwnCode(short_name(text), _sha256(module), module, what)
+    return code
+
+
+def _is_current(code: OwnCode) -> bool:
+    return _sha256(code.module) == code.sha256
+
+
+def _import_file(path: Path) -> ModuleType:
+    package = _folder_package(path.parent)
+    _forget(package)
+    module = importlib.import_module(f"{package}.{path.stem}")
+    if importlib.util.find_spec(path.stem) is None:  # for entry points of gymnasium.register
+        sys.modules[path.stem] = module
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    """From the folder in which the program was started, or an installed one."""
+    if holds(Path.cwd(), name.partition(".")[0]):
+        return importlib.import_module(f"{_folder_package(Path.cwd())}.{name}")
+    return importlib.import_module(name)
+
+
+def _file(module: ModuleType) -> Path | None:
+    return Path(module.__file__) if module.__file__ else None
+
+
+def _sha256(module: ModuleType) -> str:
+    file = _file(module)
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
+
+
+def told(error: Exception) -> str:
+    """What went wrong in code that is not ours, and where, on one line."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    says = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
+    return f"{says}{place}"
+
+
+def _folder_package(folder: Path) -> str:
+    """The package below which the modules of a folder are imported."""
+    name = f"own_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    if name not in sys.modules:
+        sys.modules[name] = package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.meta_path.insert(0, FolderFinder(name, folder))
+    return name
+
+
+def _forget(package: str) -> None:
+    """What was imported below it: files may have changed since."""
+    importlib.invalidate_caches()
+    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        del sys.modules[name]

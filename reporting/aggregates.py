@@ -1,0 +1,128 @@
+"""Scores over games and seeds with intervals, as in rliable (Agarwal et al. 2021, arXiv 2108.13264).
+
+A group holds the normalised scores of all runs of a game; groups may differ in size. Intervals are
+percentiles of a stratified bootstrap: runs are drawn with replacement within each game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES, CONFIDENCE = 2_000, 0.95
+"""Of the bootstrap; the confidence is that of Agarwal et al. 2021."""
+TAUS = np.linspace(0, 2, 101)
+"""Thresholds of performance profiles, in units of the reference."""
+GAMMA = 1.0
+"""Score beyond which the optimality gap counts nothing more."""
+
+
+class Estimate(NamedTuple):
+    """A number and its bootstrap interval; NaN where too few runs say anything about it."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Aggregates(NamedTuple):
+    """Of one agent over all its games."""
+
+    median: Estimate  # over games, of the mean over runs
+    mean: Estimate  # the same
+    iqm: Estimate  # of all runs of all games together, less the lowest and the highest quarter
+    optimality_gap: Estimate  # how far runs stay below the reference; those above it count as equal
+
+
+class Profile(NamedTuple):
+    """The share of runs above each of `TAUS`."""
+
+    share: Floats  # [T]
+    low: Floats
+    high: Floats
+
+
+LEAST_RUNS = 2
+"""Of a game, for an interval: resamples of one run say nothing."""
+
+
+def aggregates(groups: Sequence[Floats], seed: int = 0) -> Aggregates:
+    """Of runs by game, one game at least."""
+    drawn = _resampled(groups, np.random.default_rng(seed))
+    points = _statistics([group[None] for group in groups])[:, 0]  # [4]
+    samples = _statistics(drawn)  # [4, R]
+    return Aggregates(*(_estimate(point, row, groups) for point, row in zip(points, samples, strict=True)))
+
+
+def interquartile_mean(values: Floats) -> Floats:
+    """[..., N] -> [...]: means without the lowest and the highest quarter, each rounded down."""
+    cut = values.shape[-1] // 4
+    kept = np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut]
+    return np.asarray(kept.mean(-1))
+
+
+def iqm_interval(groups: Sequence[Floats], seed: int) -> tuple[float, float]:
+    """Bootstrap interval of the interquartile mean of all runs of all games together."""
+    drawn = np.concatenate(_resampled(groups, np.random.default_rng(seed)), axis=1)
+    low, high = np.percentile(interquartile_mean(drawn), _tails())
+    return float(low), float(high)
+
+
+def _statistics(groups: Sequence[Floats]) -> Floats:
+    """Runs [R, n] of each game -> median, mean, IQM and optimality gap [4, R]."""
+    means = np.stack([group.mean(1) for group in groups], axis=1)  # [R, G]
+    runs = np.concatenate(groups, axis=1)  # [R, N]
+    gap = GAMMA - np.minimum(runs, GAMMA).mean(1)
+    return np.stack([np.median(means, axis=1), means.mean(1), interquartile_mean(runs), gap])
+
+
+def _resampled(groups: Sequence[Floats], generator: np.random.Generator) -> list[Floats]:
+    """[R, n] of each game."""
+    return [generator.choice(group, (RESAMPLES, len(group))) for group in groups]
+
+
+def _estimate(point: float, samples: Floats, groups: Sequence[Floats]) -> Estimate:
+    if min(map(len, groups)) < LEAST_RUNS:
+        return Estimate(float(point), float("nan"), float("nan"))
+    low, high = np.percentile(samples, _tails())
+    return Estimate(float(point), float(low), float(high))
+
+
+def _tails() -> tuple[float, float]:
+    tail = 50 * (1 - CONFIDENCE)
+    return tail, 100 - tail
+
+
+def profile(groups: Sequence[Floats], seed: int = 0) -> Profile:
+    """The share of runs above each threshold; the interval is that of the share at this threshold."""
+    runs, drawn = np.concatenate(groups), np.concatenate(_resampled(groups, np.random.default_rng(seed)), 1)
+    share = np.array([(runs > tau).mean() for tau in TAUS])
+    samples = np.stack([(drawn > tau).mean(1) for tau in TAUS])  # [T, R]
+    low, high = np.percentile(samples, _tails(), axis=1)
+    return Profile(share, low, high)
+
+
+def probability_of_improvement(ours: Sequence[Floats], theirs: Sequence[Floats], seed: int = 0) -> Estimate:
+    """The chance that a run of `ours` beats one of `theirs` on a game drawn at random; a tie counts half.
+
+    Args:
+      theirs: of the same games in the same order.
+    """
+    generator = np.random.default_rng(seed)
+    point = _wins([group[None] for group in ours], [group[None] for group in theirs])[0]
+    samples = _wins(_resampled(ours, generator), _resampled(theirs, generator))
+    return _estimate(float(point), samples, [*ours, *theirs])
+
+
+def _wins(ours: Sequence[Floats], theirs: Sequence[Floats]) -> Floats:
+    """Runs [R, n] and [R, m] of each game -> [R]."""
+    games = [
+        (np.sign(x[:, :, None] - y[:, None, :]) / 2 + 0.5).mean((1, 2))
+        for x, y in zip(ours, theirs, strict=True)
+    ]
+    return np.asarray(np.mean(games, axis=0))

@@ -1,0 +1,63 @@
+"""What a run's terminal says of it besides the view: that it is slow, and at its end where everything is."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from supervision.run_watch import Story, time_left
+
+ASKED_AFTER_S = 120.0
+"""Seconds of learning by which its pace is known."""
+LONG_S = 2 * 86_400.0
+"""What is told as long."""
+
+
+class PaceAdvice:
+    """One sentence for a run that takes days."""
+
+    def __init__(self, lighter: str) -> None:
+        """`lighter`: a sentence on what would take less."""
+        self._lighter, self._told = lighter, False
+
+    def __call__(self, story: Story) -> str:
+        """ "" but for the one time."""
+        left = story.seconds_left
+        if self._told or left is None or story.paced_s < ASKED_AFTER_S:
+            return ""
+        self._told = True
+        if left <= LONG_S:
+            return ""
+        return f"At the pace of its first minutes: {time_left(left)}. {self._lighter}"
+
+
+def last_words(
+    folder: Path, file_name: str, goes_on: Sequence[str], evaluation: Sequence[str] = ()
+) -> list[str]:
+    """Three lines: the page of results, the snapshot, the command that goes on; those that there are.
+
+    Args:
+      goes_on: the run's own command.
+      evaluation: that of a finished run, which takes its place; --model is added.
+    """
+    page, snapshot = folder / f"Reward_{file_name}.html", newest(folder, file_name)
+    lines = [f"Results    {page}"] if page.exists() else []
+    if snapshot is None:
+        return lines
+    evaluate = f"Evaluate   {shlex.join([*evaluation, '--model', str(snapshot)])}"
+    return [*lines, f"Snapshot   {snapshot}", evaluate if evaluation else f"Go on      {shlex.join(goes_on)}"]
+
+
+def newest(folder: Path, file_name: str) -> Path | None:
+    """The newest snapshot, by the steps in its name."""
+    start = f"last_model_{file_name}_"
+    found = {
+        steps_of(path): path for path in folder.glob(f"{start}*.pth") if path.stem[len(start) :].isdigit()
+    }
+    return found[max(found)] if found else None
+
+
+def steps_of(snapshot: Path) -> int:
+    """Those in its name."""
+    return int(snapshot.stem.rpartition("_")[2])

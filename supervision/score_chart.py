@@ -1,0 +1,98 @@
+"""Scores over time as a small picture of characters, between the lines of random play and of the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from reporting.fitness import human_reference, standard_of
+
+BARS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = len(BARS) - 1
+HEIGHT = 4
+"""Rows of text."""
+LINE = "┄"
+
+
+class Reference(NamedTuple):
+    """A score to compare with."""
+
+    name: str
+    score: float
+
+
+def references(game: str) -> list[Reference]:
+    """Random play and a human's, or what counts as the goal; none where nothing is known of a game."""
+    standard = standard_of(game)
+    if standard is None:
+        return []
+    goal = "human" if human_reference(game) else "goal"
+    return [Reference("random", standard.random), Reference(goal, standard.score)]
+
+
+def score_chart(
+    scores: Sequence[tuple[float, float]], references: Sequence[Reference], width: int, height: int = HEIGHT
+) -> list[tuple[str, str]]:
+    """A label and a row of `width` characters, from top to bottom.
+
+    Args:
+      scores: steps and mean scores, in the order of steps.
+      references: drawn as lines and named in the label of their row.
+    """
+    columns = _columns(scores, width)
+    known = [score for score in columns if score is not None]
+    values = [*known, *(each.score for each in references)]
+    if not values:
+        return []
+    low, high = min(values), max(values)
+    lines = {_row(each.score, low, high, height): each for each in references}
+    eighths = [None if score is None else _eighths(score, low, high, height) for score in columns]
+    rows = []
+    for row in reversed(range(height)):
+        line = LINE if row in lines else " "
+        cells = (line if each is None else BARS[_of_row(each, row)] for each in eighths)
+        text = "".join(line if cell == " " else cell for cell in cells)
+        rows.append((_label(lines.get(row), row, low, high, height), text))
+    return rows
+
+
+def _label(line: Reference | None, row: int, low: float, high: float, height: int) -> str:
+    if line is not None:
+        return f"{line.name} {short(line.score)}"
+    return short(high) if row == height - 1 else short(low) if row == 0 else ""
+
+
+def short(score: float) -> str:
+    """A score for the eye: 475, -1,117, 0.68."""
+    return f"{score:,.0f}" if abs(score) >= 100 or score == int(score) else f"{score:.3g}"
+
+
+def _columns(scores: Sequence[tuple[float, float]], width: int) -> list[float | None]:
+    """The last score in each share of the steps so far; one without any keeps the one before."""
+    columns: list[float | None] = [None] * width
+    if not scores:
+        return columns
+    first, last = scores[0][0], scores[-1][0]
+    for steps, score in scores:
+        share = (steps - first) / (last - first) if last > first else 0.0
+        columns[min(int(share * width), width - 1)] = score
+    if len(scores) < width:  # a short history begins at the left, a column each
+        return [score for _, score in scores] + [None] * (width - len(scores))
+    for place in range(1, width):
+        if columns[place] is None:
+            columns[place] = columns[place - 1]
+    return columns
+
+
+def _eighths(score: float, low: float, high: float, height: int) -> int:
+    """Of a row; at least one, so that the lowest score is seen."""
+    share = (score - low) / (high - low) if high > low else 0.5
+    return max(round(share * height * EIGHTHS), 1)
+
+
+def _row(score: float, low: float, high: float, height: int) -> int:
+    return min((_eighths(score, low, high, height) - 1) // EIGHTHS, height - 1)
+
+
+def _of_row(eighths: int, row: int) -> int:
+    return min(max(eighths - row * EIGHTHS, 0), EIGHTHS)

@@ -1,0 +1,53 @@
+"""Snapshots that ship play, and stay small."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from args import UserError, read_args
+from tests.processes import ROOT, run
+from wiring.kept import KEPT, kept_snapshots, with_kept
+
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", kept_snapshots())
+def test_each_plays_two_episodes(name: str, tmp_path: Path) -> None:
+    """Of its game, as its agent."""
+    row = kept_snapshots()[name]
+    words = ("--kept", name, "--evaluation-episodes", 2, "--threads", 1, "--path-to-results", tmp_path)
+    run("test_multiple_seed.py", *words, log=tmp_path / "log", timeout_s=300)
+    (result,) = tmp_path.glob("evaluation_*.json")
+    played = json.loads(result.read_text())
+    assert (played["game"], played["settings"]["agent"], played["episodes"]) == (row["game"], row["agent"], 2)
+
+
+def test_sizes() -> None:
+    """Of snapshots and of the folder."""
+    sizes = sorted((KEPT / row["snapshot"]).stat().st_size for row in kept_snapshots().values())
+    assert sizes[-1] <= 10 * MEGABYTE
+    assert all(size <= 3 * MEGABYTE for size in sizes[:-2])
+    assert sum(path.stat().st_size for path in KEPT.rglob("*") if path.is_file()) <= 30 * MEGABYTE
+
+
+def test_named_commits_are_in_the_history() -> None:
+    """So that the command beside them can be run."""
+    asked = ("git", "rev-parse", "--is-shallow-repository")
+    if subprocess.run(asked, cwd=ROOT, capture_output=True, text=True).stdout.strip() != "false":
+        pytest.skip("no repository, or not all of it")
+    for row in kept_snapshots().values():
+        if row["commit"]:
+            subprocess.run(["git", "cat-file", "-e", f"{row['commit']}^{{commit}}"], cwd=ROOT, check=True)
+
+
+def test_an_unknown_name_and_two_snapshots_are_mistakes() -> None:
+    """One sentence each."""
+    with pytest.raises(UserError, match="none of those that ship: cartpole_dqn"):
+        with_kept(read_args(["--kept", "nothing"]))
+    with pytest.raises(UserError, match="exclude each other"):
+        with_kept(read_args(["--kept", "ms_pacman", "--model", "other.pth"]))

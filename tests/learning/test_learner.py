@@ -1,0 +1,86 @@
+"""When a learner publishes its weights, and when its scores are the best so far."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from agents.base import Update
+from learning import learner as learner_module
+from learning.learner import Learner, LearnerConfig
+from learning.saving import is_better
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.run import LearnerSlot
+from memory.server.connection import Client
+from memory.server.patience import Patience
+from reporting.fitness import WINDOW
+from reporting.progress import ScoreSummary
+from tests.memory.road import begin
+
+STEPS_PER_UPDATE, SYNCHRO_FREQUENCY = 4, 20
+
+
+def _published(client: Client, keys: Keys, every_update: bool, serial: bool) -> list[int]:
+    """Numbers of the updates, of 12, after which weights were published."""
+
+    def update(_batch: object, _t_learner: int) -> Update:
+        return Update(torch.ones(2), {"grad_norm": torch.tensor(1.0)})
+
+    source: Any = SimpleNamespace(
+        t_learner=lambda updates: STEPS_PER_UPDATE * updates,
+        return_losses=lambda batch, losses: None,
+        publishes_every_update=every_update,
+    )
+    agent: Any = SimpleNamespace(update=update, acting_weights=lambda: {"w": torch.ones(1)})
+    epoch = begin(client, keys, 400).epoch
+    slot = LearnerSlot(client, keys, Lease(client, keys.learner_lease), epoch, Patience(1.0))
+    config = LearnerConfig(10**6, "", True, SYNCHRO_FREQUENCY, serial)
+    learner = Learner(config, slot, agent, source, updates=0)
+    versions = []
+    for _ in range(12):
+        learner.learn(None)
+        versions.append(client.get(keys.weights_version))
+    return [
+        number for number, version in enumerate(versions, start=1) if version == f"{epoch}:{number}".encode()
+    ]
+
+
+def test_weights_are_published_once_an_interval(client: Client, keys: Keys) -> None:
+    """Of 20 agent steps, which are 5 updates."""
+    assert _published(client, keys, every_update=False, serial=True) == [5, 10]
+
+
+def test_weights_are_not_published_before_a_pause(
+    client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner_module, "PUBLISH_AT_MOST_EVERY_S", 3600.0)
+    assert _published(client, keys, every_update=False, serial=False) == []
+    assert _published(client, keys, every_update=True, serial=False) == [*range(1, 13)]
+    monkeypatch.setattr(learner_module, "PUBLISH_AT_MOST_EVERY_S", 0.0)
+    assert _published(client, keys, every_update=False, serial=False) == [5, 10]
+
+
+def _scores(mean: float, episodes: int) -> ScoreSummary:
+    return ScoreSummary(mean, 1.0, mean, mean, 10.0, 10, episodes)
+
+
+@pytest.mark.parametrize(
+    ("mean", "episodes", "best_mean", "best_episodes", "better"),
+    [
+        (-9.0, 1, None, 0, True),  # the first scores at all
+        (5.0, WINDOW, 9.0, WINDOW - 1, True),  # over a full window for the first time
+        (9.0, WINDOW, 5.0, WINDOW, True),
+        (5.0, WINDOW, 9.0, WINDOW, False),
+        (5.0, WINDOW, 5.0, WINDOW, False),
+        (9.0, 7, 5.0, 7, True),
+        (9.0, 6, 5.0, 7, False),  # of fewer episodes
+    ],
+)
+def test_the_best_scores(
+    mean: float, episodes: int, best_mean: float | None, best_episodes: int, better: bool
+) -> None:
+    assert is_better(_scores(mean, episodes), best_mean, best_episodes) == better

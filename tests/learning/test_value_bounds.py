@@ -1,0 +1,72 @@
+"""Estimates beyond what rewards allow are warned of once; others never are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from learning.value_bounds import ValueBounds
+from tests.processes import run
+
+GAMMA = 0.99
+
+
+def bounds_of(rewards: list[float], gamma: float = GAMMA, n: int = 3) -> ValueBounds:
+    """After n-step returns of an endless stream of `rewards`, and after the last of them alone."""
+    powers = gamma ** np.arange(n)
+    returns = [float(np.dot(powers, rewards[at : at + n])) for at in range(len(rewards) - n + 1)]
+    bounds = ValueBounds()
+    bounds.see(
+        np.array([*returns, rewards[-1]], np.float32),
+        np.array([*[gamma**n] * len(returns), 0.0], np.float32),
+    )
+    return bounds
+
+
+def test_bounds_are_those_of_a_reward_that_comes_at_each_step() -> None:
+    bounds = bounds_of([1.0] * 10)
+    assert bounds.low == 0.0 and bounds.high == pytest.approx(100.0, rel=1e-4)
+    bounds = bounds_of([-2.0] * 10)
+    assert bounds.low == pytest.approx(-200.0, rel=1e-4) and bounds.high == 0.0
+
+
+@pytest.mark.parametrize(
+    ("estimate", "beyond"), [(0.0, False), (-9.0, False), (109.0, False), (111.0, True), (-11.0, True)]
+)
+def test_estimates_may_leave_them_by_a_tenth(estimate: float, beyond: bool) -> None:
+    assert bounds_of([1.0] * 10).exclude(estimate) == beyond
+
+
+def test_nothing_is_said_before_a_reward_or_without_a_discount() -> None:
+    assert not ValueBounds().exclude(1e6)
+    assert not bounds_of([0.0] * 10).exclude(1e6)
+    endless = bounds_of([1.0] * 10, gamma=1.0)
+    assert not endless.exclude(1e6)
+    assert not bounds_of([0.001] * 10).exclude(0.9)  # an untrained network
+
+
+CARTPOLE = (
+    "--serial --game CartPole-v1 --agent dqn --threads 1 --memory-capacity 2000 --learn-start 200"
+    " --replay-frequency 1 --batch-size 16 --hidden-size 64 --log-interval 500 --seed 3"
+).split()
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        ("--lr 0.1 --target-update 1 --T-max 4000", 1),
+        ("--target-update 200 --T-max 1500", 0),
+        ("--lr 0.1 --target-update 1 --T-max 4000 --intrinsic rnd", 0),  # rewards alone bound nothing
+    ],
+)
+def test_a_run_that_diverges_says_so_once(words: str, warned: int, redis_socket: str, tmp_path: Path) -> None:
+    place = ["--host-redis", redis_socket, "--run", "values", "--path-to-results", tmp_path / "results"]
+    story = run("launch_learner.py", *CARTPOLE, *words.split(), *place, log=tmp_path / "log")
+    assert story.count("learning diverges") == warned, story
+    (folder,) = (tmp_path / "results" / "tensorboard").iterdir()
+    events = EventAccumulator(str(folder)).Reload()
+    shown = [scalar.value for scalar in events.Scalars("learner/q_beyond_rewards")]
+    assert bool(max(shown)) == bool(warned)

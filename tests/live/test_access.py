@@ -1,0 +1,51 @@
+"""Who gets the page: this machine alone, or whoever has the token."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from live.access import guard, is_loopback
+
+
+def answers(token: str | None) -> Flask:
+    server = Flask("page")
+    server.add_url_rule("/", "page", lambda: "the page")
+    guard(server, token)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+    ]
+    + [("10.0.0.3", False), ("a-machine.org", False)],
+)
+def test_what_is_this_machine_alone(host: str, own: bool) -> None:
+    assert is_loopback(host) == own
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [("localhost:8050", 200), ("127.0.0.1:8050", 200), ("[::1]:8050", 200), ("localhost", 200)]
+    + [("evil.example:8050", 403), ("localhost.evil.example", 403)],
+)
+def test_on_loopback_no_other_name_is_answered_to(host: str, code: int) -> None:
+    assert answers(None).test_client().get("/", headers={"Host": host}).status_code == code
+
+
+def test_elsewhere_the_token_is_asked_for_and_then_remembered() -> None:
+    client = answers("a secret").test_client()
+    assert client.get("/").status_code == 401
+    assert client.get("/?token=another").status_code == 401
+    assert client.get("/", headers={"Cookie": "page_token=wrong"}).status_code == 401
+    opened = client.get("/?token=a+secret")
+    assert opened.status_code == 200 and "HttpOnly" in opened.headers["Set-Cookie"]
+    assert client.get("/").status_code == 200, "by the cookie"
+    assert answers("a secret").test_client().get("/").status_code == 401

@@ -1,0 +1,41 @@
+"""What the page makes of statuses that it has seen one after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from live.moments import Moments
+from live.reading import ServerRun
+from memory.runs.counters import Counters
+from memory.runs.reports import Status
+from memory.runs.run import RunInfo
+
+INFO = RunInfo({}, 1, 1, "", 1, 3)
+
+
+def seen(time: float, steps: int, learner: Status, actors: dict[int, Status]) -> ServerRun:
+    return ServerRun(INFO, Counters(1, steps, 0, 0, 0, 0), {"time": time, **learner}, actors, True)
+
+
+def test_rates_shares_and_ages() -> None:
+    moments = Moments()
+    acting: Status = {"time": 1.0, "state": "acting", "weights_age": 2.0}
+    waiting: Status = {"state": "waiting for the learner"}
+    moments.add(seen(10, 100, {"updates": 10, "waited_s": 5.0, "starved_s": 1.0}, {0: acting}))
+    moments.add(seen(20, 140, {"updates": 20, "waited_s": 9.0, "starved_s": 2.0}, {0: acting}))
+    moments.add(seen(20, 150, {"updates": 20, "waited_s": 9.0, "starved_s": 2.0}, {0: waiting}))
+    moments.add(seen(30, 180, {"updates": 40, "waited_s": 9.0, "starved_s": 2.0}, {0: waiting}))
+    assert len(moments.kept) == 3, "a status that was seen before is no new look"
+    assert [rate.value for rate in moments.updates_per_step()] == [0.25, 0.5]
+    assert moments.learner_shares() == pytest.approx(
+        {"waiting for data": 0.05, "waiting for actors": 0.15, "learning": 0.8}
+    )
+    assert moments.actor_shares() == {0: {"acting": 2 / 3, "waiting for the learner": 1 / 3}}
+    assert moments.weights_age() == {0: [(10.0, 2.0), (20.0, 2.0)]}
+
+
+def test_a_learner_that_was_started_anew_has_no_shares() -> None:
+    moments = Moments()
+    moments.add(seen(10, 100, {"updates": 10, "waited_s": 500.0, "starved_s": 1.0}, {}))
+    moments.add(seen(20, 140, {"updates": 20, "waited_s": 1.0, "starved_s": 0.0}, {}))
+    assert moments.learner_shares() == {}

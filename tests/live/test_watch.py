@@ -1,0 +1,178 @@
+"""What the page knows of a real run, and that it neither writes nor runs what Redis names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from args import read_args
+from evaluation.estimates import estimates
+from live.estimator import NoEstimate
+from live.overview import HEADER, groups_of, row_of, settings_rows
+from live.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
+from live.reading import ReadOnlyClient
+from live.sight import Seen
+from live.watch import KnownRun, Watch
+from memory.runs.access import acl_of
+from memory.runs.keys import Keys
+from memory.runs.run import open_run
+from memory.server.connection import Client, RedisConfig, make_client
+from tests.processes import run
+from tests.server import serving
+from wiring.setting import restore_agent
+
+FLAGS = (
+    "--game probe:catch --serial --threads 1 --memory-capacity 2000 --learn-start 200 --T-max 600"
+    " --hidden-size 16 --batch-size 8 --num-tau-samples 4 --num-tau-prime-samples 4"
+    " --num-quantile-samples 4 --chunk-length 8"
+).split()
+
+
+class Played(NamedTuple):
+    socket: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """A server that holds a run which has ended, and its folder."""
+    folder = tmp_path_factory.mktemp("live")
+    with serving(folder) as socket:
+        results = folder / "results"
+        where = ["--host-redis", socket, "--path-to-results", results]
+        run("launch_learner.py", *FLAGS, *where, log=folder / "log")
+        yield Played(socket, results)
+
+
+def watch_of(socket: str, folder: Path | None, user: str = "") -> Watch:
+    watch = Watch(RedisConfig(socket, 0, user), folder)
+    watch.look()
+    assert not watch.trouble
+    return watch
+
+
+def only_run(watch: Watch) -> KnownRun:
+    (found,) = watch.find([run.label for run in watch.runs])
+    return found
+
+
+def test_the_run_is_known_from_redis_and_from_its_folder(played: Played) -> None:
+    known = only_run(watch_of(played.socket, played.folder))
+    assert known.server is not None and known.folder is not None
+    row = dict(zip(HEADER, row_of(known), strict=True))
+    assert row["state"] == "finished" and row["agent"] == "iqn" and row["agent steps"].endswith("/ 600")
+    assert known.scores.episodes > 50 and known.scores.num_actions == 3
+    assert known.learning is not None and "loss" in known.learning.points[-1].metrics
+    assert known.settings["seed"] == 123
+
+
+def test_values_are_those_of_the_published_weights(played: Played) -> None:
+    watch = watch_of(played.socket, None)
+    known = only_run(watch)
+    assert known.folder is None
+    seen = watch.seen(known, None)
+    assert seen is not None and seen.states.shape[1:] == (4, 10, 5)
+    quantiles = watch.quantiles(known, seen)
+    agent = restore_agent(next(played.folder.glob("last_model_*.pth")), read_args([])).agent
+    with torch.inference_mode():
+        expected = estimates(agent, torch.from_numpy(seen.states)).numpy()
+    np.testing.assert_allclose(quantiles, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_every_pane_has_something_to_show(played: Played) -> None:
+    watch = watch_of(played.socket, played.folder)
+    runs = [only_run(watch)]
+    panes = scores_pane(runs, True), learning_pane(runs, True), replay_pane(watch, runs)
+    assert all(pane[0].figure.data for pane in panes)
+    assert np.isclose(sum(panes[2][1].figure.data[0].y), 1.0), "the priorities' histogram"
+    sight = sight_pane(watch, runs[0], 0)
+    assert "of actor 0" in sight[0].children and len(sight[1].children) == 4, "a picture for each frame"
+    assert set(sight[2].figure.data[0].y) == {"left"}, "actions by their names"
+    assert "No experience" in sight_pane(watch, runs[0], 3)[0].children
+    assert settings_pane(runs, False) and time_pane(runs)
+
+
+def test_a_user_that_may_only_read_is_enough_and_nothing_changes(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = make_client(RedisConfig(played.socket, 0))
+    line = acl_of("probe:catch", redis_7=True).splitlines()[-1]
+    _, name, *rules = line.split()
+    owner.execute_command("ACL", "SETUSER", name, *rules, ">secret")
+    owner.set(Keys("other").counters, "hidden")
+    held = {key: owner.dump(key) for key in owner.keys("*")}
+    monkeypatch.setenv("REDIS_PASSWORD", "secret")
+    watch = watch_of(played.socket, played.folder, name)
+    known = only_run(watch)
+    assert known.name == "probe:catch" and watch.priorities(known).size
+    seen = watch.seen(known, 0)
+    assert seen is not None and watch.quantiles(known, seen).shape[1:] == (4, 3)
+    assert not watch.trouble
+    assert {key: owner.dump(key) for key in owner.keys("*")} == held
+    owner.delete(Keys("other").counters)
+
+
+def test_the_client_has_no_command_that_writes(client: Client) -> None:
+    reader = ReadOnlyClient(client)
+    assert reader.get("nothing") is None
+    for command in ("set", "delete", "eval", "execute_command", "pipeline", "flushall"):
+        with pytest.raises(AttributeError, match="only reads"):
+            getattr(reader, command)
+
+
+def hostile_run(client: Client, **named: str) -> None:
+    settings = {**read_args(["--agent", "dqn", "--history-length", "1"]).shared(), **named}
+    open_run(client, Keys("hostile"), settings, False, 0, {}, "token")
+
+
+@pytest.mark.parametrize("named", [{"game": "hostile:Env"}, {"agent": "hostile:Agent"}])
+def test_code_that_redis_names_is_not_run(
+    named: dict[str, str],
+    client: Client,
+    redis_socket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A module that could be imported, with a side effect; the folder's run names it too."""
+    (tmp_path / "hostile.py").write_text("open('ran', 'w').close()\nclass Env: pass\nclass Agent: pass\n")
+    arguments = {**read_args([]).model_dump(), **named}
+    (tmp_path / "run_hostile.json").write_text(json.dumps({"arguments": arguments, "commit": None}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    hostile_run(client, **named)
+    watch = watch_of(redis_socket, tmp_path)
+    for known in watch.find([each.label for each in watch.runs]):
+        row_of(known)
+        assert settings_rows([known], True)
+        sight_pane(watch, known, None)
+    (known,) = (each for each in watch.runs if each.server)
+    frames = np.zeros((2, 1, 4), np.float32)
+    seen = Seen(0, "hostile:Env", 1, frames, np.zeros(2, np.int64), np.zeros(2, np.float32))
+    with pytest.raises(NoEstimate):
+        watch.quantiles(known, seen)
+    assert not (tmp_path / "ran").exists() and "hostile" not in sys.modules
+
+
+def test_runs_that_differ_by_their_seed_alone_are_one_group(client: Client, redis_socket: str) -> None:
+    for name, lr in (("a", 0.1), ("b", 0.1), ("c", 0.2)):
+        open_run(client, Keys(name), {**read_args([]).shared(), "lr": lr}, False, 0, {}, "token")
+    runs = watch_of(redis_socket, None).runs
+    assert {label: [each.name for each in group] for label, group in groups_of(runs).items()} == {
+        "iqn, 2 runs": ["a", "b"],
+        "c": ["c"],
+    }
+    assert settings_rows(runs, False) == [["lr", "0.1", "0.1", "0.2"]]
+    assert len(settings_rows(runs, True)) > 50
+
+
+def test_a_server_that_is_away_is_a_sentence(tmp_path: Path) -> None:
+    watch = Watch(RedisConfig(str(tmp_path / "none"), 0), tmp_path)
+    watch.look()
+    assert watch.trouble.startswith("Redis at") and watch.runs == []

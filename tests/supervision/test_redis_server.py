@@ -1,0 +1,102 @@
+"""What a Redis server that was started for a run leaves in a file, and finds there."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from memory.server.connection import RedisConfig, make_client
+from supervision.redis_server import RedisServer
+
+CONF = Path(__file__).resolve().parents[2] / "redis_conf" / "redis_rainbow_6379.conf"
+
+
+class Place(NamedTuple):
+    folder: Path
+
+    @property
+    def kept(self) -> Path:
+        return self.folder / "a run" / "replay_pong.rdb"
+
+    def server(self) -> RedisServer:
+        (self.folder / "a run").mkdir(exist_ok=True)
+        config = RedisConfig(str(self.folder / "redis.sock"), 0)
+        return RedisServer(config, CONF, self.folder / "redis.log", self.kept)
+
+    def write(self) -> None:
+        with closing(make_client(RedisConfig(str(self.folder / "redis.sock"), 0))) as client:
+            client.hset("chunks", mapping={str(number): bytes(1000) for number in range(100)})
+
+    def chunks(self) -> int:
+        with closing(make_client(RedisConfig(str(self.folder / "redis.sock"), 0))) as client:
+            return int(client.hlen("chunks"))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def _leave(place: Place) -> str:
+    server = place.server()
+    assert server.ensure() == "", "nothing is there yet"
+    place.write()
+    return server.stop(keep=True)
+
+
+def test_what_is_kept_is_there_again(place: Place) -> None:
+    assert _leave(place).startswith(f"The replay stays in {place.kept} (0.1 MB, ")
+    server = place.server()
+    assert server.ensure() == f"The replay is there again: 0.1 MB of {place.kept}."
+    assert place.chunks() == 100
+    assert server.stop() == "" and not place.kept.exists(), "a run that is finished leaves nothing"
+    assert place.server().ensure() == ""
+
+
+def test_without_room_the_replay_is_not_kept_and_the_earlier_one_stays(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _leave(place)
+    before = place.kept.read_bytes()
+    server = place.server()
+    server.ensure()
+    place.write()
+    usage = shutil.disk_usage(place.folder)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    assert "and 1,000 are free in" in server.stop(keep=True)
+    assert place.kept.read_bytes() == before and not server.started_here
+
+
+def test_a_file_that_cannot_be_read_is_put_aside(place: Place) -> None:
+    _leave(place)
+    place.kept.write_bytes(place.kept.read_bytes()[:-500])
+    server = place.server()
+    assert "cannot be read, and is now" in server.ensure()
+    assert place.chunks() == 0
+    server.stop(keep=True)
+    assert {path.name for path in place.kept.parent.iterdir()} == {
+        "replay_pong.rdb",
+        "replay_pong.rdb.damaged",
+    }
+
+
+def test_a_hurried_stop_leaves_no_half_file(place: Place) -> None:
+    server = place.server()
+    server.ensure()
+    with closing(make_client(RedisConfig(str(place.folder / "redis.sock"), 0))) as client:
+        client.config_set("rdb-key-save-delay", 10_000)  # microseconds for each key
+        client.mset({str(number): b"x" for number in range(1000)})
+    assert server.stop(keep=True, hurried=lambda: True).endswith("there was no time for that.")
+    assert not list(place.kept.parent.iterdir())
+
+
+def test_a_server_without_a_file_keeps_nothing(place: Place) -> None:
+    server = RedisServer(RedisConfig(str(place.folder / "redis.sock"), 0), CONF, place.folder / "log")
+    server.ensure()
+    place.write()
+    assert server.stop(keep=True) == ""
+    assert {path.name for path in place.folder.iterdir()} == {"log"}

@@ -1,0 +1,69 @@
+"""`python -m wiring.check_env`: what an environment is to the agents here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes import ONE_THREAD, ROOT
+from tests.test_own_code import CORRIDOR
+
+BROKEN = """
+import gymnasium
+from gymnasium.spaces import Box, MultiDiscrete
+
+
+class Broken(gymnasium.Env):
+    observation_space = Box(-1, 1, (40, 40))
+    action_space = MultiDiscrete([2, 3])
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, False, {}
+"""
+
+
+def check(*words: str, code: int = 0) -> str:
+    command = [sys.executable, "-m", "wiring.check_env", *words]
+    ended = subprocess.run(command, cwd=ROOT, env=ONE_THREAD, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+def test_what_is_said_of_a_sound_environment(tmp_path: Path) -> None:
+    (tmp_path / "my_env.py").write_text(CORRIDOR)
+    (tmp_path / "envs.py").write_text("SIZE = 4\n")
+    (tmp_path / "models.py").write_text("NAME = 'mine'\n")
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "helper.py").write_text("def way(action):\n    return 1 if action else -1\n")
+    said = check(f"{tmp_path}/my_env.py:Corridor", "--env-args", '{"size": 3}')
+    assert "'last': Discrete(2)): a vector of 3 float32, 1 to a state" in said
+    assert "Discrete(2): 2 actions" in said
+    assert "checker       passed" in said
+    assert "steps per second at random" in said
+    assert "agents        iqn, rainbow, dqn, double_dqn, ppo_rnd, reinforce, a2c, ppo, random" in said
+    assert "not naf: This agent needs continuous actions" in said
+    last = said.splitlines()[-1]
+    assert f"--spec specs/classic/cartpole_dqn.yaml --game {tmp_path}/my_env.py:Corridor" in last
+    assert last.endswith("""--env-args '{"size": 3}'""")
+
+
+@pytest.mark.slow
+def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
+    """Its seed is ignored. It can be played all the same."""
+    (tmp_path / "broken.py").write_text(BROKEN)
+    said = check(f"{tmp_path}/broken.py:Broken")
+    assert "an image of 40 x 40 float32, 4 to a state" in said
+    assert "MultiDiscrete([2 3]): 6 actions" in said
+    assert "checker       failed: AssertionError" in said
+    assert "specs/atari/rainbow_iqn_cpu.yaml" in said.splitlines()[-1]
+
+
+def test_a_mistake_is_one_sentence() -> None:
+    assert "error: Name an environment first" in check(code=2)
+    assert "error: There is no file none.py" in check("none.py:Env", code=2)

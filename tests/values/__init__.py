@@ -1,0 +1,1 @@
+"""Agents learn the values that they should: tiny environments, the real pipeline in one process."""

@@ -1,0 +1,133 @@
+"""Says what an environment is to the agents here: `python -m wiring.check_env path/to/my_env.py:MyEnv`.
+
+Runs Gymnasium's own checker, times random play, and tries which agents can play it. Takes every flag of
+launch_learner.py too, as --env-args, --resize and --grey.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import check_env
+
+from agents.base import AgentError
+from agents.registry import AGENTS
+from args import Args, UserError, parse_args
+from envs.config import EnvConfig, EnvDescription
+from envs.gym.own import unfitted
+from envs.registry import make_env
+from folder_imports import ROOT
+from wiring.code import canonical
+from wiring.endings import exit_on_errors
+from wiring.setting import Setting, build_agent, setting_of
+
+TIMED_S = 1.0
+SPECS = {
+    (1, True): "specs/classic/cartpole_dqn.yaml",
+    (1, False): "specs/classic/pendulum_naf.yaml",
+    (2, True): "specs/atari/rainbow_iqn_cpu.yaml",
+    (2, False): "specs/maze/naf_cpu.yaml",
+}
+"""Vectors or images, discrete actions or not: a spec to begin with that two cores are enough for."""
+
+
+def report(args: Args) -> list[str]:
+    """The lines to print. Raises EnvError where nobody could play it."""
+    setting = setting_of(args)
+    config = setting.args.select(EnvConfig)
+    env = unfitted(config)
+    seen, taken = env.observation_space, env.action_space
+    return [
+        args.game,
+        f"  observations  {seen}: {_frames(setting.description)}",
+        f"  actions       {taken}: {_actions(setting.description)}",
+        *(f"  checker       {line}" for line in _checked(env)),
+        f"  speed         {_steps_per_second(config):,.0f} steps per second at random, one environment",
+        *(f"  {line}" for line in _agents(setting)),
+        f"  start         {_command(args, setting.description)}",
+    ]
+
+
+def _frames(description: EnvDescription) -> str:
+    shape = " x ".join(map(str, description.frame_shape))
+    kind = "a vector" if len(description.frame_shape) == 1 else "an image"
+    return f"{kind} of {shape} {description.frame_dtype}, {description.history_length} to a state"
+
+
+def _actions(description: EnvDescription) -> str:
+    if description.num_actions is not None:
+        return f"{description.num_actions} actions"
+    return f"a row of {len(description.action_low or ())} numbers"
+
+
+def _checked(env: gymnasium.Env[object, object]) -> list[str]:
+    """What Gymnasium's checker says of it, line by line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            check_env(env, skip_render_check=True)
+            verdict = "passed"
+        except Exception as error:
+            verdict = f"failed: {type(error).__name__}: {error}"
+        finally:
+            env.close()
+    told = (
+        " ".join(str(each.message).replace("\x1b[33m", "").replace("\x1b[0m", "").split()) for each in caught
+    )
+    return [verdict, *dict.fromkeys(told)]
+
+
+def _steps_per_second(config: EnvConfig) -> float:
+    env, generator = make_env(config, [0]), np.random.default_rng(0)
+    env.action_space.seed(int(generator.integers(1 << 31)))
+    env.reset()
+    steps, began = 0, time.perf_counter()
+    while (took := time.perf_counter() - began) < TIMED_S:
+        env.step(env.action_space.sample())
+        steps += 1
+    env.close()
+    return steps / took
+
+
+def _agents(setting: Setting) -> list[str]:
+    """Those that can play it, and why the others cannot."""
+    able, unable = [], []
+    for name in AGENTS:
+        try:
+            build_agent(setting.args.model_copy(update={"agent": name}), setting.problem, learning=False)
+            able.append(name)
+        except (AgentError, ValueError) as error:
+            unable.append(f"not {name}: {error}")
+    return [f"agents        {', '.join(able)}", *(f"              {line}" for line in unable)]
+
+
+def _command(args: Args, description: EnvDescription) -> str:
+    kind = min(len(description.frame_shape), 2), description.num_actions is not None
+    program = _from_here(ROOT / "start_learning_atari.sh")
+    own = {"env-args": f"'{args.env_args}'" if args.env_args else "", "resize": args.resize or ""}
+    flags = "".join(f" --{name} {value}" for name, value in own.items() if value) + " --grey" * args.grey
+    return f"bash {program} --spec {_from_here(ROOT / SPECS[kind])} --game GAME{flags}"
+
+
+def _from_here(path: Path) -> str:
+    return os.path.relpath(path)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Entry point."""
+    with exit_on_errors():
+        if not argv or argv[0].startswith("-"):
+            raise UserError("Name an environment first: python -m wiring.check_env path/to/my_env.py:MyEnv")
+        args = parse_args(["--game", *argv])
+        print("\n".join(report(canonical(args))).replace("--game GAME", f"--game {argv[0]}"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

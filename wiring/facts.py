@@ -1,0 +1,46 @@
+"""What the page of a run says of its settings."""
+
+from __future__ import annotations
+
+import shlex
+
+from args import Args
+from envs.action_names import action_names
+from envs.config import EnvDescription
+from reporting.run_page import RunFacts
+from wiring.provenance import commit
+
+
+def run_facts(args: Args, env: EnvDescription) -> RunFacts:
+    """Of a run with these parameters."""
+    bounds = None
+    if env.action_low is not None and env.action_high is not None:
+        bounds = list(zip(env.action_low, env.action_high, strict=True))
+    names = action_names(args.games[0], env.num_actions) if env.num_actions else ()
+    settings = changed_settings(args)
+    words = [word for flag, value, _ in settings for word in (flag, value)]
+    return RunFacts(
+        frames_per_step=env.frames_per_step,
+        action_bounds=bounds,
+        action_names=names,
+        settings=settings,
+        commit=_commit(),
+        command=shlex.join(["bash", "start_learning_atari.sh", *words]),
+    )
+
+
+def changed_settings(args: Args) -> list[tuple[str, str, str]]:
+    """Flag, value and default of each that has not its default, the game first; a spec is in its values."""
+    rows = [
+        (f"--{name.replace('_', '-')}", str(getattr(args, name)), str(field.default))
+        for name, field in type(args).model_fields.items()
+        if name == "game" or (name not in ("spec", "id_actor") and getattr(args, name) != field.default)
+    ]
+    return sorted(rows, key=lambda row: row[0] != "--game")
+
+
+def _commit() -> str:
+    found = commit()
+    if found is None:
+        return ""
+    return f"{str(found['hash'])[:12]}{', with changes' if found['dirty'] else ''}"
