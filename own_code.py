@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from folder_imports import FolderFinder, holds
 from parameters import UserError
 
-KINDS = ("constant", "malmo", "maze", "minatar", "probe", "unity", "vizdoom")
+KINDS = ("constant", "malmo", "maze", "minatar", "pettingzoo", "probe", "unity", "vizdoom")
 """Words that stand before a colon in names of ours."""
 SHOWN = 12
 """Characters of a SHA-256 in a sentence."""

@@ -58,6 +58,8 @@ GAMES = {
     "probe:*": "classic/catch_{agent}",
     "maze:*": "maze/{agent}_cpu",
     "minatar:*": "minatar/{agent}",
+    "pettingzoo:tictactoe_v*": "multi/tictactoe",
+    "pettingzoo:connect_four_v*": "multi/connect_four",
 }
 """Kinds of games -> the specs in specs/ that say what a run of them does not. For others, and where there is
 no such file, that is the flags' own defaults, which are Atari's.

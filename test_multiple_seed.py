@@ -3,6 +3,7 @@
 python test_multiple_seed.py --game pong --model results/last_model_pong_1000000.pth
 python test_multiple_seed.py --game pong --agent random
 python test_multiple_seed.py --kept ms_pacman
+python test_multiple_seed.py --model results/last_model_pettingzoo_tictactoe_v3_20000.pth --against random
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from envs.config import EnvConfig
 from envs.registry import describe_env
 from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
+from evaluation.match import games_bar, matches_text, play_matches, write_matches
 from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
@@ -103,7 +105,7 @@ def _recorder(path: Path, config: EnvConfig, metric: FrameMetric | None) -> Reco
 
 
 def run_evaluation(args: Args) -> None:
-    """Each game: play, print the table, write evaluation_<game>.json, and the film if one was asked for."""
+    """Each game in turn."""
     folder = results_folder(args)
     games = games_to_play(args)
     for game in games:
@@ -122,6 +124,17 @@ def _evaluate(args: Args, folder: Path) -> None:
     candidate = baseline_candidate(args) if is_baseline(args.agent) else snapshot_candidate(args)
     config = candidate.args.select(EnvConfig)
     observer, recorder = observers(args, config, candidate.metric)
+    if args.against or (describe_env(config).by_turns and observer is None):
+        _play_matches(args, candidate, config, folder)
+    else:
+        _play_episodes(args, candidate, folder, observer, recorder)
+
+
+def _play_episodes(
+    args: Args, candidate: Candidate, folder: Path, observer: Observer | None, recorder: Recorder | None
+) -> None:
+    """Print the table, write evaluation_<game>.json, and the film if one was asked for."""
+    config = candidate.args.select(EnvConfig)
     width = 1 if args.render else args.evaluation_envs
     with progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
@@ -135,6 +148,33 @@ def _evaluate(args: Args, folder: Path) -> None:
     if recorder is not None:
         print(f"Episode {recorder.write(result)} (the median score) is in {args.record}.")
         _send(candidate.args.model_copy(update={"track": args.track}), Path(args.record or ""))
+
+
+def _play_matches(args: Args, candidate: Candidate, config: EnvConfig, folder: Path) -> None:
+    """Against random or another snapshot; print the table, write matches_<game>.json."""
+    opponent = args.against or "random"
+    with games_bar(args.evaluation_episodes) as on_progress:
+        matches = play_matches(
+            candidate.policy,
+            _opponent(args, opponent, config),
+            config,
+            args.evaluation_episodes,
+            args.seed,
+            args.opening_plies,
+            args.evaluation_envs,
+            on_progress,
+        )
+    print(matches_text(matches, config.game, opponent))
+    path = folder / f"matches_{evaluated_name(candidate.args)}.json"
+    origin = {**candidate.origin, "against": opponent, "opening_plies": args.opening_plies}
+    write_matches(path, matches, config, origin)
+    print(f"Saved {path}.")
+
+
+def _opponent(args: Args, name: str, config: EnvConfig) -> Policy:
+    if is_baseline(name):
+        return baseline_policy(name, describe_env(config))
+    return snapshot_candidate(args.model_copy(update={"model": name})).policy
 
 
 def _send(args: Args, film: Path) -> None:

@@ -134,6 +134,7 @@ Games, for --game:
   maze:1 to maze:3, maze:4x4        mazes of pixels, continuous actions
   vizdoom:my_way_home, malmo:1 ...  Doom, Minecraft
   unity:3dball, unity:gridworld     builds of Unity (docs/unity.md)
+  pettingzoo:connect_four_v3 ...    games of several players (docs/multi.md)
   probe:catch, probe:lock:24        tiny ones, for tests
   path/to/my_env.py:MyEnv           your own (docs/own_environment.md)"""
 """What stands before a colon is own_code.KINDS; agents/names.py has the agents."""

@@ -69,7 +69,9 @@ class Player(Saved):
         self._torch = torch.Generator().manual_seed(seed)
         space = env.single_observation_space
         actions = description_from_spaces(space, env.single_action_space)
-        self._random_policy = RandomPolicy(actions.num_actions, actions.action_low, actions.action_high)
+        self._random_policy = RandomPolicy(
+            actions.num_actions, actions.action_low, actions.action_high, env.masked
+        )
         assert space.dtype is not None
         self._stack = FrameStack(env.num_envs, history_length, space.shape, space.dtype)
         self._noisy = noisy
@@ -86,7 +88,7 @@ class Player(Saved):
         frames, active = self.frames, ~self._ended
         s_t = self._stack.push(frames, self._first)
         if at_random:
-            acting, a_t = None, self._random_policy.draw(len(frames), self._numpy)
+            acting, a_t = None, self._random_policy.draw(frames, self._numpy)
         else:
             if self._noisy and self._steps % self.agent.acting_noise_period == 0:
                 self._noise = self.agent.next_acting_noise(self._noise, self._first, self._torch)

@@ -38,6 +38,7 @@ class Problem:
     action_low: tuple[float, ...] | None  # bounds of continuous actions, else None
     action_high: tuple[float, ...] | None
     mirrored_action: tuple[float, ...] | None = None  # sign of each component in a mirror image, if any
+    masked: bool = False  # whether frames end with which actions are legal (envs/legal.py)
 
     def discrete_actions(self) -> int:
         """The number of actions; AgentError where they are continuous."""

@@ -46,7 +46,7 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         self, problem: Problem, config: DqnConfig, device: torch.device, seed: int, learning: bool
     ) -> None:
         super().__init__(problem, config, device, seed, learning)
-        self._exploration = EpsilonGreedy(config, problem.discrete_actions(), device)
+        self._exploration = EpsilonGreedy(config, problem, device)
         self._bootstrap = bootstrap_of(config, self.usual_bootstrap)
 
     def _build(self, problem: Problem) -> QNetwork:
@@ -68,8 +68,9 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, but where the noise explores."""
-        q = self._forward(self.online, torch.from_numpy(s_t).to(self.device))  # [N, A]
-        a_t = self._exploration.actions(q.argmax(1), noise)
+        states = torch.from_numpy(s_t).to(self.device)
+        q = self._forward(self.online, states)  # [N, A]
+        a_t = self._exploration.actions(states, q.argmax(1), noise)
         chosen, greedy = self._bootstrap.acting(q.unsqueeze(2), q, a_t)
         return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 

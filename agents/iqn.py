@@ -85,7 +85,7 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         """Greedy actions, but where the noise explores."""
         states = torch.from_numpy(s_t).to(self.device)
         quantiles = self._forward(self.online, states, noise["taus"], noise, independent_rows)  # [N, K, A]
-        return self._acting(quantiles.transpose(1, 2), quantiles.mean(1), noise)
+        return self._acting(states, quantiles.transpose(1, 2), quantiles.mean(1), noise)
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         config, rows = self.config, len(batch.r_t)

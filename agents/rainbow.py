@@ -15,6 +15,7 @@ from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
 from agents.losses import cross_entropy, of_action, project_onto_atoms
+from agents.parts.legal import LegalActions, lowest_return
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
 from models.dqn import RainbowNetwork
 from models.layers import NetworkConfig
@@ -66,9 +67,14 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, but where the noise explores."""
-        logits = self._forward(self.online, torch.from_numpy(s_t).to(self.device), noise)
+        states = torch.from_numpy(s_t).to(self.device)
+        logits = self._forward(self.online, states, noise)
         probabilities = logits.softmax(-1)  # [N, A, Z]
-        return self._acting(probabilities, probabilities @ self._support, noise)
+        return self._acting(states, probabilities, probabilities @ self._support, noise)
+
+    def _allowed(self, output: Tensor, legal: LegalActions, observation: Tensor) -> Tensor:
+        """Logits [B, A, Z] by which a forbidden action has the lowest return for certain."""
+        return lowest_return(output, legal.mask(observation))
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         selection_noise, target_noise, online_noise = self._draw_learning_noise(3)

@@ -12,32 +12,45 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Update
+from envs.legal import drawn_action, legal_actions
 from memory.replay.batch import Batch
 
 
 class RandomPolicy:
-    """Uniform over `num_actions` discrete actions or, where that is None, between two bounds [A]."""
+    """Uniform over `num_actions` discrete actions or, where that is None, between two bounds [A].
 
-    def __init__(self, num_actions: int | None, low: ArrayLike | None, high: ArrayLike | None) -> None:
+    `masked`: over those that a frame says are legal (envs/legal.py).
+    """
+
+    def __init__(
+        self, num_actions: int | None, low: ArrayLike | None, high: ArrayLike | None, masked: bool = False
+    ) -> None:
         self._num_actions, self._low, self._high = num_actions, np.array(low), np.array(high)
+        self._masked = masked
 
     @property
     def num_components(self) -> int:
         """A; 1 for discrete actions."""
         return 1 if self._num_actions is not None else len(self._low)
 
-    def draw(self, rows: int, generator: np.random.Generator) -> NDArray[Any]:
-        """[rows] int64, or [rows, A] float32."""
+    def draw(self, frames: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
+        """[N] int64, or [N, A] float32, where frames [N, *frame] are seen."""
+        if self._masked:
+            return self.of_noise(generator.random((len(frames), 1)), frames)
         if self._num_actions is not None:
-            return generator.integers(self._num_actions, size=rows)
-        return generator.uniform(self._low, self._high, (rows, *self._low.shape)).astype(np.float32)
+            actions: NDArray[Any] = generator.integers(self._num_actions, size=len(frames))
+            return actions
+        return generator.uniform(self._low, self._high, (len(frames), *self._low.shape)).astype(np.float32)
 
-    def of_noise(self, uniform: NDArray[np.float32]) -> NDArray[Any]:
+    def of_noise(self, uniform: NDArray[Any], frames: NDArray[Any]) -> NDArray[Any]:
         """The actions that numbers [N, A] in [0, 1) stand for."""
         if self._num_actions is not None:
+            if self._masked:
+                return drawn_action(legal_actions(frames, self._num_actions), uniform[:, 0])
             return (uniform[:, 0] * self._num_actions).astype(np.int64)
         low, high = self._low.astype(np.float32), self._high.astype(np.float32)
-        return np.clip(low + uniform * (high - low), low, high)
+        actions: NDArray[Any] = np.clip(low + uniform * (high - low), low, high)
+        return actions
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,9 @@ class RandomAgent(ReplayAgent):
     ) -> None:
         if learning:
             raise AgentError("The agent random does not learn: it is for actors and evaluation.")
-        self._policy = RandomPolicy(problem.num_actions, problem.action_low, problem.action_high)
+        self._policy = RandomPolicy(
+            problem.num_actions, problem.action_low, problem.action_high, problem.masked
+        )
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Uniform numbers in [0, 1), one per component of an action."""
@@ -79,7 +94,7 @@ class RandomAgent(ReplayAgent):
         """The actions of the noise alone."""
         uniform = noise["uniform"].expand(len(s_t), -1).numpy()
         unknown = np.full((len(s_t), 1), np.nan, np.float32)
-        return Acting(self._policy.of_noise(uniform), unknown, unknown)
+        return Acting(self._policy.of_noise(uniform, s_t[:, -1]), unknown, unknown)
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]

@@ -78,6 +78,10 @@ class EnvDescription:
     """Sign of each component of a continuous action in a mirror image of the frame (left and right swapped);
     None where a mirror image is no equally likely view of the same problem.
     """
+    masked: bool = False
+    """Whether frames end with which actions are legal (envs/legal.py)."""
+    by_turns: bool = False
+    """Whether two players move by turns, each seeing the game from their own side."""
 
     def steps_in(self, minutes: int) -> int | None:
         """Agent steps in so many minutes of play; None where the environment has no clock."""
@@ -124,8 +128,8 @@ def not_finite(game: str, frames: npt.NDArray[Any], rewards: npt.NDArray[Any]) -
     return EnvFailure(f"The environment {game} is at fault: it returned a {what} with {found} (row {row}).")
 
 
-def optional_package(name: str, game: str) -> Any:
-    """Imports a package that not everybody has, when a game that needs it is built.
+def optional_package(name: str, game: str, extra: str = "") -> Any:
+    """Imports a package that not everybody has, when a game that needs it is built. `extra`: else its name.
 
     Raises:
         EnvError: it is not installed.
@@ -134,5 +138,5 @@ def optional_package(name: str, game: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise EnvError(
-            f"{game} needs the package {name}: `EXTRAS={name} bash scripts/setup.sh` gets it."
+            f"{game} needs the package {name}: `EXTRAS={extra or name} bash scripts/setup.sh` gets it."
         ) from error

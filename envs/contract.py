@@ -36,6 +36,8 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
 
     game = "itself"
     """Its name in sentences, which make_env gives it."""
+    masked = False
+    """Whether frames end with which actions are legal (envs/legal.py)."""
     single_observation_space: Box
     single_action_space: Discrete | Box
 

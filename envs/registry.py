@@ -10,7 +10,7 @@ from envs.contract import SeededVectorEnv
 from envs.playback import Playback
 from own_code import names_code
 
-FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "unity", "gym.own", "gym")
+FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "unity", "multi", "gym.own", "gym")
 """Modules of envs/ with an object FAMILY; the first that knows a game's name has it. Each is imported when a
 name is looked up, so that `import envs` needs no emulator.
 """
@@ -36,8 +36,9 @@ _OWN = (
 )
 _NAMES = (
     "ALE games (space_invaders), Gymnasium ids (CartPole-v1), mazes (maze:1 to maze:3, maze:4x4), "
-    "vizdoom:my_way_home, malmo:1 to malmo:3, unity:3dball, MinAtar's games (minatar:breakout), probes "
-    "(probe:catch) and environments of your own (path/to/my_env.py:MyEnv) are known."
+    "vizdoom:my_way_home, malmo:1 to malmo:3, unity:3dball, pettingzoo:connect_four_v3, MinAtar's "
+    "games (minatar:breakout), probes (probe:catch) and environments of your own "
+    "(path/to/my_env.py:MyEnv) are known."
 )
 
 

@@ -94,7 +94,9 @@ class RandomBaseline:
     history_length = 1
 
     def __init__(self, description: EnvDescription) -> None:
-        self._policy = RandomPolicy(description.num_actions, description.action_low, description.action_high)
+        self._policy = RandomPolicy(
+            description.num_actions, description.action_low, description.action_high, description.masked
+        )
 
     def begin(self, rows: int) -> None:
         """Rows without an episode draw from a generator of their own too."""
@@ -105,8 +107,9 @@ class RandomBaseline:
         self._generators[row] = np.random.default_rng(seed)
 
     def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
-        """One draw per row, whatever the state."""
-        return np.concatenate([self._policy.draw(1, generator) for generator in self._generators])
+        """One draw per row, from a generator of its own."""
+        rows = zip(np.split(s_t[:, -1], len(s_t)), self._generators, strict=True)
+        return np.concatenate([self._policy.draw(frame, generator) for frame, generator in rows])
 
 
 class ConstantBaseline:

@@ -35,6 +35,15 @@ class ReportingSettings(Settings):
     kept: str = parameter(
         "", "Evaluation plays a snapshot that ships, by its name in results/kept, in place of --model"
     )
+    against: str = parameter(
+        "",
+        "Games by turns: evaluation plays --evaluation-episodes games against random or this snapshot, seats swapped; default: random",
+    )
+    opening_plies: int = parameter(
+        4,
+        "Of each such game, random legal moves at its beginning (two players without noise repeat one game)",
+        ge=0,
+    )
     transfer: bool = parameter(
         False, "Evaluation may play another game than the snapshot's, with the same images and actions"
     )

@@ -112,7 +112,7 @@ def _read_row(
     if not (stacks_exist and newest_tm1 < newest_t < layout["frames"]):
         return OUTSIDE
     target, taken = _at(raw, layout["targets"], m, TARGET_BYTES, "<f4"), newest_t - newest_tm1
-    if not (np.isfinite(target[0]) and 0 <= target[1] <= 1):
+    if not (np.isfinite(target[0]) and -1 <= target[1] <= 1):
         return UNSOUND_TARGET
     if taken > longest:
         return TOO_LONG

@@ -24,10 +24,13 @@ class ValueBounds:
         """Take in n-step returns [B] and their discounts [B].
 
         A value that is the same in all states, v = r_t + discount_t * v, is the largest that they allow.
+        Where two players move by turns (a discount below 0), one's is the other's with another sign.
         """
         with np.errstate(divide="ignore", invalid="ignore"):  # without a discount they allow any
-            values = r_t / (1.0 - discount_t.astype(np.float64))
+            values = r_t / (1.0 - np.abs(discount_t.astype(np.float64)))
         values[r_t == 0] = 0.0
+        if (discount_t < 0).any():
+            values = np.concatenate([values, -values])
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
 
     def exclude(self, estimate: float) -> bool:

@@ -82,7 +82,13 @@ class ReplaySettings(Settings):
         programs=Programs.LEARNING,
     )
     multi_step: int = parameter(3, "Steps of the n-step return (Rainbow: 3)", shared=True, ge=1, le=1024)
-    discount: float = parameter(0.99, "Discount gamma per agent step (DQN: 0.99)", shared=True, ge=0, le=1)
+    discount: float = parameter(
+        0.99,
+        "Discount gamma per agent step (DQN: 0.99); below 0 in games by turns, where the next value is the opponent's",
+        shared=True,
+        ge=-1,
+        le=1,
+    )
 
 
 class RolloutSettings(Settings):

@@ -43,7 +43,9 @@ RULES: dict[str, Rule] = {
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
     "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
     "models": _rule("kernels", "torch"),
-    "agents": _rule("kernels models memory.replay.batch memory.rollouts.rollout own_code", "numpy torch"),
+    "agents": _rule(
+        "envs.legal kernels models memory.replay.batch memory.rollouts.rollout own_code", "numpy torch"
+    ),
     "reporting": _rule(packages="cv2 matplotlib mlflow numpy plotly tensorboard trackio wandb"),
     "event_log": _rule("acting envs memory reporting", "cv2 gymnasium h5py minari msgpack numpy zstandard"),
     "acting": _rule(

@@ -60,6 +60,7 @@ def setting_of(args: Args) -> Setting:
         description.action_low,
         description.action_high,
         description.mirrored_action,
+        description.masked,
     )
     return Setting(args, description, problem)
 
@@ -79,7 +80,15 @@ def _shared_description(args: Args) -> EnvDescription:
 
 
 def check_agent_fits(setting: Setting) -> None:
-    """Raise AgentError where agent and environment do not fit, by building one and dropping it."""
+    """Raise AgentError where agent and environment do not fit, by building one and dropping it.
+
+    EnvError where a game by turns has values that do not change sides.
+    """
+    if setting.description.by_turns and setting.args.discount > 0:
+        raise EnvError(
+            f"{setting.args.game} is played by turns, and what is worth much to one player is worth as much"
+            " less to the other: give a negative --discount, as -1."
+        )
     build_agent(setting.args, setting.problem, learning=False)
 
 

@@ -201,7 +201,9 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         """A forward pass in the agent's precision; each has an autocast of its own."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
             output: PolicyValues = self.online.policy(observation)
-        return output
+        if self._legal is None:
+            return output
+        return output._replace(policy=self._legal.only(output.policy, observation))
 
     def _parts(self) -> dict[str, Part]:
         return {

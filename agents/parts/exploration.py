@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.base import ActingNoise, AgentError
+from agents.base import ActingNoise, AgentError, Problem
+from agents.parts.legal import MANY, legal_actions_of
 from models.naf import NafNetwork, Quadratic
 
 LONGEST_PERTURBATION = 500
@@ -37,8 +38,13 @@ class EpsilonGreedy:
     actor. A lone environment has epsilon itself.
     """
 
-    def __init__(self, config: EpsilonGreedyConfig, num_actions: int, device: torch.device) -> None:
-        self._config, self._num_actions, self._device = config, num_actions, device
+    def __init__(self, config: EpsilonGreedyConfig, problem: Problem, device: torch.device) -> None:
+        self._config, self._device = config, device
+        self._draw_from(problem)
+
+    def _draw_from(self, problem: Problem) -> None:
+        self._legal = legal_actions_of(problem)
+        self._numbers = MANY if self._legal else problem.discrete_actions()
 
     def epsilons(self, rows: int) -> Tensor:
         """[rows] of this actor's environments; rows beyond them begin with the first one again."""
@@ -55,17 +61,19 @@ class EpsilonGreedy:
         return {"explores": explores, "random_action": explores.long()}
 
     def draw(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """Whether each row explores, and the action that it then takes, uniform over all."""
+        """Whether each row explores, and a number for the action that it then takes, uniform over all."""
         uniform = torch.rand(rows, 1, generator=generator, device=generator.device)
         actions = torch.randint(
-            self._num_actions, (rows, 1), generator=generator, device=generator.device
+            self._numbers, (rows, 1), generator=generator, device=generator.device
         )  # drawn for every row, so that no row depends on whether another one explores
         explores = uniform < self.epsilons(rows).unsqueeze(1).to(uniform)
         return {"explores": explores.to(self._device), "random_action": actions.to(self._device)}
 
-    def actions(self, greedy: Tensor, noise: ActingNoise) -> Tensor:
+    def actions(self, s_t: Tensor, greedy: Tensor, noise: ActingNoise) -> Tensor:
         """[N] from greedy actions [N]; the noise has N rows, or one that all share."""
-        return torch.where(noise["explores"].squeeze(1), noise["random_action"].squeeze(1), greedy)
+        drawn = noise["random_action"].squeeze(1)
+        drawn = drawn if self._legal is None else self._legal.drawn(s_t, drawn)
+        return torch.where(noise["explores"].squeeze(1), drawn, greedy)
 
 
 @dataclass(frozen=True)
@@ -87,11 +95,11 @@ class EpsilonBesideNoise(EpsilonGreedy):
     """
 
     def __init__(
-        self, config: NoisyEpsilonConfig, network: nn.Module, num_actions: int, device: torch.device
+        self, config: NoisyEpsilonConfig, network: nn.Module, problem: Problem, device: torch.device
     ) -> None:
         """`network`: it has been given to `add_epsilon`."""
-        self._schedule, self._network = config, network
-        self._num_actions, self._device = num_actions, device
+        self._schedule, self._network, self._device = config, network, device
+        self._draw_from(problem)
 
     def epsilon_at(self, t_learner: int) -> float:
         """The share of random actions at that time."""

@@ -112,7 +112,7 @@ class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ReplayAgent):
             raise AgentError(ACTING_ONLY)
         assert experience.next_frames is not None and experience.step_discounts is not None
         discounts = torch.from_numpy(experience.step_discounts).to(self.device)  # [B, n]
-        taken = discounts > 0
+        taken = discounts != 0
         frames = torch.from_numpy(experience.next_frames).to(self.device)[taken]  # [M, *frame]
         self.rnd.observations.observe(frames)
         errors = self.rnd.errors(frames)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from agents.base import Agent, AgentError, Problem
+from agents.parts.legal import legal_actions_of
 from agents.parts.weights import (
     NetworkT,
     Part,
@@ -49,6 +50,7 @@ class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
     ) -> None:
         self.config, self.device, self._learning = config, device, learning
+        self._legal = legal_actions_of(problem)
         self._bfloat16 = uses_bfloat16(config.precision, device)
         words = np.random.SeedSequence(seed, spawn_key=self._seed_path).generate_state(2).tolist()
         self.online: NetworkT = seeded(lambda: self._built(problem), words[0]).to(device)

@@ -18,6 +18,7 @@ from agents.parts.devices import ForwardPasses, StagedBatch
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
 from agents.parts.gradient_step import GradientStep
 from agents.parts.learning import ACTING_ONLY, LearningAgent, LearningConfig
+from agents.parts.legal import LegalActions
 from agents.parts.weights import NetworkT, Part, Target
 from memory.replay.batch import Batch
 from models.dueling import DuelingNetwork
@@ -116,7 +117,13 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         run = self.forward_passes if self.forward_passes.compiles else None
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16, cache_enabled=False):
             output: OutputT = run(network, *inputs) if run else network(*inputs)
+        if self._legal is not None:
+            output = self._allowed(output, self._legal, inputs[0])
         return output
+
+    def _allowed(self, output: Any, legal: LegalActions, observation: Tensor) -> Any:
+        """`output`, [B, ..., A] unless overridden, in which no forbidden action is ever the best."""
+        return legal.only(output, observation)
 
     def load_acting_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Take them over; a learner's target network too starts from them."""
@@ -167,7 +174,7 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         self._epsilon: EpsilonBesideNoise | None = None
         self.acting_noise_period = config.replay_frequency
         if config.noisy_epsilon_steps:
-            self._epsilon = EpsilonBesideNoise(config, self.online, problem.discrete_actions(), device)
+            self._epsilon = EpsilonBesideNoise(config, self.online, problem, device)
             self.acting_noise_period = 1  # whether to explore is not held, as noise may be
 
     @abstractmethod
@@ -197,10 +204,10 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         noise = zero_noise(self.online.noise_sizes, rows, self.device)
         return noise if self._epsilon is None else {**noise, **self._epsilon.mean(rows)}
 
-    def _acting(self, estimates: Tensor, q: Tensor, noise: ActingNoise) -> Acting:
+    def _acting(self, s_t: Tensor, estimates: Tensor, q: Tensor, noise: ActingNoise) -> Acting:
         """Greedy actions by q [N, A] but where the noise explores; `estimates`: [N, A, K]."""
         greedy_a_t = q.argmax(1)
-        a_t = greedy_a_t if self._epsilon is None else self._epsilon.actions(greedy_a_t, noise)
+        a_t = greedy_a_t if self._epsilon is None else self._epsilon.actions(s_t, greedy_a_t, noise)
         chosen, greedy = self._bootstrap.acting(estimates, q, a_t)
         return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 

@@ -1,22 +1,30 @@
 """The family of users' own environments: what --game names in a file or module of theirs.
 
-`my_env.py:MyEnv` and `my_package.envs:make_env` name a class or a function that makes a gymnasium.Env, or an
-id that the module registers. Here they are only looked up: `own_code.give` imports them.
+`my_env.py:MyEnv` and `my_package.envs:make_env` name a class or a function that makes a gymnasium.Env or a
+game with PettingZoo's API, or an id that the module registers. Here they are only looked up: `own_code.give`
+imports them.
 """
 
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 
+from envs import multi
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.contract import SeededVectorEnv
 from envs.gym import GymPlayback, GymVector, constructor_arguments, describe_built, make_registered
 from envs.gym.spaces import Env, fitted
+from envs.playback import Playback
 from envs.registry import Family
 from own_code import OwnCode, imported_code, short_name, told
 
 __all__ = ["FAMILY"]
+
+
+class _ForSeveral(Exception):
+    """What was made is no environment, but a game for several players."""
 
 
 def build_own(config: EnvConfig, render_mode: str | None = None) -> Env:
@@ -32,22 +40,33 @@ def unfitted(config: EnvConfig, render_mode: str | None = None) -> Env:
     if not hasattr(code.module, code.what) and code.what in gymnasium.registry:
         return make_registered(config, render_mode, code.what)
     env = _made(code, config, render_mode)
+    if hasattr(env, "possible_agents"):
+        env.close()
+        raise _ForSeveral
+    if not isinstance(env, gymnasium.Env):
+        raise EnvError(
+            f"{code.name} makes a {type(env).__name__}, but must make a gymnasium.Env or a game"
+            " with PettingZoo's API."
+        )
     return gymnasium.wrappers.TimeLimit(env, config.max_episode_steps) if config.max_episode_steps else env
 
 
-def _made(code: OwnCode, config: EnvConfig, render_mode: str | None) -> Env:
+def _game(config: EnvConfig, render_mode: str | None = None) -> Any:
+    code = imported_code(config.game)
+    assert code is not None
+    return _made(code, config, render_mode)
+
+
+def _made(code: OwnCode, config: EnvConfig, render_mode: str | None) -> Any:
     thing, arguments = code.thing, constructor_arguments(config)
     if not callable(thing):
         raise EnvError(f"{code.name} is a {type(thing).__name__}, but must be a class or function.")
     if render_mode is not None and "render_mode" in inspect.signature(thing).parameters:
         arguments["render_mode"] = render_mode
     try:
-        env = thing(**arguments)
+        return thing(**arguments)
     except Exception as error:
         raise EnvError(f"{code.name} could not be built: {told(error)}.") from error
-    if not isinstance(env, gymnasium.Env):
-        raise EnvError(f"{code.name} makes a {type(env).__name__}, but must make a gymnasium.Env.")
-    return env
 
 
 def _canonical_name(game: str) -> str | None:
@@ -59,15 +78,24 @@ def _known_names() -> Sequence[str]:
 
 
 def _describe(config: EnvConfig) -> EnvDescription:
-    return describe_built(build_own(config))
+    try:
+        return describe_built(build_own(config))
+    except _ForSeveral:
+        return multi.described(_game(config), config)
 
 
 def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
-    return GymVector(config, seeds, build_own)
+    try:
+        return GymVector(config, seeds, build_own)
+    except _ForSeveral:
+        return multi.vector_of(config, seeds, _game)
 
 
-def _playback(config: EnvConfig, seed: int) -> GymPlayback:
-    return GymPlayback(config, seed, build_own)
+def _playback(config: EnvConfig, seed: int) -> Playback:
+    try:
+        return GymPlayback(config, seed, build_own)
+    except _ForSeveral:
+        return multi.playback_of(config, seed, _game)
 
 
 FAMILY = Family(_canonical_name, _known_names, _describe, _make, _playback)

@@ -152,7 +152,7 @@ def read_transitions(
         if not (stacks_exist and newest_tm1 < newest_t < layout.frames):
             return number, OUTSIDE
         targets[row] = raw[target : target + TARGET_BYTES].view(np.float32)
-        if not (np.isfinite(targets[row, 0]) and 0 <= targets[row, 1] <= 1):
+        if not (np.isfinite(targets[row, 0]) and -1 <= targets[row, 1] <= 1):
             return number, UNSOUND_TARGET
         steps[row] = newest_t - newest_tm1
         if steps[row] > longest:

@@ -169,7 +169,7 @@ WRONG = {
     NOT_DECOMPRESSED: "The body does not decompress to the bytes that it is said to hold.",
     NOT_FINITE: "A frame is not finite.",
     OUTSIDE: "A transition points outside the frames of its chunk.",
-    UNSOUND_TARGET: "A return is not finite or a discount lies outside [0, 1].",
+    UNSOUND_TARGET: "A return is not finite or a discount lies outside [-1, 1].",
     TOO_LONG: "A transition takes more steps than those of this run.",
 }
 """What may be wrong with a transition, as `read_transitions` says."""

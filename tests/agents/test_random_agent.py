@@ -19,7 +19,7 @@ CONTINUOUS = Problem((1, 3), "float32", None, LOW, HIGH)
 
 def drawn_by_policy(problem: Problem, rows: int) -> np.ndarray:
     policy = RandomPolicy(problem.num_actions, problem.action_low, problem.action_high)
-    return policy.draw(rows, np.random.default_rng(0))
+    return policy.draw(np.zeros((rows, 3), np.float32), np.random.default_rng(0))
 
 
 def drawn_by_agent(problem: Problem, rows: int) -> np.ndarray:

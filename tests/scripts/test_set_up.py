@@ -133,8 +133,8 @@ def test_an_unknown_extra_is_named(machine: Machine) -> None:
     run = machine.set_up(EXTRAS="labyrinth")
     assert run.returncode == 1
     assert run.stderr == (
-        "Set-up stopped: there is no extra labyrinth: EXTRAS may name maze, vizdoom, minatar, box2d, minari,"
-        " search, page, notebooks, unity, docs, wandb, mlflow and trackio.\n"
+        "Set-up stopped: there is no extra labyrinth: EXTRAS may name maze, vizdoom, minatar, box2d, multi,"
+        " minari, search, page, notebooks, unity, docs, wandb, mlflow and trackio.\n"
     )
 
 

@@ -89,7 +89,7 @@ def _trained(place: str, agent: str, socket: str, folder: Path, more: str = "") 
     return restore_agent(model, args).agent, args
 
 
-def _values(agent: Agent, states: NDArray[np.float32]) -> Array:
+def values_of(agent: Agent, states: NDArray[np.float32]) -> Array:
     """[M] of the greedy action, without noise; of the extrinsic head."""
     acting = agent.act(states, agent.mean_acting_noise(len(states)))
     if isinstance(acting, RolloutActing):
@@ -115,9 +115,9 @@ def test_values_are_those_of_the_table(place: str, agent: str, redis_socket: str
     kind, discount = TABULAR[place], DISCOUNTS.get(place, ELSEWHERE)
     exact = optimal_values(kind.transitions, kind.rewards, discount)
     learned, args = _trained(place, agent, redis_socket, tmp_path)
-    off = np.abs(_values(learned, kind.states()) - exact)
+    off = np.abs(values_of(learned, kind.states()) - exact)
     bound = RELATIVE * np.abs(exact).max() + 3 * _spread(kind, args.memory_capacity, discount)
-    assert (off < bound).all(), (exact, _values(learned, kind.states()), bound)
+    assert (off < bound).all(), (exact, values_of(learned, kind.states()), bound)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_means_of_arms(agent: str, more: str, redis_socket: str, tmp_path: Path)
     learned, args = _trained("Bandit", agent, redis_socket, tmp_path, more)
     best = Bandit.means.max()
     error = 3 * np.sqrt(4 / 5 - best**2) / np.sqrt(args.memory_capacity / 4)  # E[(2 u^2)^2] = 4/5
-    assert abs(_values(learned, Bandit.seen[None, None])[0] - best) < RELATIVE * best + error
+    assert abs(values_of(learned, Bandit.seen[None, None])[0] - best) < RELATIVE * best + error
 
 
 def test_quantiles_of_arms(redis_socket: str, tmp_path: Path) -> None:
@@ -155,5 +155,5 @@ def test_the_top_of_a_parabola(redis_socket: str, tmp_path: Path) -> None:
     learned, _ = _trained("Parabola", "naf", redis_socket, tmp_path)
     state = Parabola.seen[None, None]
     best = float(learned.greedy(state)[0, 0])  # type: ignore[attr-defined]
-    assert abs(_values(learned, state)[0] - Parabola.largest) < RELATIVE * Parabola.largest
+    assert abs(values_of(learned, state)[0] - Parabola.largest) < RELATIVE * Parabola.largest
     assert abs(best - Parabola.best) < RELATIVE * 4  # of the range

@@ -1,0 +1,51 @@
+"""Obeys the rules of games that forbid some actions, wherever an agent's network is asked.
+
+The newest frame of an observation ends with which of the A actions are legal (envs/legal.py).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from agents.base import Problem
+
+FORBIDDEN = -1e6
+"""Estimate, or logit, of an action that is not legal: below every other; its probability is 0."""
+MANY = 2**31
+"""Random numbers below it, modulo a count of actions, are uniform but for one in a hundred million."""
+
+
+class LegalActions:
+    """Of a problem whose observations say which actions are legal."""
+
+    def __init__(self, num_actions: int) -> None:
+        self._num_actions = num_actions
+
+    def mask(self, observation: Tensor) -> Tensor:
+        """observation [B, 1, numbers + A] -> [B, A] bool; where nothing is legal (a game is over), all."""
+        legal: Tensor = observation[:, -1, -self._num_actions :] > 0
+        return legal | ~legal.any(1, keepdim=True)
+
+    def only(self, estimates: Tensor, observation: Tensor) -> Tensor:
+        """estimates [B, ..., A]: FORBIDDEN where the action is not legal."""
+        mask = self.mask(observation)
+        return estimates.masked_fill(~mask.view(len(mask), *(1,) * (estimates.ndim - 2), -1), FORBIDDEN)
+
+    def drawn(self, observation: Tensor, numbers: Tensor) -> Tensor:
+        """[B]: the legal actions that numbers [B] below MANY stand for, each with equal probability."""
+        mask = self.mask(observation)
+        place = numbers % mask.sum(1)
+        return (mask.cumsum(1) > place.unsqueeze(1)).int().argmax(1)
+
+
+def legal_actions_of(problem: Problem) -> LegalActions | None:
+    """None where every action is legal always."""
+    return LegalActions(problem.discrete_actions()) if problem.masked else None
+
+
+def lowest_return(logits: Tensor, mask: Tensor) -> Tensor:
+    """logits [B, A, Z]: where an action is not legal, all probability on the lowest of the Z atoms."""
+    lowest = torch.full_like(logits[:1, :1], FORBIDDEN)
+    lowest[..., 0] = 0.0
+    return torch.where(mask.unsqueeze(2), logits, lowest)

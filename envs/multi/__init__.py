@@ -1,0 +1,64 @@
+"""The family of games for several players, by PettingZoo's API: "pettingzoo:connect_four_v3" and others.
+
+One network plays every seat (parameter sharing), in one of two ways:
+
+* A game by turns of two players (turns.py) is one environment. Whoever is to move sees it from their own
+  side, so that its steps are both players' by turns, and what one gains the other loses. A negative
+  --discount says so: Q(s, a) = r - gamma max Q(s', .), which is negamax. n-step returns alternate alike. Each
+  agent so plays against itself, and learns from both sides of every game.
+* In a game of moves at the same time (seats.py) every seat is an environment, and sees which seat it is.
+
+Rules that forbid actions are obeyed in acting, in random play and in targets (envs/legal.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gymnasium.spaces import Discrete
+
+from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
+from envs.contract import SeededVectorEnv
+from envs.multi.games import PREFIX, Build, build, is_by_turns, known_names, masked_space, seat_of
+from envs.multi.seats import SeatsVector, seat_space
+from envs.multi.turns import TurnsPlayback, TurnsVector
+from envs.playback import Playback
+from envs.registry import Family
+
+__all__ = ["FAMILY", "described", "playback_of", "vector_of"]
+
+
+def described(game: Any, config: EnvConfig) -> EnvDescription:
+    """Describes a game that was built for it, and ends it. Raises EnvError."""
+    seat, seats, by_turns = seat_of(game, config.game), len(game.possible_agents), is_by_turns(game)
+    game.close()
+    if not by_turns:
+        space = seat_space(seat, seats, config)
+        described = description_from_spaces(space, Discrete(seat.num_actions))
+        return replace(described, frames_per_step=config.action_repeat)
+    described = description_from_spaces(masked_space(seat), Discrete(seat.num_actions))
+    return replace(described, masked=True, by_turns=True)
+
+
+def vector_of(config: EnvConfig, seeds: Sequence[int], build: Build = build) -> SeededVectorEnv:
+    """Environments of one actor, of games that `build` makes. Raises EnvError."""
+    game = build(config)
+    by_turns = is_by_turns(game)
+    game.close()
+    return (TurnsVector if by_turns else SeatsVector)(config, seeds, build)
+
+
+def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
+    """The replay of a game by turns. Raises EnvError where seats move at the same time."""
+    if is_by_turns(build(config)):
+        return TurnsPlayback(config, seed, build)
+    raise EnvError(f"{config.game} cannot be filmed: what its other seats did is not kept.")
+
+
+def _canonical_name(game: str) -> str | None:
+    return game if game.startswith(PREFIX) else None
+
+
+FAMILY = Family(
+    _canonical_name, known_names, lambda config: described(build(config), config), vector_of, playback_of
+)

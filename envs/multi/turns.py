@@ -1,0 +1,142 @@
+"""Games of two players by turns, each an environment that is seen by whoever is to move."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from envs.config import EnvConfig, EnvError
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
+from envs.playback import Action, Frames, Screen
+from envs.saving import State
+
+
+class Match:
+    """One game after another between two seats."""
+
+    def __init__(self, game: Any, name: str) -> None:
+        if len(game.possible_agents) != 2:
+            raise EnvError(f"{name} is played by turns and has {len(game.possible_agents)} seats, not 2.")
+        self._game, self._name = game, name
+        self.seat = seat_of(game, name)
+        self.moves: list[int] = []
+        self.is_over = True
+
+    def begin(self, seed: int) -> Frames:
+        """Starts a game; returns what the first player sees."""
+        self._game.reset(seed=seed)
+        self.seed, self.moves, self.is_over = seed, [], False
+        return self._seen()
+
+    def move(self, action: int) -> tuple[Frames, float, bool, bool]:
+        """Frame of the player who is next to move, reward of the one who moved, termination, truncation.
+
+        Raises EnvError where the game is not by strict turns, or one player's loss is not the other's gain.
+        """
+        game, mover = self._game, self._game.agent_selection
+        game.step(action)
+        self.moves.append(action)
+        terminated, truncated = any(game.terminations.values()), any(game.truncations.values())
+        self.is_over = terminated or truncated
+        if abs(sum(game.rewards.values())) > 1e-6:
+            raise EnvError(f"In {self._name} one player's gain is not the other's loss: {game.rewards}.")
+        if not self.is_over and game.agent_selection == mover:
+            raise EnvError(f"In {self._name} one player moves twice in a row: only strict turns are known.")
+        return self._seen(), float(game.rewards[mover]), terminated, truncated and not terminated
+
+    def close(self) -> None:
+        """Ends the game."""
+        self._game.close()
+
+    def screen(self) -> Screen:
+        """What a person sees, [h, w, 3]; built with render_mode "rgb_array"."""
+        return np.asarray(self._game.render(), np.uint8)
+
+    def _seen(self) -> Frames:
+        frame = masked_frame(self.seat, self._game.observe(self._game.agent_selection))
+        self.legal = frame[-self.seat.num_actions :] > 0
+        return frame
+
+
+class TurnsVector(SeededVectorEnv):
+    """N matches: frames float32 [N, numbers + A] as in envs/legal.py, seen by whoever is to move.
+
+    A reward is the mover's. What a match shows at its end is what the other player sees then.
+    """
+
+    masked = True
+
+    def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build) -> None:
+        self._matches = [Match(build(config), config.game) for _ in seeds]
+        seat = self._matches[0].seat
+        super().__init__(masked_space(seat), Discrete(seat.num_actions), seeds)
+        self._generators = [np.random.default_rng(seed) for seed in seeds]
+        self._max_steps = config.max_episode_steps
+        self._frames = np.zeros((self.num_envs, *self.single_observation_space.shape), np.float32)
+
+    def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
+        rows = np.flatnonzero(mask).tolist()
+        for row, seed in zip(rows, seeds or (), strict=seeds is not None):
+            self._generators[row] = np.random.default_rng(seed)
+        for row in rows:
+            self._begin(row)
+        return self._frames.copy(), {}
+
+    def _begin(self, row: int) -> None:
+        self._frames[row] = self._matches[row].begin(int(self._generators[row].integers(2**31)))
+
+    def _advance(self, actions: Actions) -> Steps:
+        rewards = np.zeros(self.num_envs)
+        terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
+        for row, action in enumerate(actions.tolist()):
+            match = self._matches[row]
+            if match.is_over:
+                self._begin(row)
+                continue
+            if not match.legal[action]:
+                raise EnvError(f"The rules of {self.game} forbid action {action} there.")
+            self._frames[row], rewards[row], terminated[row], truncated[row] = match.move(action)
+            if len(match.moves) == self._max_steps and not match.is_over:
+                truncated[row] = match.is_over = True
+        return self._frames.copy(), rewards, terminated, truncated, {}
+
+    def state_dict(self) -> State:
+        """The seed and the moves of every match: together they give it again."""
+        return {
+            "generators": [each.bit_generator.state for each in self._generators],
+            "matches": [[match.seed, match.is_over, *match.moves] for match in self._matches],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Plays the same moves again."""
+        for row, (seed, is_over, *moves) in enumerate(state["matches"]):
+            self._generators[row].bit_generator.state = state["generators"][row]
+            match = self._matches[row]
+            self._frames[row] = match.begin(seed)
+            for move in moves:
+                self._frames[row] = match.move(move)[0]
+            match.is_over = bool(is_over)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends all games."""
+        for match in self._matches:
+            match.close()
+
+
+class TurnsPlayback:
+    """Replays a match from its seed and its moves, with the game's own pictures."""
+
+    def __init__(self, config: EnvConfig, seed: int, build: Build = build) -> None:
+        self._env = TurnsVector(config, [seed], lambda config, _=None: build(config, "rgb_array"))
+
+    def first(self) -> Frames:
+        """Starts the match and returns its first frame."""
+        frame: Frames = self._env.reset()[0][0]
+        return frame
+
+    def step(self, action: Action) -> tuple[Frames, list[Screen]]:
+        """Returns the frame after `action`, and its picture."""
+        frame: Frames = self._env.step(np.asarray([action]))[0][0]
+        return frame, [self._env._matches[0].screen()]

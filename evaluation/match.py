@@ -1,0 +1,235 @@
+"""Matches of two policies in a game by turns: wins, draws and losses of one of them.
+
+Two players without noise would play one game for ever, so each pair of games begins with the same random
+legal moves, and in the second the seats are swapped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from acting.player import FrameStack
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.legal import drawn_action, legal_actions
+from envs.registry import canonical_game, describe_env, make_env
+from evaluation.evaluator import episode_seeds
+from evaluation.policies import Policy
+from reporting.atomic import write_atomically
+
+INTERVAL = 1.96
+"""Standard errors to each side of a mean: 95 %."""
+
+
+class Record(NamedTuple):
+    """How games ended for one of the players."""
+
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return sum(self)
+
+    @property
+    def score(self) -> float:
+        """Share of points: a win is 1, a draw a half."""
+        return (self.wins + self.draws / 2) / self.games
+
+    @property
+    def margin(self) -> float:
+        """Half of the 95 % interval of `score`."""
+        squares = self.wins + self.draws / 4
+        variance = squares / self.games - self.score**2
+        return INTERVAL * math.sqrt(max(variance, 0.0) / self.games)
+
+    @property
+    def elo(self) -> float:
+        """Elo points above the opponent, 400 log10(score / (1 - score)); infinite where all were won."""
+        if self.score in (0.0, 1.0):
+            return math.copysign(math.inf, self.score - 0.5)
+        return 400 * math.log10(self.score / (1 - self.score))
+
+
+class Matches(NamedTuple):
+    """The results [G] of the first policy, 1, 0 or -1, and whether it had the first seat."""
+
+    results: NDArray[np.int64]
+    began: NDArray[np.bool_]
+
+    def record(self, began: bool | None = None) -> Record:
+        """Of all games, or of those in which it began, or did not."""
+        results = self.results if began is None else self.results[self.began == began]
+        return Record(*(int((results == each).sum()) for each in (1, 0, -1)))
+
+
+def play_matches(
+    ours: Policy,
+    theirs: Policy,
+    config: EnvConfig,
+    games: int,
+    seed: int,
+    opening_plies: int,
+    width: int,
+    on_progress: Callable[[], object] = lambda: None,
+) -> Matches:
+    """Plays `games` games, `width` at a time; `ours` begins in every other one.
+
+    Raises EnvError where the game is not by turns.
+    """
+    description = describe_env(config)
+    if not description.by_turns:
+        raise EnvError(f"{config.game} is no game of two players by turns: --against is for those.")
+    play = _Play(ours, theirs, config, description, seed, opening_plies, min(width, games))
+    results = np.zeros(games, np.int64)
+    try:
+        while play.playing:
+            for game, result in play.step(games):
+                results[game] = result
+                on_progress()
+    finally:
+        play.close()
+    return Matches(results, np.arange(games) % 2 == 0)
+
+
+class _Side:
+    """A policy and the states that it has seen."""
+
+    def __init__(self, policy: Policy, rows: int, description: EnvDescription) -> None:
+        self._policy = policy
+        self._stack = FrameStack(
+            rows, policy.history_length, description.frame_shape, description.frame_dtype
+        )
+        policy.begin(rows)
+
+    def start(self, row: int, seed: int) -> None:
+        self._policy.start(row, seed)
+
+    def act(self, frames: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[Any]:
+        return self._policy.act(self._stack.push(frames, first))
+
+
+class _Play:
+    """Rows of games; each goes on with the next game of the list."""
+
+    def __init__(
+        self,
+        ours: Policy,
+        theirs: Policy,
+        config: EnvConfig,
+        description: EnvDescription,
+        seed: int,
+        opening_plies: int,
+        rows: int,
+    ) -> None:
+        assert description.num_actions is not None
+        self._sides = _Side(ours, rows, description), _Side(theirs, rows, description)
+        self._num_actions, self._seed, self._opening_plies = description.num_actions, seed, opening_plies
+        self._games, self._next = np.arange(rows), rows
+        self._env = make_env(config, [self._seed_of(row) for row in range(rows)])
+        self._frames, _ = self._env.reset()
+        self._plies, self._first = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
+        self._openings = [np.random.default_rng()] * rows
+        for row in range(rows):
+            self._start(row)
+
+    @property
+    def playing(self) -> bool:
+        """Whether any game has not ended."""
+        return bool((self._games >= 0).any())
+
+    def step(self, games: int) -> list[tuple[int, int]]:
+        """One move in every row; games that ended, with our result."""
+        ours = (self._games + self._plies) % 2 == 0  # to move
+        moves = np.where(ours, *(side.act(self._frames, self._first) for side in self._sides))
+        in_opening = (self._plies < self._opening_plies) & (self._games >= 0)
+        for row in np.flatnonzero(in_opening).tolist():
+            legal = legal_actions(self._frames[row : row + 1], self._num_actions)
+            moves[row] = drawn_action(legal, self._openings[row].random(1))[0]
+        self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
+        self._plies += 1
+        self._first = np.zeros(len(ours), np.bool_)
+        ended = []
+        for row in np.flatnonzero((terminated | truncated) & (self._games >= 0)).tolist():
+            if not in_opening[row]:  # else it is begun again, with other random moves
+                ended.append((int(self._games[row]), int(np.sign(rewards[row])) * (1 if ours[row] else -1)))
+                self._games[row] = self._next if self._next < games else -1
+                self._next += 1
+            self._restart(row, is_new=not in_opening[row])
+        return ended
+
+    def close(self) -> None:
+        """Ends the games."""
+        self._env.close()
+
+    def _restart(self, row: int, is_new: bool) -> None:
+        mask = np.arange(len(self._games)) == row
+        seed = self._seed_of(max(int(self._games[row]), 0))
+        self._frames, _ = self._env.reset(seed=[seed], options={"reset_mask": mask})
+        self._plies[row], self._first[row] = 0, True
+        if is_new and self._games[row] >= 0:
+            self._start(row)
+
+    def _start(self, row: int) -> None:
+        game = int(self._games[row])
+        self._openings[row] = np.random.default_rng(self._seed_of(game))
+        for number, side in enumerate(self._sides):
+            side.start(row, episode_seeds(self._seed, 2 * game + number).policy)
+
+    def _seed_of(self, game: int) -> int:
+        """The same for both games of a pair."""
+        return episode_seeds(self._seed, game // 2).environment
+
+
+@contextmanager
+def games_bar(games: int) -> Iterator[Callable[[], object]]:
+    """A bar on stderr of games that ended; gives `play_matches`'s `on_progress`."""
+    with tqdm(total=games, unit="game", dynamic_ncols=True) as bar:
+        yield bar.update
+
+
+def matches_text(matches: Matches, game: str, opponent: str) -> str:
+    """A small table for a terminal."""
+    whole = matches.record()
+    lines = [
+        f"{game} against {opponent}: {whole.games} games",
+        f"{'':<14}{'wins':>8}{'draws':>8}{'losses':>8}{'score':>18}",
+    ]
+    seats = ("first seat", True), ("second seat", False), ("both", None)
+    for label, began in seats:
+        record = matches.record(began)
+        if record.games:
+            score = f"{record.score:.1%} ± {record.margin:.1%}"
+            lines.append(f"{label:<14}{record.wins:>8}{record.draws:>8}{record.losses:>8}{score:>18}")
+    return "\n".join([*lines, f"Elo above the opponent: {whole.elo:+.0f}"])
+
+
+def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Mapping[str, object]) -> None:
+    """Writes `matches_<game>.json`, whole or not at all."""
+    records = {
+        name: {**record._asdict(), "score": record.score, "margin": record.margin}
+        for name, record in (
+            ("both", matches.record()),
+            ("first_seat", matches.record(True)),
+            ("second_seat", matches.record(False)),
+        )
+        if record.games
+    }
+    document = {
+        "game": canonical_game(config.game),
+        **records,
+        "results": matches.results.tolist(),
+        "settings": {**settings, **asdict(config)},
+    }
+    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")

@@ -1,0 +1,186 @@
+"""Games of several players: turns seen from the mover's side, seats side by side, rules that forbid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from envs.config import EnvConfig, EnvError
+from envs.contract import SeededVectorEnv
+from envs.legal import drawn_action, legal_actions
+from envs.multi.turns import TurnsVector
+from envs.registry import describe_env, make_env, make_playback
+from own_code import import_code
+from tests.values.pebbles import HEAP, Pebbles, seen
+
+BOARDS = ["pettingzoo:tictactoe_v3", "pettingzoo:connect_four_v3"]
+Array = NDArray[Any]
+
+
+@pytest.fixture(params=BOARDS)
+def config(request: pytest.FixtureRequest, make_config: Callable[..., EnvConfig]) -> EnvConfig:
+    return make_config(request.param)
+
+
+def legal_moves(env: SeededVectorEnv, frames: Array, generator: np.random.Generator) -> Array:
+    legal = legal_actions(frames, int(env.action_space.nvec[0]))  # type: ignore[attr-defined]
+    return drawn_action(legal, generator.random(len(frames)))
+
+
+def played(env: SeededVectorEnv, frames: Array, steps: int, seed: int = 0) -> list[tuple[Array, ...]]:
+    generator, seen_steps = np.random.default_rng(seed), list[tuple[Array, ...]]()
+    for _ in range(steps):
+        step = env.step(legal_moves(env, frames, generator))[:4]
+        frames = step[0]
+        seen_steps.append(step)
+    return seen_steps
+
+
+def same(left: list[tuple[Array, ...]], right: list[tuple[Array, ...]]) -> bool:
+    return all(
+        np.array_equal(a, b) for x, y in zip(left, right, strict=True) for a, b in zip(x, y, strict=True)
+    )
+
+
+def test_frames_are_as_described_and_end_with_the_rules(config: EnvConfig) -> None:
+    description = describe_env(config)
+    env = make_env(config, [1, 2, 3])
+    frames, _ = env.reset()
+    assert env.masked and description.masked and description.by_turns
+    assert frames.shape == (3, *description.frame_shape) and frames.dtype == description.frame_dtype
+    assert description.num_actions is not None and frames[:, -description.num_actions :].all()
+
+
+def test_who_moves_sees_own_pieces_first(make_config: Callable[..., EnvConfig]) -> None:
+    """The first plane is the mover's, so the other player sees the new piece in the second."""
+    env = make_env(make_config(BOARDS[0]), [0])
+    env.reset()
+    (frame,), *_ = env.step([4])
+    own, others = frame[:18].reshape(9, 2).T
+    assert not own.any() and others.tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert frame[18:].tolist() == [1, 1, 1, 1, 0, 1, 1, 1, 1]
+    with pytest.raises(EnvError, match="forbid action 4"):
+        env.step([4])
+
+
+def test_a_win_pays_who_moved_and_the_next_step_begins_anew(make_config: Callable[..., EnvConfig]) -> None:
+    env = make_env(make_config(BOARDS[0]), [0])
+    first, _ = env.reset()
+    steps = [env.step([move])[:4] for move in (0, 3, 1, 4, 2)]
+    assert [step[1][0] for step in steps] == [0, 0, 0, 0, 1]
+    assert [bool(step[2][0]) for step in steps] == [False] * 4 + [True]
+    frames, rewards, terminated, truncated, _ = env.step([0])
+    assert np.array_equal(frames, first) and not (rewards.any() or terminated.any() or truncated.any())
+
+
+def test_a_truncation_is_none_of_the_rules(make_config: Callable[..., EnvConfig]) -> None:
+    env = make_env(make_config(BOARDS[1], max_episode_steps=3), [0, 1])
+    frames, _ = env.reset()
+    steps = played(env, frames, 4)
+    assert steps[2][3].all() and not steps[2][2].any() and not steps[3][3].any()
+
+
+def test_a_saved_match_goes_on(config: EnvConfig) -> None:
+    env, other = make_env(config, [1, 2]), make_env(config, [7, 8])
+    frames = played(env, env.reset()[0], 30)[-1][0]
+    other.reset()
+    state = env.state_dict()
+    assert state is not None
+    other.load_state_dict(state)
+    assert same(played(env, frames, 30, seed=3), played(other, frames, 30, seed=3))
+
+
+def test_a_marked_row_restarts_alone(config: EnvConfig) -> None:
+    env = make_env(config, [1, 2])
+    first, _ = env.reset()
+    before = played(env, first, 3)[-1][0]
+    frames, _ = env.reset(seed=[5], options={"reset_mask": np.array([False, True])})
+    assert np.array_equal(frames[0], before[0]) and np.array_equal(frames[1], first[1])
+
+
+def test_a_film_shows_the_board(config: EnvConfig) -> None:
+    playback = make_playback(config, 3)
+    frame = playback.first()
+    after, pictures = playback.step(0)
+    assert not np.array_equal(frame, after)
+    assert len(pictures) == 1 and pictures[0].ndim == 3 and len(np.unique(pictures[0])) > 1
+
+
+def test_a_user_s_own_game(make_config: Callable[..., EnvConfig]) -> None:
+    """Named by its file, as an environment is."""
+    name = f"{Path(__file__).parents[1] / 'values' / 'pebbles.py'}:Pebbles"
+    import_code(name)
+    config = make_config("pebbles.py:Pebbles")
+    assert describe_env(config).frame_shape == seen(HEAP).shape
+    env = make_env(config, [0])
+    assert np.array_equal(env.reset()[0][0], seen(HEAP))
+    (frame,), rewards, *_ = env.step([1])
+    assert np.array_equal(frame, seen(HEAP - 2)) and rewards[0] == 0
+
+
+def test_a_game_that_is_no_duel_is_refused(make_config: Callable[..., EnvConfig]) -> None:
+    env = TurnsVector(make_config("pebbles"), [0], lambda config, mode=None: Pebbles(gain_of_loser=0.5))
+    env.reset()
+    env.step([1])
+    with pytest.raises(EnvError, match="gain is not the other's loss"):
+        env.step([1])
+
+
+def test_seats_of_a_game_of_moves_at_the_same_time(make_config: Callable[..., EnvConfig]) -> None:
+    """Two tables of Pong: what one seat gains the other loses, and the last plane says which it is."""
+    config = make_config("pettingzoo:pong_v3", resize=42, grey=True)
+    description = describe_env(config)
+    env = make_env(config, [1, 2, 3, 4])
+    frames, _ = env.reset()
+    assert frames.shape == (4, 42, 42, 2) == (4, *description.frame_shape)
+    assert (frames[::2, ..., 1] == 0).all() and (frames[1::2, ..., 1] == 255).all()
+    total = np.zeros(4)
+    for step in played_at_random(env, 300):
+        total += step[1]
+        assert not (step[2] | step[3]).any()
+    assert np.array_equal(total[::2], -total[1::2]) and total.any()
+    with pytest.raises(EnvError, match="has 2 seats: 3 environments"):
+        make_env(config, [1, 2, 3])
+
+
+def played_at_random(env: SeededVectorEnv, steps: int) -> list[tuple[Array, ...]]:
+    generator = np.random.default_rng(0)
+    return [env.step(generator.integers(6, size=env.num_envs))[:4] for _ in range(steps)]
+
+
+def test_tables_repeat_by_their_seed_and_end_together(make_config: Callable[..., EnvConfig]) -> None:
+    config = make_config("pettingzoo:pong_v3", resize=42, grey=True, max_episode_steps=20)
+    runs = []
+    for _ in range(2):
+        env = make_env(config, [5, 6])
+        env.reset()
+        runs.append(played_at_random(env, 45))
+    assert same(*runs)
+    ended = [step[3].tolist() for step in runs[0]]
+    assert ended[19] == ended[40] == [True, True] and sum(map(any, ended)) == 2
+
+
+@pytest.mark.parametrize(
+    ("game", "sentence"),
+    [
+        ("pettingzoo:nothing_v1", "has no game nothing_v1"),
+        ("pettingzoo:texas_holdem_v4", "could not be built"),
+    ],
+)
+def test_a_mistake_is_one_sentence(game: str, sentence: str, make_config: Callable[..., EnvConfig]) -> None:
+    with pytest.raises(EnvError, match=sentence):
+        describe_env(make_config(game))
+
+
+def test_drawn_actions_are_legal_and_uniform() -> None:
+    frames = np.array([[7.0, 0, 1, 0, 1], [7.0, 0, 0, 0, 0]], np.float32)
+    legal = legal_actions(frames, 4)
+    assert legal.tolist() == [[False, True, False, True], [True] * 4], "all where nothing is: a game is over"
+    draws = np.linspace(0, 1, 100, endpoint=False)
+    assert np.bincount(drawn_action(np.repeat(legal[:1], 100, 0), draws)).tolist() == [0, 50, 0, 50]
+    assert np.bincount(drawn_action(np.repeat(legal[1:], 100, 0), draws)).tolist() == [25] * 4

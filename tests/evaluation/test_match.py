@@ -1,0 +1,135 @@
+"""Matches: who wins is counted for the right player, seats are swapped, openings are shared."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from args import read_args
+from envs.config import EnvConfig, EnvError
+from envs.registry import describe_env
+from evaluation.match import Matches, Record, matches_text, play_matches
+from evaluation.policies import RandomBaseline
+from tests.processes import run
+from wiring.setting import check_agent_fits, setting_of
+
+CONFIG = EnvConfig("pettingzoo:tictactoe_v3", 1, 0.0, False, 300.0, False)
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+
+
+class Minimax:
+    """Plays tic-tac-toe perfectly: the first of the best moves."""
+
+    history_length = 1
+
+    def __init__(self) -> None:
+        self.seen: list[NDArray[Any]] = []
+        self._values: dict[tuple[int, ...], int] = {}
+
+    def begin(self, rows: int) -> None:
+        """Nothing to prepare."""
+
+    def start(self, row: int, seed: int) -> None:
+        """Nothing is random."""
+
+    def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        self.seen.append(s_t[:, -1].copy())
+        return np.array([self._best(self._board(frame)) for frame in s_t[:, -1]])
+
+    @staticmethod
+    def _board(frame: NDArray[Any]) -> tuple[int, ...]:
+        """1 for an own piece, -1 for the other's."""
+        planes = frame[:18].reshape(9, 2)
+        return tuple((planes[:, 0] - planes[:, 1]).astype(int).tolist())
+
+    def _best(self, board: tuple[int, ...]) -> int:
+        free = [place for place in range(9) if board[place] == 0]
+        return max(free, key=lambda place: -self._value(self._after(board, place))) if free else 0
+
+    @staticmethod
+    def _after(board: tuple[int, ...], place: int) -> tuple[int, ...]:
+        """As the other player sees it."""
+        return tuple(-1 if each == place else -piece for each, piece in enumerate(board))
+
+    def _value(self, board: tuple[int, ...]) -> int:
+        """To who is to move."""
+        if board not in self._values:
+            free = [place for place in range(9) if board[place] == 0]
+            if any(all(board[place] == -1 for place in line) for line in LINES):
+                value = -1
+            elif not free:
+                value = 0
+            else:
+                value = max(-self._value(self._after(board, place)) for place in free)
+            self._values[board] = value
+        return self._values[board]
+
+
+def test_a_perfect_player_never_loses_and_its_twin_draws() -> None:
+    random = RandomBaseline(describe_env(CONFIG))
+    whole = play_matches(Minimax(), random, CONFIG, 200, 1, 0, 16).record()
+    assert whole.losses == 0 and whole.wins > 150
+    assert play_matches(random, Minimax(), CONFIG, 200, 1, 0, 16).record().wins == 0
+    assert play_matches(Minimax(), Minimax(), CONFIG, 6, 1, 0, 4).record() == Record(0, 6, 0)
+
+
+def test_games_do_not_depend_on_how_many_are_played_at_once() -> None:
+    random = RandomBaseline(describe_env(CONFIG))
+    one, many = (play_matches(random, random, CONFIG, 40, 3, 2, width).results for width in (1, 16))
+    assert np.array_equal(one, many) and len(set(one.tolist())) == 3
+
+
+def test_a_pair_of_games_has_one_opening_and_both_seats() -> None:
+    """After 3 random plies the pair's players see the same board; pairs differ."""
+    first, second = Minimax(), Minimax()
+    matches = play_matches(first, second, CONFIG, 2, 5, 3, 2)
+    assert matches.began.tolist() == [True, False]
+    assert np.array_equal(first.seen[3][0], first.seen[3][1])
+    boards = {tuple(play_first(seed)) for seed in range(6)}
+    assert len(boards) > 1
+
+
+def play_first(seed: int) -> list[float]:
+    player = Minimax()
+    play_matches(player, Minimax(), CONFIG, 1, seed, 3, 1)
+    return [float(each) for each in player.seen[3][0]]
+
+
+def test_what_a_record_says() -> None:
+    record = Record(6, 2, 2)
+    assert record.games == 10 and record.score == pytest.approx(0.7)
+    assert record.margin == pytest.approx(1.96 * math.sqrt((6 + 0.5) / 10 - 0.49) / math.sqrt(10))
+    assert record.elo == pytest.approx(400 * math.log10(0.7 / 0.3))
+    assert Record(3, 0, 0).elo == math.inf and Record(0, 0, 3).elo == -math.inf
+    text = matches_text(Matches(np.array([1, -1, 0]), np.array([True, False, True])), "a game", "random")
+    assert "a game against random: 3 games" in text
+    assert text.splitlines()[-2].split()[:4] == ["both", "1", "1", "1"]
+
+
+def test_other_games_are_refused() -> None:
+    random = RandomBaseline(describe_env(CONFIG))
+    with pytest.raises(EnvError, match="no game of two players by turns"):
+        play_matches(random, random, EnvConfig("probe:catch", 1, 0.0, False, 300.0, False), 2, 1, 0, 2)
+
+
+def test_by_the_program(tmp_path: Path) -> None:
+    """Random against random; a game by turns is played so without being asked."""
+    words = ("--game", CONFIG.game, "--agent", "random", "--path-to-results", tmp_path, "--threads", 1)
+    text = run("test_multiple_seed.py", *words, "--evaluation-episodes", 30, log=tmp_path / "log")
+    assert f"{CONFIG.game} against random: 30 games" in text
+    document = json.loads((tmp_path / "matches_pettingzoo_tictactoe_v3_random.json").read_text())
+    assert (
+        sum(document["both"][name] for name in ("wins", "draws", "losses")) == len(document["results"]) == 30
+    )
+    assert document["settings"]["opening_plies"] == 4
+
+
+def test_a_discount_above_0_is_refused() -> None:
+    with pytest.raises(EnvError, match="give a negative --discount"):
+        check_agent_fits(setting_of(read_args(["--game", CONFIG.game, "--agent", "dqn"])))
