@@ -21,8 +21,11 @@ if __name__ == "__main__":
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=EVALUATION)
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from safetensors.torch import load_file
 
 from agents.base import Curious
 from args import Args, UserError
@@ -34,6 +37,7 @@ from evaluation.match import games_bar, matches_text, play_matches, write_matche
 from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
+from learning.pool import pool_files
 from learning.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
 from wiring.code import canonical
@@ -151,12 +155,18 @@ def _play_episodes(
 
 
 def _play_matches(args: Args, candidate: Candidate, config: EnvConfig, folder: Path) -> None:
-    """Against random or another snapshot; print the table, write matches_<game>.json."""
-    opponent = args.against or "random"
+    """Against random, another snapshot or the pool; print the table, write matches_<game>.json of each."""
+    for opponent, policy in _opponents(args, candidate, config):
+        _play_against(args, candidate, config, folder, opponent, policy)
+
+
+def _play_against(
+    args: Args, candidate: Candidate, config: EnvConfig, folder: Path, opponent: str, policy: Policy
+) -> None:
     with games_bar(args.evaluation_episodes) as on_progress:
         matches = play_matches(
             candidate.policy,
-            _opponent(args, opponent, config),
+            policy,
             config,
             args.evaluation_episodes,
             args.seed,
@@ -165,16 +175,30 @@ def _play_matches(args: Args, candidate: Candidate, config: EnvConfig, folder: P
             on_progress,
         )
     print(matches_text(matches, config.game, opponent))
-    path = folder / f"matches_{evaluated_name(candidate.args)}.json"
+    name = evaluated_name(candidate.args)
+    path = folder / f"matches_{name}{opponent.replace('update ', '_') if args.against == 'pool' else ''}.json"
     origin = {**candidate.origin, "against": opponent, "opening_plies": args.opening_plies}
     write_matches(path, matches, config, origin)
     print(f"Saved {path}.")
 
 
-def _opponent(args: Args, name: str, config: EnvConfig) -> Policy:
+def _opponents(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:
+    """Those that --against names, and what to call them."""
+    name = args.against or "random"
     if is_baseline(name):
-        return baseline_policy(name, describe_env(config))
-    return snapshot_candidate(args.model_copy(update={"model": name})).policy
+        yield name, baseline_policy(name, describe_env(config))
+    elif name != "pool":
+        yield name, snapshot_candidate(args.model_copy(update={"model": name})).policy
+    else:
+        members = pool_files(Path(args.model or "").parent, candidate.args.file_name)
+        if not members:
+            raise UserError(
+                f"There is no pool of past selves beside {args.model} (--opponents past makes one)."
+            )
+        for updates, path in members.items():
+            past = restore_agent(Path(args.model or ""), args).agent
+            past.load_acting_weights(load_file(path))
+            yield f"update {updates}", AgentPolicy(past, candidate.args.history_length, past.eval_noise)
 
 
 def _send(args: Args, film: Path) -> None:

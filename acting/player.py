@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-from agents.base import Acting, Agent, RolloutActing
+from agents.base import Acting, ActingNoise, Agent, RolloutActing
 from agents.random_agent import RandomPolicy
 from envs.config import description_from_spaces
 from envs.contract import SeededVectorEnv
@@ -58,7 +58,9 @@ class FrameStack(Saved):
 class Player(Saved):
     """N environments and the agent that plays them, with the random generators of both."""
 
-    SAVED = "_environments", "_numpy", "_torch", "_stack", "_noise", "_steps", "frames", "_first", "_ended"
+    SAVED: ClassVar[tuple[str, ...]] = (
+        "_environments", "_numpy", "_torch", "_stack", "_noise", "_steps", "frames", "_first", "_ended"
+    )  # fmt: skip
 
     def __init__(
         self, agent: Agent, env: SeededVectorEnv, history_length: int, seed: int, noisy: bool = True
@@ -93,13 +95,16 @@ class Player(Saved):
             if self._noisy and self._steps % self.agent.acting_noise_period == 0:
                 self._noise = self.agent.next_acting_noise(self._noise, self._first, self._torch)
             self._steps += 1
-            acting = self.agent.act(s_t, self._noise)
+            acting = self._act(s_t, self._noise)
             a_t = acting.a_t
         self.asked_at = time.monotonic()
         self.frames, rewards, terminated, truncated, infos = self._environments.step(a_t)
         self.asked_at = None
         self._first, self._ended = self._ended, terminated | truncated
         return VectorStep(frames, acting, a_t, rewards, terminated, truncated, active, self.frames, infos)
+
+    def _act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
+        return self.agent.act(s_t, noise)
 
     def close(self) -> None:
         """Close the environments."""

@@ -35,6 +35,19 @@ class ActorSettings(Settings):
     event_log_out: str | None = parameter(
         None, "Actor: append its episodes to this event log (event_log/__main__.py)"
     )
+    opponents: str = parameter(
+        "self",
+        "Games by turns: self, or of some games one seat is played by past selves: past = all alike, pfsp = those hard to beat",
+        shared=True,
+        pattern="^(self|past|pfsp)$",
+    )
+    opponent_share: float = parameter(
+        0.5, "Share of the games that are played against a past self", shared=True, ge=0, le=1
+    )
+    pool_size: int = parameter(
+        20, "Past selves that are kept, in Redis and in the results folder", ge=2, le=1000
+    )
+    pool_every: int = parameter(50_000, "Agent steps of the learner between two of them", ge=1)
     synchronize_actors_with_learner: bool = parameter(
         True, "One update per --replay-frequency steps; actors and learner wait for each other", shared=True
     )

@@ -37,7 +37,7 @@ class ReportingSettings(Settings):
     )
     against: str = parameter(
         "",
-        "Games by turns: evaluation plays --evaluation-episodes games against random or this snapshot, seats swapped; default: random",
+        "Games by turns: evaluation plays --evaluation-episodes games against random, this snapshot or pool (the past selves beside --model), seats swapped; default: random",
     )
     opening_plies: int = parameter(
         4,

@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -116,9 +116,13 @@ class Runner:
         early = code == -signal.SIGTERM and (self._stop() or not in_time)  # before it could listen to that
         if code == 0 or early:
             return replace(record, state="stopped" if in_time else "out of time")
-        lines = child.last_lines(1)
-        why = lines[0].removeprefix("error: ") if lines else described(code)
-        return replace(record, state="failed", why=why)
+        return replace(record, state="failed", why=_reason(child.last_lines(LAST_LINES)) or described(code))
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The last of them that names an error, before which others may have said good-bye; else the last one."""
+    errors = [line for line in lines if "error: " in line]
+    return errors[-1].partition("error: ")[2] if errors else "".join(lines[-1:])
 
 
 def _command(session: Session, place: Path) -> list[str]:

@@ -10,6 +10,7 @@ from functools import partial
 
 from acting.actor import Actor
 from learning.learner import Learner
+from learning.pool import Pool
 from learning.results import LearnerStatus, PatientDisk, Results
 from learning.saving import Saver
 from memory.runs.reports import STATUS_EVERY_S, Status, read_living
@@ -65,7 +66,15 @@ class SilentActors:
 class Housekeeper:
     """Reports how learning goes, and says when it is time to save."""
 
-    def __init__(self, config: HousekeepingConfig, learner: Learner, results: Results, saver: Saver) -> None:
+    def __init__(
+        self,
+        config: HousekeepingConfig,
+        learner: Learner,
+        results: Results,
+        saver: Saver,
+        pool: Pool | None = None,
+    ) -> None:
+        self._pool = pool
         self._config, self._learner, self._results, self._saver = config, learner, results, saver
         self._slot, self._source, self._patiently = learner.slot, learner.source, learner.slot.patience
         self._lines = ProgressLines("learner", config.log_interval, config.t_max)
@@ -83,6 +92,8 @@ class Housekeeper:
             raise LostLease("The learner lost its lease: another learner of this run may be alive.")
         if self._learner.updates != self._seen_updates:
             self._seen_updates = self._learner.updates
+            if self._pool is not None:
+                self._on_disk("pool", self._pool.add_due)
             if self._lines.progress(self._learner.t_learner):
                 self._on_disk("scalars", self._saver.record_scalars, self._status.scalars)
         now = time.monotonic()

@@ -67,7 +67,7 @@ RULES: dict[str, Rule] = {
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} usage wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} usage wiring"),
-    "test_multiple_seed": _rule(f"{EVERY_ROOM} usage wiring"),
+    "test_multiple_seed": _rule(f"{EVERY_ROOM} usage wiring", "safetensors"),
     "start_learning": _rule(f"{EVERY_ROOM} own_code usage wiring"),
     "live_page": _rule("args live memory supervision usage"),
     "run_lab": _rule(f"{EVERY_ROOM} lab wiring"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from acting.actor import Actor
 from acting.episodes import tracker_of
 from acting.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
 from acting.live_window import LiveWindow
+from acting.opponents import Members, OpponentsConfig, PoolPlayer
 from acting.player import Player
 from acting.rollout_writer import RolloutShape, RolloutWriter
 from acting.run_link import RunLink
@@ -59,7 +61,7 @@ def build_actor(setting: Setting, slot: ActorSlot, stopped: Callable[[], bool]) 
     link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
     weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
-    return _actor(setting, agent, link, exchange)
+    return _actor(setting, agent, link, exchange, _pool_members(setting, slot, patience))
 
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
@@ -75,14 +77,29 @@ def _acting_agent(setting: Setting) -> Agent:
     return agent
 
 
-def _actor(setting: Setting, agent: Agent, link: Link, exchange: Exchange) -> Actor:
+def _pool_members(setting: Setting, slot: ActorSlot, patience: Patience) -> Members | None:
+    """The past selves that games are played against; None where there are none."""
+    args = setting.args
+    if args.opponents == "self" or args.eval:
+        return None
+    return Members(
+        slot.client, slot.keys, patience, partial(build_agent, args, setting.problem, learning=False)
+    )
+
+
+def _actor(
+    setting: Setting, agent: Agent, link: Link, exchange: Exchange, members: Members | None = None
+) -> Actor:
     """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
     args = setting.args
     playing, began_at = args.playing(_game_of_actor(args)), link.counters.steps
     env_seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
     seed = derived_seed(args.seed, ACTOR, args.id_actor, began_at)
     env = make_env(playing.select(EnvConfig), env_seeds)
-    player = Player(agent, env, args.history_length, seed, noisy=not args.eval)
+    if members is None:
+        player = Player(agent, env, args.history_length, seed, noisy=not args.eval)
+    else:
+        player = PoolPlayer(agent, env, args.select(OpponentsConfig), seed, members)
     tracker = tracker_of(setting.description, args.envs_per_actor)
     return Actor(playing.select(ActorConfig), link, player, tracker, exchange, _observers(setting))
 

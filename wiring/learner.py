@@ -18,6 +18,7 @@ from learning.folder import SnapshotFolder, emergencies, newest_snapshot
 from learning.housekeeping import Housekeeper, HousekeepingConfig
 from learning.learner import Learner, LearnerConfig
 from learning.lock import FolderLock
+from learning.pool import Pool, PoolConfig
 from learning.results import Results
 from learning.saving import Figures, Saver, restore_global_generators, set_aside
 from learning.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
@@ -97,7 +98,10 @@ def build_learner(
     _write_record(args, folder)
     if snapshot is None:
         saver.save_patiently()  # a learner that is killed early resumes from it, instead of beginning anew
-    housekeeper = Housekeeper(args.select(HousekeepingConfig), learner, results, saver)
+    pool = (
+        None if args.opponents == "self" else Pool(args.select(PoolConfig), folder, args.file_name, learner)
+    )
+    housekeeper = Housekeeper(args.select(HousekeepingConfig), learner, results, saver, pool)
     nothing_played = snapshot is not None and opened.counters.steps == snapshot["t_actors"]
     return Learning(
         learner,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from agents.base import Agent, Problem
+from agents.base import Agent, AgentError, Problem
 from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.registry import agent_type
 from args import Args, UserError
@@ -82,14 +82,26 @@ def _shared_description(args: Args) -> EnvDescription:
 def check_agent_fits(setting: Setting) -> None:
     """Raise AgentError where agent and environment do not fit, by building one and dropping it.
 
-    EnvError where a game by turns has values that do not change sides.
+    EnvError where a game by turns has values that do not change sides, or where --opponents does not fit.
     """
+    if setting.args.opponents != "self":
+        _check_opponents(setting)
     if setting.description.by_turns and setting.args.discount > 0:
         raise EnvError(
             f"{setting.args.game} is played by turns, and what is worth much to one player is worth as much"
             " less to the other: give a negative --discount, as -1."
         )
     build_agent(setting.args, setting.problem, learning=False)
+
+
+def _check_opponents(setting: Setting) -> None:
+    if not setting.description.by_turns:
+        raise EnvError(f"--opponents is for games by turns, which {setting.args.game} is not.")
+    if agent_type(setting.args.agent).store != "replay":
+        raise AgentError(
+            f"--agent {setting.args.agent} learns from its own moves alone, not from those of past selves:"
+            " --opponents is for agents with a replay."
+        )
 
 
 def check_divided(args: Args) -> None:

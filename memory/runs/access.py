@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-READS = "settings", "weights", "weights_version", "lease:learner"
+READS = "settings", "weights", "weights_version", "pool", "pool_members", "lease:learner"
 PUSHES = "counters", "chunks", "priorities", "arrivals", "rollouts", "episodes", "status"
 """Of the keys of a run: what an actor only reads, and what its pushes, episodes and status go to."""
 

@@ -22,6 +22,8 @@ class Keys:
         self.episodes = f"{prefix}episodes"  # stream: one entry per finished episode
         self.weights = f"{prefix}weights"  # string: header and weights that actors act with
         self.weights_version = f"{prefix}weights_version"  # string: the version of `weights`, small to poll
+        self.pool = f"{prefix}pool"  # hash: updates -> header and weights of a past self to play against
+        self.pool_members = f"{prefix}pool_members"  # string: the updates of all of them, as JSON
         self.status = f"{prefix}status"  # hash: role -> the status that this process published last
         self.learner_lease = f"{prefix}lease:learner"  # string with a time to live: the learner's token
 

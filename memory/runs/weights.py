@@ -40,12 +40,17 @@ class Weights(NamedTuple):
 
 def publish_weights(client: Client, keys: Keys, weights: Weights) -> None:
     """Set value and version in one step, so that no reader sees one without the other. Raises StaleEpoch."""
-    checksum = crc32(weights.payload)
-    header = _HEADER.pack(MAGIC, VERSION, checksum, weights.epoch, weights.updates, weights.t_learner)
     names = keys.counters, keys.weights, keys.weights_version
-    arguments = weights.epoch, header + weights.payload, weights.version
+    arguments = weights.epoch, packed_weights(weights), weights.version
     if not client.eval(_PUBLISH, len(names), *names, *arguments):
         raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
+
+
+def packed_weights(weights: Weights) -> bytes:
+    """As they are stored: a header with their checksum, then the payload."""
+    checksum = crc32(weights.payload)
+    header = _HEADER.pack(MAGIC, VERSION, checksum, weights.epoch, weights.updates, weights.t_learner)
+    return header + weights.payload
 
 
 def parse_weights(data: bytes) -> Weights:

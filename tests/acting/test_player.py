@@ -82,6 +82,8 @@ class CountingEnv:
     single_observation_space = gymnasium.spaces.Box(0, 255, (1,), np.uint8)
     single_action_space = gymnasium.spaces.Discrete(4)
 
+    masked = False
+
     def __init__(self) -> None:
         self.steps = 0
         self.actions: list[list[int]] = []

@@ -1,0 +1,96 @@
+"""The learner's pool of its own past: every so many agent steps one member more, in Redis and on disk."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from learning.learner import Learner
+from learning.snapshot import numbered_files
+from memory.runs.pool import add_member, read_members
+from memory.runs.weights import Weights
+from reporting.atomic import write_atomically
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PoolConfig:
+    """Named as the flags."""
+
+    opponents: str
+    pool_size: int
+    pool_every: int
+
+
+class Pool:
+    """`pool_<game>_<updates>.safetensors` in the run's folder, and the same in Redis for the actors.
+
+    Where it is full, the newest half stays whole and every other one of the older half goes: so it reaches
+    back to the beginning, ever more thinly.
+    """
+
+    def __init__(self, config: PoolConfig, folder: Path, file_name: str, learner: Learner) -> None:
+        """What is on disk and not in Redis any more is brought there again, if it is not of later updates."""
+        self._config, self._learner = config, learner
+        self._folder, self._prefix = folder, f"pool_{file_name}_"
+        self._added = learner.t_learner // config.pool_every
+        held = read_members(learner.slot.client, learner.slot.keys)
+        self._members = [each for each in pool_files(folder, file_name) if each <= learner.updates]
+        for updates in self._members:
+            if updates not in held:
+                self._publish(updates, self._path(updates).read_bytes(), [])
+
+    def add_due(self) -> None:
+        """Add the present weights where it is time."""
+        added = self._learner.t_learner // self._config.pool_every
+        if added == self._added:
+            return
+        updates, payload = self._learner.updates, save_tensors(self._learner.agent.acting_weights())
+        write_atomically(self._path(updates), payload)
+        self._added = added
+        self._members = sorted({*self._members, updates})
+        kept = thinned(self._members, self._config.pool_size)
+        gone = [each for each in self._members if each not in kept]
+        self._members = kept
+        self._publish(updates, payload, gone)
+        for each in gone:
+            self._path(each).unlink(missing_ok=True)
+        log.info("The pool has %d past selves; the newest is of update %s.", len(kept), f"{updates:,}")
+
+    def _publish(self, updates: int, payload: bytes, gone: list[int]) -> None:
+        slot = self._learner.slot
+        weights = Weights(slot.epoch, updates, self._learner.t_learner, payload)
+        slot.patience(add_member, slot.client, slot.keys, weights, self._members, gone)
+
+    def _path(self, updates: int) -> Path:
+        return self._folder / f"{self._prefix}{updates}.safetensors"
+
+
+def pool_files(folder: Path, file_name: str) -> dict[int, Path]:
+    """Updates -> the file of that member, oldest first; those that cannot be read are named and left out."""
+    prefix = f"pool_{file_name}_"
+    paths = filter(_is_whole, reversed(numbered_files(folder, prefix, ".safetensors")))
+    return {int(path.stem.removeprefix(prefix)): path for path in paths}
+
+
+def thinned(members: list[int], size: int) -> list[int]:
+    """At most `size` of `members`, which are in order: one too many, and every other old one goes."""
+    if len(members) <= size:
+        return members
+    newest = size - size // 2
+    older = members[: len(members) - newest]
+    return [*older[::2], *members[len(older) :]] if len(older) > 1 else members[1:]
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        load_tensors(path.read_bytes())
+    except Exception as error:  # safetensors raises many kinds for damaged bytes
+        log.warning("%s is left out of the pool: it cannot be read (%s).", path, error)
+        return False
+    return True

@@ -1,0 +1,207 @@
+"""Past selves at one seat: which are drawn, whose moves are theirs, how results are counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+
+from acting.opponents import NOBODY, Hardest, Members, OpponentsConfig, Past, PoolPlayer
+from agents.base import Acting, ActingNoise, Agent, AgentError, Problem
+from agents.random_agent import RandomAgent, RandomConfig
+from args import Args, read_args
+from envs.config import EnvConfig, EnvError
+from envs.legal import legal_actions
+from envs.multi.turns import TurnsVector
+from launch_learner import run_learner
+from learning.pool import thinned
+from learning.snapshot import last_models, load_snapshot
+from memory.runs.keys import Keys
+from memory.runs.pool import read_member, read_members
+from memory.server.connection import Client
+from supervision.process import Stop
+from tests.processes import run as run_program
+from wiring.code import canonical
+from wiring.setting import check_agent_fits, setting_of
+
+GAME = "pettingzoo:tictactoe_v3"
+CONFIG = EnvConfig(GAME, 1, 0.0, False, 300.0, False)
+NUMBERS, ACTIONS = 27, 9
+
+
+class First(RandomAgent):
+    """Plays the first legal move, or the last."""
+
+    def __init__(self, last: bool) -> None:
+        problem = Problem((1, NUMBERS), "float32", ACTIONS, None, None, masked=True)
+        super().__init__(problem, RandomConfig(), torch.device("cpu"), 0, learning=False)
+        self._last = last
+
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        legal = legal_actions(s_t[:, -1], ACTIONS)
+        a_t = ACTIONS - 1 - legal[:, ::-1].argmax(1) if self._last else legal.argmax(1)
+        known = np.zeros((len(s_t), 1), np.float32)
+        return Acting(a_t, known.copy(), known)
+
+
+class OnePast(Members):
+    """A pool of one member, number 7, which plays last moves."""
+
+    def __init__(self) -> None:
+        self.present = True
+
+    def known(self) -> list[int]:
+        return [7]
+
+    def agent(self, updates: int) -> Agent | None:
+        assert updates == 7
+        return First(last=True) if self.present else None
+
+    def forget(self, kept: Any) -> None:
+        assert kept == [7]
+
+
+def player_of(share: float, rows: int = 4) -> PoolPlayer:
+    env = TurnsVector(CONFIG, list(range(rows)))
+    return PoolPlayer(First(last=False), env, OpponentsConfig("past", share, 1), 3, OnePast())
+
+
+def moves_of(player: PoolPlayer, steps: int) -> list[tuple[Any, ...]]:
+    """Opponents, whether they move, and the step."""
+    seen = []
+    for _ in range(steps):
+        opponents, theirs = player._opponent.copy(), player._plies % 2 == player._seat
+        seen.append((opponents, theirs & (opponents != NOBODY), player.step(at_random=False)))
+    return seen
+
+
+def test_a_past_self_plays_one_seat_of_the_games_that_it_was_drawn_for() -> None:
+    """Never in a row's first game, which begins before anybody asks; from both seats later."""
+    seen = moves_of(player_of(1.0), 60)
+    assert (seen[0][0] == NOBODY).all() and (seen[-1][0] == 7).all()
+    first_movers = set()
+    for opponents, theirs, step in seen:
+        legal = legal_actions(step.frames, ACTIONS)
+        last = ACTIONS - 1 - legal[:, ::-1].argmax(1)
+        assert (step.a_t == np.where(theirs, last, legal.argmax(1)))[step.active].all()
+        assert (np.isnan(step.acting.chosen[:, 0]) == theirs).all()
+        beginning = step.frames[:, :18].sum(1) == 0
+        first_movers |= set(theirs[beginning & step.active & (opponents == 7)].tolist())
+    assert first_movers == {True, False}
+
+
+def test_without_a_share_nobody_else_plays() -> None:
+    assert all((opponents == NOBODY).all() for opponents, *_ in moves_of(player_of(0.0), 30))
+
+
+def test_a_member_that_has_gone_is_replaced_by_the_present_self() -> None:
+    player = player_of(1.0)
+    player._members.present = False  # type: ignore[attr-defined]
+    for _, _, step in moves_of(player, 30):
+        assert (step.a_t == legal_actions(step.frames, ACTIONS).argmax(1))[step.active].all()
+
+
+def test_results_count_for_the_right_side() -> None:
+    """First against last legal moves: 0, 8, 1, 7, 2 is won by who plays the first ones, from either seat."""
+    player = player_of(1.0)
+    wins, games = 0, 0
+    for opponents, theirs, step in moves_of(player, 80):
+        ended = step.terminated & step.active & (opponents == 7)
+        games += int(ended.sum())
+        wins += int((ended & ~theirs & (step.rewards > 0)).sum())
+        assert not (ended & (step.rewards == 0)).any()
+    assert player._games == {7: [games, wins]} and games > 20 and wins > 0
+
+
+def test_its_state_goes_on() -> None:
+    one, other = player_of(0.5), player_of(0.5)
+    moves_of(one, 23)
+    state = one.state_dict()
+    assert state is not None
+    other.load_state_dict(state)
+    left, right = moves_of(one, 40), moves_of(other, 40)
+    assert all(
+        np.array_equal(a[0], b[0]) and np.array_equal(a[2].a_t, b[2].a_t)
+        for a, b in zip(left, right, strict=True)
+    )
+    assert one._games == other._games
+
+
+def test_who_is_hard_to_beat_is_drawn_more_often() -> None:
+    games, points = np.array([10.0, 10.0, 0.0]), np.array([9.0, 1.0, 0.0])
+    assert np.allclose(Past().probabilities(games, points), 1 / 3)
+    chances = Hardest().probabilities(games, points)
+    assert np.allclose(
+        chances, np.array([(1.5 / 11) ** 2, (9.5 / 11) ** 2, 0.25]) / ((1.5**2 + 9.5**2) / 121 + 0.25)
+    )
+    assert chances[1] > chances[2] > chances[0]
+
+
+def test_a_full_pool_thins_its_older_half() -> None:
+    members: list[int] = []
+    for each in range(100):
+        members = thinned([*members, each], 10)
+        assert len(members) <= 10 and members[-1] == each
+    assert members == sorted(members) and members[0] == 0 and members[-5:] == [95, 96, 97, 98, 99]
+    assert thinned([1, 2, 3], 2) == [1, 3]
+
+
+def words(folder: Path, socket: str, run: str, *more: object) -> Args:
+    own = f"--serial --threads 1 --agent dqn --game {GAME} --discount -1 --envs-per-actor 2 --hidden-size 16"
+    small = "--learn-start 200 --memory-capacity 2000 --chunk-length 8"
+    pool = "--opponents pfsp --opponent-share 1 --pool-every 300 --pool-size 3"
+    place = ["--host-redis", socket, "--run", run, "--path-to-results", str(folder / run)]
+    return canonical(read_args([*own.split(), *small.split(), *pool.split(), *place, *map(str, more)]))
+
+
+def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    for run in ("one", "two"):
+        run_learner(words(tmp_path, redis_socket, run, "--T-max", 1800), Stop())
+    states = [
+        load_snapshot(last_models(tmp_path / run, "pettingzoo_tictactoe_v3")[0]) for run in ("one", "two")
+    ]
+    left, right = (state["acting_weights"] for state in states)
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+    keys = Keys("one")
+    members = read_members(client, keys)
+    files = {
+        int(path.stem.rpartition("_")[2]): path for path in (tmp_path / "one").glob("pool_*.safetensors")
+    }
+    assert len(members) == 3 and sorted(files) == members
+    weights = load_file(files[members[-1]])
+    assert all(weights[name].shape == left[name].shape for name in left)
+
+    words_of = ("--model", last_models(tmp_path / "one", "pettingzoo_tictactoe_v3")[0], "--against", "pool")
+    place = ("--path-to-results", tmp_path, "--evaluation-episodes", 4, "--threads", 1)
+    text = run_program("test_multiple_seed.py", *words_of, *place, log=tmp_path / "log")
+    assert [f"{GAME} against update {member}: 4 games" in text for member in members] == [True] * 3
+
+    client.flushall()
+    files[members[0]].write_bytes(b"damaged")
+    run_learner(words(tmp_path, redis_socket, "one", "--T-max", 1900), Stop())
+    assert read_members(client, keys) == members[1:]
+    held = read_member(client, keys, members[1])
+    assert held is not None and held.payload == files[members[1]].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            "--game CartPole-v1 --agent dqn --opponents past",
+            "is for games by turns, which CartPole-v1 is not",
+        ),
+        (f"--game {GAME} --agent ppo --discount -1 --opponents past", "learns from its own moves alone"),
+    ],
+)
+def test_a_mistake_is_one_sentence(flags: str, sentence: str) -> None:
+    with pytest.raises((EnvError, AgentError), match=sentence):
+        check_agent_fits(setting_of(read_args(flags.split())))
