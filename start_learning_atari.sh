@@ -9,6 +9,9 @@ for word in "$@"; do
         maze | maze:*) EXTRAS="${EXTRAS:-} maze" ;;
         vizdoom:*) EXTRAS="${EXTRAS:-} vizdoom" ;;
         minatar:*) EXTRAS="${EXTRAS:-} minatar" ;;
+        pettingzoo:*) EXTRAS="${EXTRAS:-} multi" ;;
+        unity:3dball | unity:gridworld) EXTRAS="${EXTRAS:-} unity" ;;
+        LunarLander*) EXTRAS="${EXTRAS:-} box2d" ;;
     esac
 done
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from acting.player import FrameStack
 from args import checked_args
 from envs.config import EnvConfig
-from envs.gym.own import unfitted
+from envs.gym.own import ForSeveral, unfitted
 from envs.gym.spaces import fitted, frame_of, own_action
 from evaluation.estimates import estimates
 from evaluation.evaluator import evaluate
@@ -89,8 +90,9 @@ class _Game:
     def __init__(self, config: EnvConfig) -> None:
         self._inner: gymnasium.Env[Any, Any] | None = None
         if imported_code(config.game) is not None or config.game in gymnasium.registry:
-            self._inner = unfitted(config)
-            self._outer = fitted(self._inner, config)
+            with suppress(ForSeveral):  # whose frames come as they are
+                self._inner = unfitted(config)
+                self._outer = fitted(self._inner, config)
 
     def frame(self, observation: Any) -> Any:
         return observation if self._inner is None else frame_of(self._outer, self._inner, observation)

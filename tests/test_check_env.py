@@ -67,3 +67,12 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
 def test_a_mistake_is_one_sentence() -> None:
     assert "error: Name an environment first" in check(code=2)
     assert "error: There is no file none.py" in check("none.py:Env", code=2)
+
+
+def test_a_game_for_several_players() -> None:
+    """Gymnasium's checker does not know those; the rest is said of them too."""
+    path = Path(__file__).parent / "values" / "pebbles.py"
+    command = [sys.executable, "-m", "wiring.check_env", f"{path}:Pebbles"]
+    said = subprocess.run(command, cwd=path.parents[2], capture_output=True, text=True, check=True).stdout
+    assert "a game for several players by turns" in said and "a vector of 7 float32" in said
+    assert f"--spec specs/multi/connect_four.yaml --game {path}:Pebbles" in said

@@ -21,7 +21,7 @@ from agents.base import AgentError
 from agents.registry import AGENTS
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
-from envs.gym.own import unfitted
+from envs.gym.own import ForSeveral, unfitted
 from envs.registry import make_env
 from folder_imports import ROOT
 from wiring.code import canonical
@@ -42,7 +42,10 @@ def report(args: Args) -> list[str]:
     """The lines to print. Raises EnvError where nobody could play it."""
     setting = setting_of(args)
     config = setting.args.select(EnvConfig)
-    env = unfitted(config)
+    try:
+        env = unfitted(config)
+    except ForSeveral:
+        return _report_of_several(args, setting)
     seen, taken = env.observation_space, env.action_space
     return [
         args.game,
@@ -52,6 +55,18 @@ def report(args: Args) -> list[str]:
         f"  speed         {_steps_per_second(config):,.0f} steps per second at random, one environment",
         *(f"  {line}" for line in _agents(setting)),
         f"  start         {_command(args, setting.description)}",
+    ]
+
+
+def _report_of_several(args: Args, setting: Setting) -> list[str]:
+    by_turns = setting.description.by_turns
+    spec = ROOT / "specs" / ("multi/connect_four.yaml" if by_turns else "classic/cartpole_dqn.yaml")
+    return [
+        f"{args.game}, a game for several players {'by turns' if by_turns else 'that move at the same time'}",
+        f"  observations  {_frames(setting.description)}",
+        f"  actions       {_actions(setting.description)}",
+        *(f"  {line}" for line in _agents(setting)),
+        f"  start         {_start(spec)}  (docs/multi.md)",
     ]
 
 
@@ -110,10 +125,14 @@ def _agents(setting: Setting) -> list[str]:
 
 def _command(args: Args, description: EnvDescription) -> str:
     kind = min(len(description.frame_shape), 2), description.num_actions is not None
-    program = _from_here(ROOT / "start_learning_atari.sh")
     own = {"env-args": f"'{args.env_args}'" if args.env_args else "", "resize": args.resize or ""}
     flags = "".join(f" --{name} {value}" for name, value in own.items() if value) + " --grey" * args.grey
-    return f"bash {program} --spec {_from_here(ROOT / SPECS[kind])} --game GAME{flags}"
+    return f"{_start(ROOT / SPECS[kind])}{flags}"
+
+
+def _start(spec: Path) -> str:
+    program = _from_here(ROOT / "start_learning_atari.sh")
+    return f"bash {program} --spec {_from_here(spec)} --game GAME"
 
 
 def _from_here(path: Path) -> str:

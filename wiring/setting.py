@@ -86,12 +86,19 @@ def check_agent_fits(setting: Setting) -> None:
     """
     if setting.args.opponents != "self":
         _check_opponents(setting)
-    if setting.description.by_turns and setting.args.discount > 0:
-        raise EnvError(
-            f"{setting.args.game} is played by turns, and what is worth much to one player is worth as much"
-            " less to the other: give a negative --discount, as -1."
-        )
+    if setting.description.by_turns:
+        _check_turns(setting.args)
     build_agent(setting.args, setting.problem, learning=False)
+
+
+def _check_turns(args: Args) -> None:
+    if args.discount > 0:
+        raise EnvError(
+            f"{args.game} is played by turns, and what is worth much to one player is worth as much less to"
+            " the other: give a negative --discount, as -1."
+        )
+    if "ext_discount" in agent_type(args.agent).config_type.__dataclass_fields__:
+        raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
 
 
 def _check_opponents(setting: Setting) -> None:

@@ -23,7 +23,7 @@ from own_code import OwnCode, imported_code, short_name, told
 __all__ = ["FAMILY"]
 
 
-class _ForSeveral(Exception):
+class ForSeveral(Exception):
     """What was made is no environment, but a game for several players."""
 
 
@@ -33,7 +33,7 @@ def build_own(config: EnvConfig, render_mode: str | None = None) -> Env:
 
 
 def unfitted(config: EnvConfig, render_mode: str | None = None) -> Env:
-    """The environment with its own spaces, also of an id of Gymnasium's. Raises EnvError."""
+    """The environment with its own spaces, also of an id of Gymnasium's. Raises EnvError and ForSeveral."""
     code = imported_code(config.game)
     if code is None:
         return make_registered(config, render_mode)
@@ -42,7 +42,7 @@ def unfitted(config: EnvConfig, render_mode: str | None = None) -> Env:
     env = _made(code, config, render_mode)
     if hasattr(env, "possible_agents"):
         env.close()
-        raise _ForSeveral
+        raise ForSeveral
     if not isinstance(env, gymnasium.Env):
         raise EnvError(
             f"{code.name} makes a {type(env).__name__}, but must make a gymnasium.Env or a game"
@@ -80,21 +80,21 @@ def _known_names() -> Sequence[str]:
 def _describe(config: EnvConfig) -> EnvDescription:
     try:
         return describe_built(build_own(config))
-    except _ForSeveral:
+    except ForSeveral:
         return multi.described(_game(config), config)
 
 
 def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     try:
         return GymVector(config, seeds, build_own)
-    except _ForSeveral:
+    except ForSeveral:
         return multi.vector_of(config, seeds, _game)
 
 
 def _playback(config: EnvConfig, seed: int) -> Playback:
     try:
         return GymPlayback(config, seed, build_own)
-    except _ForSeveral:
+    except ForSeveral:
         return multi.playback_of(config, seed, _game)
 
 

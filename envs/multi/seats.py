@@ -53,6 +53,8 @@ class Table:
         self._game, self._config = build(config), config
         self.names: list[str] = list(self._game.possible_agents)
         self.seat = seat_of(self._game, config.game)
+        if self.seat.masked:
+            raise EnvError(f"The rules of {config.game} forbid actions: only games by turns may have such.")
         self._seen: dict[str, Any] = {}
 
     def begin(self, seed: int) -> list[Frames]:

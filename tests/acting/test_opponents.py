@@ -200,6 +200,7 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
             "is for games by turns, which CartPole-v1 is not",
         ),
         (f"--game {GAME} --agent ppo --discount -1 --opponents past", "learns from its own moves alone"),
+        (f"--game {GAME} --agent ppo_rnd --discount -1", "returns that do not change sides"),
     ],
 )
 def test_a_mistake_is_one_sentence(flags: str, sentence: str) -> None:
