@@ -97,7 +97,7 @@ def _check_turns(args: Args) -> None:
             f"{args.game} is played by turns, and what is worth much to one player is worth as much less to"
             " the other: give a negative --discount, as -1."
         )
-    if "ext_discount" in agent_type(args.agent).config_type.__dataclass_fields__:
+    if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
         raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
 
 
