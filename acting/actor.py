@@ -70,8 +70,9 @@ class Actor(Saved):
         self._link.push(packets, num_transitions)
         for observer in self._observers:
             observer.add(step)
+        told = step.infos.get("room"), step.infos.get("life_lost")
         episodes = self._tracker.step(
-            step.a_t, step.rewards, step.terminated, step.truncated, step.active, step.infos.get("room")
+            step.a_t, step.rewards, step.terminated, step.truncated, step.active, *told
         )
         self._episode_begins = bool(episodes)
         if episodes:

@@ -97,6 +97,7 @@ class EpisodeTracker(Saved):
         truncated: NDArray[np.bool_],
         active: NDArray[np.bool_],
         rooms: NDArray[Any] | None = None,
+        life_lost: NDArray[np.bool_] | None = None,
     ) -> list[FinishedEpisode]:
         """Add one vector step.
 
@@ -104,6 +105,8 @@ class EpisodeTracker(Saved):
           a_t: [N] int64 or [N, A] float32; all other arguments are [N].
           active: False where the row took no step of an episode (an autoreset, or nothing is played there).
           rooms: the room that the step led to, in games that name it (envs/contract.py).
+          life_lost: where an episode of training ends though its game goes on (envs/atari/lives.py): what is
+            reported is of whole games.
 
         Returns:
           The episodes that ended with this step.
@@ -114,7 +117,8 @@ class EpisodeTracker(Saved):
             for row in np.flatnonzero(active).tolist():
                 self._rooms[row].add(int(rooms[row]))
         self._scores += np.where(active & (self._lengths <= self._caps), rewards, 0.0)
-        ended = np.flatnonzero(active & (terminated | truncated))
+        over = active & (terminated | truncated)
+        ended = np.flatnonzero(over if life_lost is None else over & ~life_lost)
         finished = list(map(self._finished, ended.tolist()))
         self._scores[:, ended] = 0.0
         self._lengths[ended] = 0

@@ -19,6 +19,8 @@ flags, step by step, in the thread that built it. The rules:
   ignores that environment's action and returns the next episode's first frame, with reward 0 and both flags
   False. That step is no transition.
 * In a game with rooms, infos["room"] of `reset` and `step` is int64 [N]: the room of every frame returned.
+* Where the loss of a life ends an episode (ALE, --terminal-on-life-loss), infos["life_lost"] of `step` is
+  bool [N]: the episode ended, and its game goes on.
 * Actions are checked before they reach the environment (ale-py 0.12.1 hangs on one that is out of range).
 * An environment whose runs may be resumed exactly returns all that later steps depend on from `state_dict`.
 * A package that not everybody has is imported when an environment is built, and not to describe one. Whatever

@@ -27,8 +27,19 @@ GYMNASIUM = {
 def action_names(game: str, count: int) -> tuple[str, ...]:
     """One name for each of `count` actions; "action 0" where they have no names here."""
     names = next((row.split() for pattern, row in GYMNASIUM.items() if fnmatchcase(game, pattern)), None)
-    if names is None and ":" not in game and "/" not in game and count == len(ATARI):
-        names = ATARI
+    if names is None and ":" not in game and "/" not in game:
+        names = _of_ale(game, count)
     if names is None or len(names) != count:
         return tuple(f"action {number}" for number in range(count))
     return tuple(name.replace("-", " ") for name in names)
+
+
+def _of_ale(game: str, count: int) -> list[str] | None:
+    """All 18, or those that a game reads where they are as many; None where neither is so."""
+    if count == len(ATARI):
+        return ATARI
+    from envs.atari.actions import minimal_actions  # an emulator, which no other game needs
+    from envs.atari.games import canonical_name
+
+    known = canonical_name(game)
+    return None if known is None else [ATARI[action] for action in minimal_actions(known)]

@@ -1,8 +1,8 @@
 """Settings of an environment, and the description that an agent needs of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ class EnvConfig:
     max_episode_steps: int = (
         0  # ALE, Gymnasium, MinAtar: agent steps after which it is truncated; 0: as they do
     )
+    minimal_actions: bool = False  # ALE only, as the two below: the actions that the game reads, not all 18
+    noop_max: int = 0  # 0 to noop_max - 1 emulator frames without an action begin a game
+    terminal_on_life_loss: bool = False  # the loss of a life ends an episode, and the game goes on
     env_args: str = ""  # Gymnasium and own: arguments of the constructor, a JSON object
     resize: int = 0  # Gymnasium and own: height and width that images are brought to, pixels; 0: as they come
     grey: bool = False  # Gymnasium and own: colour images become grey
@@ -60,6 +63,12 @@ class EnvConfig:
             raise EnvError(f"The time without reward must be above 0 seconds, not {self.max_stuck_time}.")
         if self.max_episode_steps < 0:
             raise EnvError(f"The cap of an episode must be 0 steps or more, not {self.max_episode_steps}.")
+        if self.noop_max < 0:
+            raise EnvError(f"The number of no-ops must be 0 or more, not {self.noop_max}.")
+
+    def of_whole_games(self) -> Self:
+        """These settings for an evaluation: no life ends an episode there."""
+        return replace(self, terminal_on_life_loss=False)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,23 @@ class EnvironmentSettings(Settings):
     stuck_is_terminal: bool = parameter(
         False, "That stop is a termination, as in the original, instead of a truncation", shared=True
     )
+    minimal_actions: bool = parameter(
+        False,
+        "ALE: the agent chooses among the actions that the game reads (DQN) instead of all 18 (SABER)",
+        shared=True,
+    )
+    noop_max: int = parameter(
+        0,
+        "ALE: a game begins with a random number of emulator frames without action, fewer than this (DQN: 30); 0 = none",
+        shared=True,
+        ge=0,
+        le=1000,
+    )
+    terminal_on_life_loss: bool = parameter(
+        False,
+        "ALE: in training the loss of a life ends an episode, and the game goes on (DQN); evaluations play whole games",
+        shared=True,
+    )
     env_args: str = parameter(
         "",
         "Gymnasium and own environments: arguments of their constructor as JSON, '{\"size\": 5}'; not adopted from a run",

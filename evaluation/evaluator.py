@@ -90,6 +90,7 @@ def evaluate(
     Raises:
       EnvError: the environment cannot be made.
     """
+    env_config = env_config.of_whole_games()
     seeds = [episode_seeds(seed, episode) for episode in range(episodes)]
     play = _VectorPlay(policy, env_config, seeds, min(width, episodes), observer)
     try:

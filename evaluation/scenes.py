@@ -91,7 +91,7 @@ def _logged(path: Path, history_length: int) -> Iterator[Scene]:
 
 
 def _played(choose: Chooser, config: EnvConfig, history_length: int, seed: int) -> Iterator[Scene]:
-    env = make_env(config, [seed])
+    env = make_env(config.of_whole_games(), [seed])
     try:
         frames, _ = env.reset()
         stack = FrameStack(1, history_length, frames.shape[1:], frames.dtype)

@@ -95,7 +95,8 @@ def _actor(
     playing, began_at = args.playing(_game_of_actor(args)), link.counters.steps
     env_seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
     seed = derived_seed(args.seed, ACTOR, args.id_actor, began_at)
-    env = make_env(playing.select(EnvConfig), env_seeds)
+    config = playing.select(EnvConfig)
+    env = make_env(config.of_whole_games() if args.eval else config, env_seeds)
     if members is None:
         player = Player(agent, env, args.history_length, seed, noisy=not args.eval)
     else:

@@ -1,9 +1,14 @@
 """The family of ALE games: "space_invaders", also written "ALE/SpaceInvaders-v5"."""
 
+from collections.abc import Sequence
+
+from envs.atari.actions import actions_of
 from envs.atari.game import AleGame, Grey
-from envs.atari.games import FRAMES_PER_SECOND, NUM_ACTIONS, SCREEN, all_games, canonical_name
+from envs.atari.games import FRAMES_PER_SECOND, SCREEN, all_games, canonical_name
+from envs.atari.lives import LifeEpisodes
 from envs.atari.vector import AtariVector
 from envs.config import EnvConfig, EnvDescription
+from envs.contract import SeededVectorEnv
 from envs.playback import Action, Screen
 from envs.registry import Family
 from envs.seeding import checked_seeds
@@ -16,16 +21,16 @@ class AlePlayback:
 
     def __init__(self, config: EnvConfig, seed: int) -> None:
         (self._seed,) = checked_seeds([seed], 1)
-        self._game = AleGame(config, film=True)
+        self._game, self._actions = AleGame(config, film=True), actions_of(config)
 
     def first(self) -> Grey:
         """Starts the episode and returns its first frame [84, 84]."""
         return self._game.reset(self._seed)
 
     def step(self, action: Action) -> tuple[Grey, list[Screen]]:
-        """Returns the frame [84, 84] after `action` (0 to 17), and this step's screens [210, 160, 3]."""
+        """Returns the frame [84, 84] after an action of the agent, and the step's screens [210, 160, 3]."""
         self._game.screens = []
-        frame, *_ = self._game.step(int(action))
+        frame, *_ = self._game.step(self._actions[int(action)])
         return frame, self._game.screens
 
 
@@ -33,7 +38,7 @@ def _describe(config: EnvConfig) -> EnvDescription:
     return EnvDescription(
         frame_shape=SCREEN,
         frame_dtype="uint8",
-        num_actions=NUM_ACTIONS,
+        num_actions=len(actions_of(config)),
         action_low=None,
         action_high=None,
         frames_per_step=config.action_repeat,
@@ -42,4 +47,9 @@ def _describe(config: EnvConfig) -> EnvDescription:
     )
 
 
-FAMILY = Family(canonical_name, all_games, _describe, AtariVector, AlePlayback)
+def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
+    games = AtariVector(config, seeds)
+    return LifeEpisodes(games, seeds) if config.terminal_on_life_loss else games
+
+
+FAMILY = Family(canonical_name, all_games, _describe, _make, AlePlayback)

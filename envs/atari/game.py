@@ -1,5 +1,6 @@
 """ALE games on ALEInterface, which gives what AtariVectorEnv hides: memory, colours, states to save."""
 
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -8,12 +9,14 @@ import numpy.typing as npt
 from ale_py import ALEInterface, LoggerMode
 
 from envs.atari.games import SCREEN, episode_cap, rom_of, room_byte
+from envs.atari.noops import NoopDraws
 from envs.atari.state import WORDS, generator_in, restore_ale, state_of
 from envs.config import EnvConfig, EnvError
 from envs.contract import Flags, Infos
 from envs.playback import Frames, Screen
 from envs.saving import Saved, State
 
+_NOOP = 0
 Grey = npt.NDArray[np.uint8]
 GameStep = tuple[Grey, int, bool, bool]  # frame [84, 84], points, terminated, truncated
 GameSteps = tuple[Frames, npt.NDArray[np.int32], Flags, Flags, Infos]  # of N games; frames [N, 1, 84, 84]
@@ -42,18 +45,24 @@ class AleGame:
         self._cap = self._last_frame = episode_cap(config)
         self._sticky_below = config.proba_sticky_actions * WORDS
         self._generator = np.random.MT19937()  # draws what ALE's draws
-        self._held = 0  # the action that a sticky action repeats
+        self._held = _NOOP  # the action that a sticky action repeats
+        self._noops = NoopDraws(config.noop_max)
 
     def reset(self, seed: int | None) -> Grey:
         """Starts an episode, with ALE's generator as it is if there is no seed; returns its first frame."""
         if seed is not None:
             self.ale.setInt("random_seed", seed)  # takes effect when the ROM is loaded
             self.ale.loadROM(self._rom)
+            self._noops.seed(seed)
         self.ale.reset_game()
+        for _ in range(self._noops.draw()):
+            self.ale.act(_NOOP)
+            if self.ale.game_over():
+                self.ale.reset_game()
         self._last_frame = self._cap + self.ale.getEpisodeFrameNumber()  # 16 games begin above 0
         screen = self.ale.getScreenGrayscale()
         self._captured = [screen, np.zeros_like(screen)]  # the maximum is kept in the first
-        self._held = 0
+        self._held = _NOOP
         self._generator.state = generator_in(state_of(self.ale))
         return self._frame()
 
@@ -85,6 +94,7 @@ class AleGame:
             "ale": np.frombuffer(state, np.uint8).copy(),
             "held": self._held,
             "captured": [screen.copy() for screen in self._captured],
+            "noops": self._noops.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -98,6 +108,8 @@ class AleGame:
         self._generator.state = generator_in(saved)
         self._held = held
         self._captured = [screen.copy() for screen in state["captured"]]
+        if "noops" in state:  # an earlier version knew none
+            self._noops.load_state_dict(state["noops"])
 
     def _frame(self) -> Grey:
         latest, before = self._captured
@@ -108,14 +120,15 @@ class AleGame:
 
 class AleInProcess(Saved):
     """Games played in turn in this process (--serial): from the same seeds and actions, bit for bit as
-    AleThreads. Of a game with rooms, infos["room"] int64 [N] is the one that each frame shows.
+    AleThreads. Of a game with rooms, infos["room"] int64 [N] is the one that each frame shows; with
+    `terminal_on_life_loss` infos["lives"] int64 [N] are those left.
     """
 
     SAVED = "_games", "_terminated", "_truncated"
 
     def __init__(self, config: EnvConfig, count: int) -> None:
         self._games = [AleGame(config) for _ in range(count)]
-        self._room_byte = room_byte(config.game)
+        self._told = _told(config)
         self._frames = np.zeros((count, 1, *SCREEN), np.uint8)
         self._rewards = np.zeros(count, np.int32)
         self._terminated, self._truncated = np.zeros((2, count), np.bool_)
@@ -126,7 +139,7 @@ class AleInProcess(Saved):
         seeds = [None] * len(rows) if seed is None else seed.tolist()
         for row, own_seed in zip(rows, seeds, strict=True):
             self._restart(row, own_seed)
-        return self._frames.copy(), {} if self._room_byte is None else self._rooms()
+        return self._frames.copy(), self._infos()
 
     def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
@@ -136,9 +149,8 @@ class AleInProcess(Saved):
                 continue
             step = game.step(int(actions[row]))
             self._frames[row, 0], self._rewards[row], self._terminated[row], self._truncated[row] = step
-        infos = {} if self._room_byte is None else self._rooms()
         flags = self._terminated.copy(), self._truncated.copy()
-        return self._frames.copy(), self._rewards.copy(), *flags, infos
+        return self._frames.copy(), self._rewards.copy(), *flags, self._infos()
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -147,5 +159,16 @@ class AleInProcess(Saved):
         self._frames[row, 0] = self._games[row].reset(seed)
         self._rewards[row], self._terminated[row], self._truncated[row] = 0, False, False
 
-    def _rooms(self) -> Infos:
-        return {"room": np.array([game.ale.getRAM()[self._room_byte] for game in self._games], np.int64)}
+    def _infos(self) -> Infos:
+        return {name: np.array([*map(tell, self._games)], np.int64) for name, tell in self._told.items()}
+
+
+def _told(config: EnvConfig) -> dict[str, Callable[[AleGame], int]]:
+    """What infos say of each game, as far as anybody asks."""
+    told: dict[str, Callable[[AleGame], int]] = {}
+    byte = room_byte(config.game)
+    if byte is not None:
+        told["room"] = lambda game: int(game.ale.getRAM()[byte])
+    if config.terminal_on_life_loss:
+        told["lives"] = lambda game: game.ale.lives()
+    return told

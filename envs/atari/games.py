@@ -1,10 +1,11 @@
 """Names of ALE games, SABER's rules for all of them, and ALE's own vector environment.
 
 ale_py.AtariVectorEnv (0.12.1) turns on by default what SABER forbids: reward clipping, no-ops and FIRE at a
-reset, no sticky actions, the minimal action set. All of it is set here by hand. Further facts about it:
+reset, no sticky actions, the minimal action set. All of it is set here by hand; of
+these, flags turn on no-ops and the minimal set (envs/atari/actions.py). Further facts about it:
 
 * A reset with a seed sets ALE's `random_seed` and loads the ROM again; one without a seed (an autoreset) lets
-  the generator run on. The generator decides sticky actions and nothing else here.
+  the generator run on. The generator decides sticky actions; no-ops have another (envs/atari/noops.py).
 * `options={"reset_mask": …}` takes one seed per marked environment and reports the others unchanged.
 * A frame is the pixelwise maximum of the last two grey pictures, shrunk with OpenCV's INTER_AREA. (Toromanoff
   et al. 2019 first shrank each with INTER_LINEAR: their pixels differ.) The emulator frame that ends an
@@ -123,7 +124,7 @@ class AleThreads(AtariVectorEnv):
             stack_num=1,
             frameskip=config.action_repeat,
             maxpool=True,
-            noop_max=0,
+            noop_max=config.noop_max,
             episodic_life=False,
             life_loss_info=False,
             reward_clipping=False,

@@ -42,6 +42,7 @@ ROW = np.dtype(
         ("terminated", np.bool_),
         ("truncated", np.bool_),
         ("room", np.int64),
+        ("lives", np.int64),
     ],
     align=True,
 )
@@ -52,7 +53,7 @@ _WORKER = "import sys; from envs.atari.processes import work; sys.exit(work(*sys
 
 
 class AleProcesses:
-    """Stands in for ale_py.AtariVectorEnv, with infos["room"] int64 [N] as its only info.
+    """Stands in for ale_py.AtariVectorEnv, with "room" and "lives", int64 [N], as its only infos.
 
     From the same seeds and actions all else that it returns is the same bit for bit.
 
@@ -79,7 +80,7 @@ class AleProcesses:
         self._board["restart"] = mask
         self._board["seed"][mask] = -1 if seed is None else seed
         self._command("reset")
-        return self._frames(), {"room": self._board["room"].copy()}
+        return self._frames(), self._infos()
 
     def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
@@ -89,7 +90,7 @@ class AleProcesses:
         rewards, terminated, truncated = (
             board[name].copy() for name in ("reward", "terminated", "truncated")
         )
-        return self._frames(), rewards, terminated, truncated, {"room": board["room"].copy()}
+        return self._frames(), rewards, terminated, truncated, self._infos()
 
     def close(self) -> None:
         """Ends the processes, as do the end of this object and that of Python."""
@@ -100,6 +101,9 @@ class AleProcesses:
             worker.send(command)
         for worker in self._workers:
             worker.wait()
+
+    def _infos(self) -> Infos:
+        return {name: self._board[name].copy() for name in ("room", "lives")}
 
     def _frames(self) -> Frames:
         """[N, 1, 84, 84], as a stack of one."""
@@ -202,5 +206,6 @@ class _BoardGame:
         row = self._row
         row["frame"], row["reward"] = frame, reward
         row["terminated"], row["truncated"] = terminated, truncated
+        row["lives"] = self._game.ale.lives()
         if self._room_byte is not None:
             row["room"] = self._game.ale.getRAM()[self._room_byte]

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from envs.atari.actions import actions_of
 from envs.atari.game import AleInProcess
-from envs.atari.games import NUM_ACTIONS, ROLLOVER, SCREEN, AleThreads, room_byte, stuck_cap, without_rollover
+from envs.atari.games import ROLLOVER, SCREEN, AleThreads, room_byte, stuck_cap, without_rollover
 from envs.atari.processes import AleProcesses
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
@@ -25,7 +26,7 @@ _SAVED = ("steps_without_reward", "ended", "stuck")
 
 
 class AtariVector(SeededVectorEnv):
-    """N copies of one ALE game: grey frames uint8 [N, 84, 84], 18 actions, raw rewards.
+    """N copies of one ALE game: grey frames uint8 [N, 84, 84], 18 actions or fewer, raw rewards.
 
     Of a game with rooms (envs/atari/games.py), infos["room"] int64 [N] is the one that each frame shows.
 
@@ -35,7 +36,8 @@ class AtariVector(SeededVectorEnv):
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
         self._engine = _engine(config, len(checked_seeds(seeds, len(seeds))))
-        super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(NUM_ACTIONS), seeds)
+        self._actions = np.array(actions_of(config), np.int64)  # ALE's number of each
+        super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(len(self._actions)), seeds)
         self._stuck_cap = stuck_cap(config)
         self._stuck_is_terminal = config.stuck_is_terminal
         self._steps_without_reward = np.zeros(self.num_envs, np.int64)
@@ -69,7 +71,7 @@ class AtariVector(SeededVectorEnv):
 
     def _advance(self, actions: Actions) -> Steps:
         frames, points, terminated, truncated, infos = self._engine.step(
-            np.where(self._stuck, _NOOP, actions)
+            np.where(self._stuck, _NOOP, self._actions[actions])
         )
         frames, rewards = frames[:, 0], points.astype(np.float64)
         if rewards.min() < ROLLOVER:

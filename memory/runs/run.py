@@ -47,6 +47,8 @@ LAYOUT = (
     "resize",
     "grey",
     "game",
+    "minimal_actions",
+    "terminal_on_life_loss",
 )
 """Settings that stored chunks were made with: a change of any empties the replay.
 
