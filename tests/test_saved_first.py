@@ -165,6 +165,7 @@ def test_a_full_disk_at_the_end_is_waited_for(stage: Stage) -> None:
     assert stage.snapshot()["updates"] == 250
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_a_stop_is_a_sentence(stage: Stage) -> None:
     """Soon enough for a supervisor, which would kill it after a minute."""
     learner = stage.learner("--serial", "--evaluation-interval", 10**8, "--T-max", 10**7)

@@ -154,7 +154,7 @@ def test_a_full_pool_thins_its_older_half() -> None:
 def words(folder: Path, socket: str, run: str, *more: object) -> Args:
     own = f"--serial --threads 1 --agent dqn --game {GAME} --discount -1 --envs-per-actor 2 --hidden-size 16"
     small = "--learn-start 200 --memory-capacity 2000 --chunk-length 8"
-    pool = "--opponents pfsp --opponent-share 1 --pool-every 300 --pool-size 3"
+    pool = "--opponents pfsp --opponent-share 1 --pool-every 150 --pool-size 3"
     place = ["--host-redis", socket, "--run", run, "--path-to-results", str(folder / run)]
     return canonical(read_args([*own.split(), *small.split(), *pool.split(), *place, *map(str, more)]))
 
@@ -163,7 +163,7 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     client: Client, redis_socket: str, tmp_path: Path
 ) -> None:
     for run in ("one", "two"):
-        run_learner(words(tmp_path, redis_socket, run, "--T-max", 1800), Stop())
+        run_learner(words(tmp_path, redis_socket, run, "--T-max", 1000), Stop())
     states = [
         load_snapshot(last_models(tmp_path / run, "pettingzoo_tictactoe_v3")[0]) for run in ("one", "two")
     ]
@@ -186,7 +186,7 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
 
     client.flushall()
     files[members[0]].write_bytes(b"damaged")
-    run_learner(words(tmp_path, redis_socket, "one", "--T-max", 1900), Stop())
+    run_learner(words(tmp_path, redis_socket, "one", "--T-max", 1100), Stop())
     assert read_members(client, keys) == members[1:]
     held = read_member(client, keys, members[1])
     assert held is not None and held.payload == files[members[1]].read_bytes()

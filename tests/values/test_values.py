@@ -139,6 +139,7 @@ def test_means_of_arms(agent: str, more: str, redis_socket: str, tmp_path: Path)
     assert abs(values_of(learned, Bandit.seen[None, None])[0] - best) < RELATIVE * best + error
 
 
+@pytest.mark.slow
 def test_quantiles_of_arms(redis_socket: str, tmp_path: Path) -> None:
     """The distribution function at learned quantiles, against the taus: 0.05 apart in the mean at most."""
     learned, _ = _trained("Bandit", "iqn", redis_socket, tmp_path)
