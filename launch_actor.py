@@ -19,9 +19,12 @@ import logging
 from contextlib import closing
 from pathlib import Path
 
+from acting.actor import Actor
 from acting.link import ActorSlot, RunChanged
 from agents.registry import agent_type
 from args import Args, UserError
+from envs.contract import SeededVectorEnv
+from envs.multi.shared import TableClosed, play_seats
 from learning.snapshot import wait_for_snapshot
 from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
@@ -29,7 +32,7 @@ from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
-from wiring.actor import build_actor, build_lone_actor
+from wiring.actor import build_actor, build_lone_actor, build_tables
 from wiring.code import canonical, check_code
 from wiring.endings import exit_on_errors
 from wiring.setting import check_agent_fits, connect_redis, setting_of
@@ -37,8 +40,24 @@ from wiring.setting import check_agent_fits, connect_redis, setting_of
 log = logging.getLogger(__name__)
 
 
-def run_actor(args: Args, stop: Stop) -> None:
-    """Act until the run ends; when the learner begins anew with other settings, begin anew with it."""
+def run_seats(args: Args, stop: Stop) -> None:
+    """Play every seat of a game, each for a run of its own."""
+    runs = args.seat_runs.split(",")
+    first = args.model_copy(update={"run": runs[0]})
+    client = connect_redis(args, stop)
+    run = wait_for_run(client, Keys(first.run_name), Patience(args.redis_patience, stop))
+    client.close()
+    if run is not None:
+        tables = build_tables(setting_of(first.adopt(run.settings)), runs)
+        own = [args.model_copy(update={"run": run}) for run in runs]
+        play_seats(tables, lambda seat, env: run_actor(own[seat], stop, env))
+
+
+def run_actor(args: Args, stop: Stop, env: SeededVectorEnv | None = None) -> None:
+    """Act until the run ends; when the learner begins anew with other settings, begin anew with it.
+
+    `env`: its environments, where it does not make them by itself: then it cannot begin anew.
+    """
     if args.id_actor < 0:
         raise UserError("--id-actor must be 0 or more for an actor.")
     if args.no_push and (args.agent == "random" or args.ckpt_dir):
@@ -63,12 +82,22 @@ def run_actor(args: Args, stop: Stop) -> None:
         with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
             try:
                 slot = ActorSlot(client, keys, lease, run, find_run, reported)
-                with closing(build_actor(setting, slot, stop)) as actor:
-                    actor.run()
+                with closing(build_actor(setting, slot, stop, env)) as actor:
+                    _play(actor)
                 return None
             except RunChanged as change:
+                if env is not None:
+                    raise UserError(f"{change} Start this actor again, and so all its seats.") from change
                 log.info("%s Actor %d begins anew.", change, args.id_actor)
     return None
+
+
+def _play(actor: Actor) -> None:
+    try:
+        actor.run()
+    except TableClosed as closed:
+        log.info("%s", closed)
+        actor.flush()
 
 
 def run_alone(args: Args, stop: Stop) -> None:
@@ -100,7 +129,8 @@ def main(args: Args) -> None:
     keep_freed_memory()
     stop = Stop().on_signals_in_native_code()
     with exit_on_errors():
-        run_actor(canonical(args), stop)
+        args = canonical(args)
+        (run_seats if args.seat_runs else run_actor)(args, stop)
 
 
 if __name__ == "__main__":

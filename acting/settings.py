@@ -35,6 +35,11 @@ class ActorSettings(Settings):
     event_log_out: str | None = parameter(
         None, "Actor: append its episodes to this event log (event_log/__main__.py)"
     )
+    seat_runs: str = parameter(
+        "",
+        "Games of moves at the same time: a run for each seat, as left,right, whose learners learn independently; the actor plays all seats",
+        programs=Programs.ACTOR,
+    )
     opponents: str = parameter(
         "self",
         "Games by turns: self, or of some games one seat is played by past selves: past = all alike, pfsp = those hard to beat",

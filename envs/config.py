@@ -91,6 +91,8 @@ class EnvDescription:
     """Whether frames end with which actions are legal (envs/legal.py)."""
     by_turns: bool = False
     """Whether two players move by turns, each seeing the game from their own side."""
+    seats: int = 1
+    """Environments that one game is: its seats, where they move at the same time."""
 
     def steps_in(self, minutes: int) -> int | None:
         """Agent steps in so many minutes of play; None where the environment has no clock."""

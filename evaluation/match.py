@@ -1,7 +1,7 @@
-"""Matches of two policies in a game by turns: wins, draws and losses of one of them.
+"""Matches of two policies in a game of two seats: wins, draws and losses of one of them.
 
-Two players without noise would play one game for ever, so each pair of games begins with the same random
-legal moves, and in the second the seats are swapped.
+Two players without noise would play one game by turns for ever, so each pair of those begins with the same
+random legal moves. In the second game of each pair the seats are swapped.
 """
 
 from __future__ import annotations
@@ -84,14 +84,18 @@ def play_matches(
     width: int,
     on_progress: Callable[[], object] = lambda: None,
 ) -> Matches:
-    """Plays `games` games, `width` at a time; `ours` begins in every other one.
+    """Plays `games` games, `width` at a time; `ours` has the first seat in every other one.
 
-    Raises EnvError where the game is not by turns.
+    Raises EnvError where the game has no two seats.
     """
-    description = describe_env(config)
-    if not description.by_turns:
-        raise EnvError(f"{config.game} is no game of two players by turns: --against is for those.")
-    play = _Play(ours, theirs, config, description, seed, opening_plies, min(width, games))
+    description, rows = describe_env(config), min(width, games)
+    play: _Turns | _Tables
+    if description.by_turns:
+        play = _Turns(ours, theirs, config, description, seed, opening_plies, rows)
+    elif description.seats == 2:
+        play = _Tables(ours, theirs, config, description, seed, rows)
+    else:
+        raise EnvError(f"{config.game} is no game of two seats: --against is for those.")
     results = np.zeros(games, np.int64)
     try:
         while play.playing:
@@ -120,8 +124,8 @@ class _Side:
         return self._policy.act(self._stack.push(frames, first))
 
 
-class _Play:
-    """Rows of games; each goes on with the next game of the list."""
+class _Turns:
+    """Rows of games by turns; each goes on with the next game of the list."""
 
     def __init__(
         self,
@@ -188,8 +192,77 @@ class _Play:
             side.start(row, episode_seeds(self._seed, 2 * game + number).policy)
 
     def _seed_of(self, game: int) -> int:
-        """The same for both games of a pair."""
-        return episode_seeds(self._seed, game // 2).environment
+        return _environment_seed(self._seed, game)
+
+
+class _Tables:
+    """Tables of two seats that move at the same time; who has gained more at the end has won."""
+
+    def __init__(
+        self,
+        ours: Policy,
+        theirs: Policy,
+        config: EnvConfig,
+        description: EnvDescription,
+        seed: int,
+        tables: int,
+    ) -> None:
+        self._sides = [_Side(policy, 2 * tables, description) for policy in (ours, theirs)]
+        self._seed, self._games, self._next = seed, np.arange(tables), tables
+        self._env = make_env(config, np.repeat(self._seeds(self._games), 2).tolist())
+        self._frames, _ = self._env.reset()
+        self._first, self._gains = np.ones(2 * tables, np.bool_), np.zeros((tables, 2))
+        self._start(np.arange(tables))
+
+    @property
+    def playing(self) -> bool:
+        """Whether any game has not ended."""
+        return bool((self._games >= 0).any())
+
+    def step(self, games: int) -> list[tuple[int, int]]:
+        """One step at every table; games that ended, with our result."""
+        our_seat = self._games % 2  # [tables]
+        ours = (np.arange(len(self._first)) % 2) == np.repeat(our_seat, 2)  # [rows]
+        moves = np.where(ours, *(side.act(self._frames, self._first) for side in self._sides))
+        self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
+        self._gains += rewards.reshape(-1, 2)
+        self._first = np.zeros_like(self._first)
+        over = (terminated | truncated)[::2] & (self._games >= 0)
+        lead = np.take_along_axis(self._gains, our_seat[:, None], 1)[:, 0] * 2 - self._gains.sum(1)
+        ended = [(int(self._games[table]), int(np.sign(lead[table]))) for table in np.flatnonzero(over)]
+        for table in np.flatnonzero(over):
+            self._games[table] = self._next if self._next < games else -1
+            self._next += 1
+        begun = np.flatnonzero(over & (self._games >= 0))
+        if len(begun):
+            self._begin(begun)
+        return ended
+
+    def close(self) -> None:
+        """Ends the games."""
+        self._env.close()
+
+    def _begin(self, tables: NDArray[np.int64]) -> None:
+        self._first = np.repeat(np.isin(np.arange(len(self._games)), tables), 2)
+        seeds = np.repeat(self._seeds(self._games[tables]), 2).tolist()
+        self._frames, _ = self._env.reset(seed=seeds, options={"reset_mask": self._first})
+        self._gains[tables] = 0
+        self._start(tables)
+
+    def _start(self, tables: NDArray[np.int64]) -> None:
+        for table in tables.tolist():
+            for number, side in enumerate(self._sides):
+                seed = episode_seeds(self._seed, 2 * int(self._games[table]) + number).policy
+                for row in (2 * table, 2 * table + 1):
+                    side.start(row, seed)
+
+    def _seeds(self, games: NDArray[np.int64]) -> list[int]:
+        return [_environment_seed(self._seed, game) for game in games.tolist()]
+
+
+def _environment_seed(seed: int, game: int) -> int:
+    """The same for both games of a pair."""
+    return episode_seeds(seed, game // 2).environment
 
 
 @contextmanager

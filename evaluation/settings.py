@@ -37,11 +37,11 @@ class ReportingSettings(Settings):
     )
     against: str = parameter(
         "",
-        "Games by turns: evaluation plays --evaluation-episodes games against random, this snapshot or pool (the past selves beside --model), seats swapped; default: random",
+        "Games of two seats: evaluation plays --evaluation-episodes games against random, this snapshot or pool (the past selves beside --model), seats swapped; by turns the default is random",
     )
     opening_plies: int = parameter(
         4,
-        "Of each such game, random legal moves at its beginning (two players without noise repeat one game)",
+        "Of each such game by turns, random legal moves at its beginning (two players without noise repeat one game)",
         ge=0,
     )
     transfer: bool = parameter(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from agents.base import Agent, ReplayAgent
 from agents.on_policy.agent import OnPolicyAgent
 from args import Args
 from envs.config import EnvConfig
+from envs.contract import SeededVectorEnv
+from envs.multi.shared import SharedTables
 from envs.registry import make_env
 from envs.seeding import environment_seeds
 from event_log.records import log_header
@@ -48,8 +50,10 @@ class ExperienceSink(NamedTuple):
     may_step: Callable[[Counters], bool]
 
 
-def build_actor(setting: Setting, slot: ActorSlot, stopped: Callable[[], bool]) -> Actor:
-    """An actor of a run."""
+def build_actor(
+    setting: Setting, slot: ActorSlot, stopped: Callable[[], bool], env: SeededVectorEnv | None = None
+) -> Actor:
+    """An actor of a run; `env`: its environments, where it does not make them by itself."""
     args, patience = setting.args, Patience(setting.args.redis_patience, stopped)
     agent = _acting_agent(setting)
     if isinstance(agent, ReplayAgent):
@@ -61,7 +65,15 @@ def build_actor(setting: Setting, slot: ActorSlot, stopped: Callable[[], bool]) 
     link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
     weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
-    return _actor(setting, agent, link, exchange, _pool_members(setting, slot, patience))
+    members = _pool_members(setting, slot, patience)
+    return _actor(setting, agent, link, exchange, members, env)
+
+
+def build_tables(setting: Setting, runs: Sequence[str]) -> SharedTables:
+    """The tables of an actor whose seats play for a run each."""
+    args = setting.args
+    seeds = environment_seeds(args.seed, args.id_actor, 0, args.envs_per_actor)
+    return SharedTables(args.select(EnvConfig), len(runs), seeds)
 
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
@@ -88,7 +100,12 @@ def _pool_members(setting: Setting, slot: ActorSlot, patience: Patience) -> Memb
 
 
 def _actor(
-    setting: Setting, agent: Agent, link: Link, exchange: Exchange, members: Members | None = None
+    setting: Setting,
+    agent: Agent,
+    link: Link,
+    exchange: Exchange,
+    members: Members | None = None,
+    env: SeededVectorEnv | None = None,
 ) -> Actor:
     """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
     args = setting.args
@@ -96,7 +113,8 @@ def _actor(
     env_seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
     seed = derived_seed(args.seed, ACTOR, args.id_actor, began_at)
     config = playing.select(EnvConfig)
-    env = make_env(config.of_whole_games() if args.eval else config, env_seeds)
+    if env is None:
+        env = make_env(config.of_whole_games() if args.eval else config, env_seeds)
     if members is None:
         player = Player(agent, env, args.history_length, seed, noisy=not args.eval)
     else:

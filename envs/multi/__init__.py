@@ -35,7 +35,7 @@ def described(game: Any, config: EnvConfig) -> EnvDescription:
     if not by_turns:
         space = seat_space(seat, seats, config)
         described = description_from_spaces(space, Discrete(seat.num_actions))
-        return replace(described, frames_per_step=config.action_repeat)
+        return replace(described, frames_per_step=config.action_repeat, seats=seats)
     described = description_from_spaces(masked_space(seat), Discrete(seat.num_actions))
     return replace(described, masked=True, by_turns=True)
 

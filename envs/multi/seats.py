@@ -108,7 +108,7 @@ class SeatsVector(SeededVectorEnv):
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build) -> None:
         first = Table(config, build)
-        self._count = count = len(first.names)
+        self.seats = count = len(first.names)
         if len(seeds) % count:
             first.close()
             raise EnvError(
@@ -125,10 +125,10 @@ class SeatsVector(SeededVectorEnv):
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         given = dict(zip(np.flatnonzero(mask).tolist(), seeds or (), strict=seeds is not None))
-        for table, rows in enumerate(mask.reshape(-1, self._count)):
+        for table, rows in enumerate(mask.reshape(-1, self.seats)):
             if not rows.any():
                 continue
-            first = table * self._count + int(rows.argmax())
+            first = table * self.seats + int(rows.argmax())
             if first in given:
                 self._generators[table] = np.random.default_rng(given[first])
             self._begin(table)
@@ -161,7 +161,7 @@ class SeatsVector(SeededVectorEnv):
         raise EnvError(f"A seat of {self.game} is out before the others, which is not known here.")
 
     def _rows(self, table: int) -> slice:
-        return slice(table * self._count, (table + 1) * self._count)
+        return slice(table * self.seats, (table + 1) * self.seats)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from envs.config import EnvConfig, EnvError
 from envs.contract import SeededVectorEnv
 from envs.legal import drawn_action, legal_actions
+from envs.multi.shared import SharedTables, TableClosed, play_seats
 from envs.multi.turns import TurnsVector
 from envs.registry import describe_env, make_env, make_playback
 from own_code import import_code
@@ -184,3 +185,49 @@ def test_drawn_actions_are_legal_and_uniform() -> None:
     draws = np.linspace(0, 1, 100, endpoint=False)
     assert np.bincount(drawn_action(np.repeat(legal[:1], 100, 0), draws)).tolist() == [0, 50, 0, 50]
     assert np.bincount(drawn_action(np.repeat(legal[1:], 100, 0), draws)).tolist() == [25] * 4
+
+
+def test_seats_in_threads_play_as_the_tables_do(make_config: Callable[..., EnvConfig]) -> None:
+    """Each sees its rows; one that ends ends all."""
+    config = make_config("pettingzoo:pong_v3", resize=42, grey=True, max_episode_steps=10)
+    whole = make_env(config, [5, 5, 6, 6])
+    begun, _ = whole.reset()
+    actions = np.random.default_rng(1).integers(6, size=(25, 2, 2))  # steps, tables, seats
+    expected: list[tuple[Array, ...]] = [whole.step(each.ravel())[:4] for each in actions]
+    shared, told = SharedTables(config, 2, [5, 6]), list[str]()
+    seen = dict[int, list[tuple[Array, ...]]]()
+
+    def play(seat: int, env: SeededVectorEnv) -> None:
+        frames, _ = env.reset()
+        assert np.array_equal(frames, begun[seat::2])
+        seen[seat] = [env.step(each[:, seat])[:4] for each in actions]
+        if seat == 1:
+            try:
+                env.step([0, 0])
+            except TableClosed as closed:
+                told.append(str(closed))
+
+    play_seats(shared, play)
+    for seat in (0, 1):
+        assert same(seen[seat], [tuple(part[seat::2] for part in step) for step in expected])
+    assert told == ["Another seat of pettingzoo:pong_v3 has ended."]
+
+
+def test_an_error_of_one_seat_ends_all_and_is_raised(make_config: Callable[..., EnvConfig]) -> None:
+    shared = SharedTables(make_config("pettingzoo:pong_v3", resize=42, grey=True), 2, [5])
+
+    def play(seat: int, env: SeededVectorEnv) -> None:
+        env.reset()
+        if seat == 0:
+            raise ZeroDivisionError("a bug")
+        with pytest.raises(TableClosed):
+            env.step([0])
+
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        play_seats(shared, play)
+
+
+def test_seats_are_for_games_that_have_them(make_config: Callable[..., EnvConfig]) -> None:
+    for config, seats in ((make_config(BOARDS[0]), 2), (make_config("pettingzoo:pong_v3"), 3)):
+        with pytest.raises(EnvError, match="seats|tables"):
+            SharedTables(config, seats, [1])

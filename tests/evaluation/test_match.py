@@ -15,7 +15,7 @@ from args import read_args
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env
 from evaluation.match import Matches, Record, matches_text, play_matches
-from evaluation.policies import RandomBaseline
+from evaluation.policies import ConstantBaseline, RandomBaseline
 from tests.processes import run
 from wiring.setting import check_agent_fits, setting_of
 
@@ -114,7 +114,7 @@ def test_what_a_record_says() -> None:
 
 def test_other_games_are_refused() -> None:
     random = RandomBaseline(describe_env(CONFIG))
-    with pytest.raises(EnvError, match="no game of two players by turns"):
+    with pytest.raises(EnvError, match="no game of two seats"):
         play_matches(random, random, EnvConfig("probe:catch", 1, 0.0, False, 300.0, False), 2, 1, 0, 2)
 
 
@@ -133,3 +133,15 @@ def test_by_the_program(tmp_path: Path) -> None:
 def test_a_discount_above_0_is_refused() -> None:
     with pytest.raises(EnvError, match="give a negative --discount"):
         check_agent_fits(setting_of(read_args(["--game", CONFIG.game, "--agent", "dqn"])))
+
+
+def test_games_of_moves_at_the_same_time() -> None:
+    """Short games of Pong: who has gained more has won; both seats are played, whatever the width."""
+    config = EnvConfig(
+        "pettingzoo:pong_v3", 4, 0.0, False, 300.0, False, max_episode_steps=120, resize=42, grey=True
+    )
+    random, still = RandomBaseline(describe_env(config)), ConstantBaseline("0", describe_env(config))
+    one, many = (play_matches(random, still, config, 4, 3, 0, width) for width in (1, 4))
+    assert np.array_equal(one.results, many.results) and one.began.tolist() == [True, False, True, False]
+    back = play_matches(still, random, config, 4, 3, 0, 4)
+    assert set(many.results.tolist()) <= {-1, 0, 1} and many.results.any() and len(back.results) == 4
