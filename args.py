@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 
 from acting.settings import ActorSettings
 from agents.settings import LearnerSettings, NetworkSettings, PolicySettings
+from cluster.settings import ClusterSettings
 from envs.settings import EnvironmentSettings, MalmoSettings
 from evaluation.settings import ReportingSettings
 from live.settings import PageSettings
@@ -59,6 +60,7 @@ class Args(
     DeviceSettings,
     ReportingSettings,
     PageSettings,
+    ClusterSettings,
 ):
     """All parameters of one process, checked; --help shows them in this order."""
 

@@ -28,8 +28,9 @@ from envs.multi.shared import TableClosed, play_seats
 from learning.snapshot import wait_for_snapshot
 from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
-from memory.runs.lease import Lease
+from memory.runs.lease import Lease, first_free
 from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
+from memory.server.connection import Client
 from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor, build_lone_actor, build_tables
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 
 def run_seats(args: Args, stop: Stop) -> None:
     """Play every seat of a game, each for a run of its own."""
+    if args.id_actor < 0:
+        raise UserError("--id-actor must be 0 or more with --seat-runs.")
     runs = args.seat_runs.split(",")
     first = args.model_copy(update={"run": runs[0]})
     client = connect_redis(args, stop)
@@ -58,9 +61,9 @@ def run_actor(args: Args, stop: Stop, env: SeededVectorEnv | None = None) -> Non
 
     `env`: its environments, where it does not make them by itself: then it cannot begin anew.
     """
-    if args.id_actor < 0:
-        raise UserError("--id-actor must be 0 or more for an actor.")
     if args.no_push and (args.agent == "random" or args.ckpt_dir):
+        if args.id_actor < 0:
+            raise UserError("--id-actor must be 0 or more for an actor without a run.")
         return run_alone(args, stop)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
 
@@ -79,7 +82,9 @@ def run_actor(args: Args, stop: Stop, env: SeededVectorEnv | None = None) -> Non
         check_code(args, run.settings, f"What Redis holds of run {args.run_name!r}")
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
         check_agent_fits(setting)
-        with Lease(client, keys.actor_lease(args.id_actor)).acquire(f"actor {args.id_actor}", stop) as lease:
+        id_actor, lease = take_number(args.id_actor, client, keys, stop)
+        setting = setting._replace(args=setting.args.model_copy(update={"id_actor": id_actor}))
+        with lease:
             try:
                 slot = ActorSlot(client, keys, lease, run, find_run, reported)
                 with closing(build_actor(setting, slot, stop, env)) as actor:
@@ -88,7 +93,7 @@ def run_actor(args: Args, stop: Stop, env: SeededVectorEnv | None = None) -> Non
             except RunChanged as change:
                 if env is not None:
                     raise UserError(f"{change} Start this actor again, and so all its seats.") from change
-                log.info("%s Actor %d begins anew.", change, args.id_actor)
+                log.info("%s Actor %d begins anew.", change, id_actor)
     return None
 
 
@@ -98,6 +103,15 @@ def _play(actor: Actor) -> None:
     except TableClosed as closed:
         log.info("%s", closed)
         actor.flush()
+
+
+def take_number(asked: int, client: Client, keys: Keys, stop: Stop) -> tuple[int, Lease]:
+    """The number of this actor, and the right to have it. `asked` below 0: the lowest that is free."""
+    if asked >= 0:
+        return asked, Lease(client, keys.actor_lease(asked)).acquire(f"actor {asked}", stop)
+    id_actor, lease = first_free(client, keys.actor_lease)
+    log.info("This is actor %d.", id_actor)
+    return id_actor, lease
 
 
 def run_alone(args: Args, stop: Stop) -> None:

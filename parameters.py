@@ -28,6 +28,7 @@ class Programs(enum.Flag):
     EVALUATION = enum.auto()
     TERMINAL = enum.auto()  # start_learning.py, which hands all to learner and actors
     PAGE = enum.auto()  # live_page.py
+    CLUSTER = enum.auto()  # launch_cluster.py, which hands all to learner and actors too
     LEARNING = LEARNER | TERMINAL
     RUN = LEARNER | ACTOR | TERMINAL
     ALL = RUN | EVALUATION

@@ -35,12 +35,9 @@ from acting.settings import event_log_path
 from args import Args, UserError, fail, read_args
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env, family_name
-from memory.runs.counters import read_counters
-from memory.runs.keys import Keys
-from memory.server.connection import RedisConfig, make_client
-from memory.server.replies import UNREACHABLE, refusals_as_outages
 from own_code import names_code
-from supervision.child import Child, ChildSpec
+from run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, snapshots_of
+from supervision.child import Child, ChildSpec, thread_limits
 from supervision.last_words import PaceAdvice, last_words, newest, steps_of
 from supervision.process import USER_ERROR
 from supervision.redis_server import RedisServer, RedisServerError
@@ -50,7 +47,6 @@ from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 from wiring.code import canonical
 
-ROOT = Path(__file__).resolve().parent
 GAMES = {
     "CartPole-v*": "classic/cartpole_{agent}",
     "Pendulum-v*": "classic/pendulum_{agent}",
@@ -70,85 +66,29 @@ LIGHTER = {
     "ppo_rnd": "specs/atari/rnd_cpu.yaml",
 }
 """Agents -> the spec of Atari that two cores can train."""
-SAVE_REPLAY_LIMIT_S = 600.0
-"""How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
-
-
-SnapshotFile = tuple[str, int, int]
-"""Name, number on its disk, and time of the last change in nanoseconds."""
-
-
-def snapshots_of(args: Args) -> frozenset[SnapshotFile]:
-    """Those in the results folder now."""
-    paths = Path(args.path_to_results).glob(f"last_model_{args.file_name}_*.pth")
-    found = ((path.name, path.stat()) for path in paths)
-    return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the command line asks for."""
+class Plan(RunPlan):
+    """A run on this machine, in one terminal."""
 
-    args: Args
-    argv: Sequence[str]
     cores: int
     given: Sequence[str]
     """The user's own words, without what the spec of the kind of game adds."""
-    earlier: frozenset[SnapshotFile]
-    """Snapshots that were there at the start: any other is this run's own, whatever clocks say."""
-
-    @property
-    def redis(self) -> RedisConfig:
-        """Where the server is."""
-        return self.args.select(RedisConfig)
-
-    @property
-    def keys(self) -> Keys:
-        """Names of the run's keys."""
-        return Keys(self.args.run_name)
-
-    @property
-    def conf_file(self) -> Path:
-        """--redis-conf, seen from here or from this file."""
-        given = Path(self.args.redis_conf)
-        return given if given.exists() else ROOT / given
-
-    @property
-    def kept(self) -> Path | None:
-        """Where a Redis server that is started here keeps the replay at a stop, unless the user keeps it
-        otherwise, or says that it is not kept.
-        """
-        if self.args.model_fields_set & {"save_replay", "redis_conf"}:
-            return None
-        return Path(self.args.path_to_results) / f"replay_{self.args.file_name}.rdb"
 
     def learner(self) -> ChildSpec:
         """The learner's process."""
         threads = learner_threads(self.cores, self.args.nb_actor, self.args.synchronize_actors_with_learner)
-        return ChildSpec("learner", self._learner_command, self.log("learner"), _threads(threads))
+        return self.learner_process(threads, self._gpu(0))
 
     def actors(self) -> list[ChildSpec]:
         """The actors' processes; none where --serial makes one process of all."""
-        return [] if self.args.serial else [self._actor(number) for number in range(self.args.nb_actor)]
+        numbers = range(0 if self.args.serial else self.args.nb_actor)
+        return [self.actor_process(number, words=self._gpu(1 + number)) for number in numbers]
 
     def page(self) -> ChildSpec:
         """The process of the live page."""
-        command = [sys.executable, str(ROOT / "live_page.py"), *self.argv]
-        return ChildSpec("page", lambda: command, self.log("page"), _threads(1))
-
-    def log(self, name: str) -> Path:
-        """File of one process."""
-        return Path(self.args.path_to_results) / "logs" / f"{self.args.file_name}_{name}.log"
-
-    def _actor(self, number: int) -> ChildSpec:
-        script = [sys.executable, str(ROOT / "launch_actor.py")]
-        command = [*script, *self.argv, "--id-actor", str(number), *self._gpu(1 + number)]
-        return ChildSpec(f"actor {number}", lambda: command, self.log(f"actor_{number}"), _threads(1))
-
-    def _learner_command(self) -> list[str]:
-        # --model is for the first start: a learner that is started again resumes from its own snapshot.
-        resume = ["--model", ""] if self._has_own_snapshot() else []
-        return [sys.executable, str(ROOT / "launch_learner.py"), *self.argv, *self._gpu(0), *resume]
+        return ChildSpec("page", Command("live_page.py", self.argv), self.log("page"), thread_limits(1))
 
     @property
     def lighter(self) -> str:
@@ -160,7 +100,7 @@ class Plan:
 
     def say_where_everything_is(self, screen: Screen, finished: bool) -> None:
         """The last panel and the last lines."""
-        folder, name = Path(self.args.path_to_results), self.args.file_name
+        folder, name = self.folder, self.args.file_name
         snapshot = newest(folder, name)
         screen.end("finished" if finished else "stopped", steps_of(snapshot) if snapshot else 0)
         program = shlex.split(os.environ.get("START_COMMAND", f"python {_program('start_learning.py')}"))
@@ -176,21 +116,9 @@ class Plan:
         arguments = ["--env-args", asked.env_args] if asked.env_args else []
         return ["python", _program("test_multiple_seed.py"), *own, *arguments]
 
-    def _has_own_snapshot(self) -> bool:
-        return not snapshots_of(self.args) <= self.earlier
-
     def _gpu(self, place: int) -> list[str]:
         numbers = self.args.gpu_numbers
         return [] if numbers is None else ["--gpu-number", numbers.split(",")[place]]
-
-    def is_finished(self, role: str) -> bool:
-        """Whether that process has no more to do: when the learner says so; with --end-by actors at T_max."""
-        client = make_client(self.redis)
-        with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
-            counters = read_counters(client, self.keys)
-            over_for_actors = counters.is_over(self.args.T_max, self.args.end_by)
-            return bool(counters.finished) or (role != "learner" and over_for_actors)
-        return False
 
 
 def _program(name: str) -> str:
@@ -220,17 +148,6 @@ def learner_threads(cores: int, actors: int, synchronised: bool) -> int:
     wait keep a core busy each; the learner gets the rest, and at least half.
     """
     return cores if synchronised else max(cores - actors, cores // 2, 1)
-
-
-def _threads(count: int) -> dict[str, str]:
-    """Settings of PyTorch's thread pool, less those that the user made.
-
-    By itself each process would take all cores, and a thread that waits for its siblings would keep its core
-    busy the while. With other processes on the same cores that is slow: on 2 cores under load, updates per
-    second were 0.7 so, 2.2 with one thread and 2.7 with two that wait passively.
-    """
-    settings = {"OMP_NUM_THREADS": str(count), "OMP_WAIT_POLICY": "PASSIVE"}
-    return {name: value for name, value in settings.items() if name not in os.environ}
 
 
 class Screen(NamedTuple):
@@ -302,7 +219,8 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
             describe_env(args.playing(game).select(EnvConfig))
     except (UserError, EnvError, EnvFailure) as error:  # else each process would say so
         fail(error)
-    plan = Plan(args, argv, len(os.sched_getaffinity(0)), given, snapshots_of(args))
+    earlier = snapshots_of(Path(args.path_to_results), args.file_name)
+    plan = Plan(args, argv, earlier, len(os.sched_getaffinity(0)), given)
     if args.event_log_out and len(plan.actors()) > 1:
         paths = (event_log_path(args.event_log_out, actor, args.nb_actor) for actor in range(args.nb_actor))
         _print(f"Each actor writes an event log of its own: {', '.join(map(str, paths))}.")

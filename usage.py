@@ -117,6 +117,31 @@ LIVE_PAGE = Page(
     ),
     ("host_redis", "port_redis", "user_redis", "path_to_results", "page_host", "page_port"),
 )
+CLUSTER = Page(
+    "A whole run on a cluster of Ray's: the learner here, the actors wherever there is room. Ctrl-C saves and"
+    " stops all. It needs the extra `cluster`; docs/scale.md explains it.",
+    Programs.LEARNER | Programs.ACTOR | Programs.CLUSTER,
+    (
+        ("--game CartPole-v1 --spec specs/classic/cartpole_dqn.yaml", "on this machine alone"),
+        ("--ray-address auto --host-redis 10.0.0.1 --game pong", "on Ray's cluster"),
+        ("--ray-address auto --host-redis 10.0.0.1 --game pong --add-actors 8", "8 actors join it"),
+        ("--ray-address auto --game pong --status", "what is where; or --stop"),
+    ),
+    (
+        "ray_address",
+        *_OF_A_RUN,
+        "path_to_results",
+        "nb_actor",
+        "placement",
+        "learner_gpus",
+        "actor_cpus",
+        "detach",
+        "status",
+        "stop",
+        "add_actors",
+        "remove_actors",
+    ),
+)
 OTHER = Page("Rainbow-IQN Ape-X.", Programs.ALL)
 
 LISTS = """\

@@ -19,7 +19,7 @@ class ActorSettings(Settings):
     nb_actor: int = parameter(1, "Number of actors expected", ge=1, le=4096)
     id_actor: int = parameter(
         0,
-        "Number of this actor, from 0; each at most once at a time (-1 is accepted for the learner)",
+        "Number of this actor, from 0; each at most once at a time; -1: the lowest that no living actor of the run has",
         ge=-1,
         programs=Programs.LEARNER | Programs.ACTOR,
     )

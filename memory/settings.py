@@ -27,8 +27,8 @@ class RedisSettings(Settings):
     )
     redis_conf: str = parameter(
         "redis_conf/redis_rainbow_6379.conf",
-        "Configuration for the server that start_learning.py starts if none answers",
-        programs=Programs.TERMINAL,
+        "Configuration for the server that start_learning.py or launch_cluster.py starts if none answers",
+        programs=Programs.TERMINAL | Programs.CLUSTER,
     )
 
 

@@ -7,9 +7,10 @@
 #
 #     EXTRAS="maze vizdoom" bash scripts/setup.sh
 #
-# maze (MiniWorld, and OpenGL without a display), vizdoom, box2d (LunarLander), multi (games of several players), minari (event logs as Minari datasets), search (Ray and Optuna, for the
-# lab's mode search), page (the live page), notebooks (docs/notebooks), unity (two builds, by npm), docs (the site of the
-# documents), test, page-test (a browser) and malmo-test (the checks).
+# maze (MiniWorld, and OpenGL without a display), vizdoom, box2d (LunarLander), multi (games of several players), minari (event logs
+# as Minari datasets), search (Ray and Optuna, for the lab's mode search), cluster (Ray, for launch_cluster.py), page (the live page),
+# notebooks (docs/notebooks), unity (two builds, by npm), docs (the site of the documents), test, page-test (a browser) and
+# malmo-test (the checks).
 #
 # An active conda or virtual environment that has the packages is used as it is. Otherwise .venv is made once: while it is being
 # filled it holds the file .unfinished, and a .venv found with that file is made anew; for each requirement file that went in
@@ -222,7 +223,7 @@ want_extras() {
     local name
     for name in ${EXTRAS_WANTED[@]+"${EXTRAS_WANTED[@]}"}; do
         [[ $name != unity ]] || continue # no package of Python's
-        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, box2d, multi, minari, search, page, notebooks, unity, docs, wandb, mlflow and trackio."
+        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, box2d, multi, minari, search, cluster, page, notebooks, unity, docs, wandb, mlflow and trackio."
         REQUIREMENTS+=("requirements/$name.txt")
     done
 }

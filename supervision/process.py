@@ -24,7 +24,7 @@ KEPT_BYTES = 1 << 30
 """Larger than any tensor of an update here: 26 MB for IQN's 2,048 rows of 3,136 features."""
 
 ROOMS = (
-    "__main__ acting agents envs evaluation event_log kernels learning live memory models reporting"
+    "__main__ acting agents cluster envs evaluation event_log kernels learning live memory models reporting"
     " supervision wiring"
 ).split()
 """Whose logging SIGUSR1 makes verbose; that of libraries stays as it is."""

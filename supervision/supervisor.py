@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
+from typing import Protocol
 
 from supervision.child import Child, ChildSpec, described
 from supervision.process import USER_ERROR, stop_signals
@@ -53,8 +54,24 @@ class Output:
     """Called ten times a second."""
 
 
+class Process(Protocol):
+    """What is done with a process here: `Child`, or one on another machine."""
+
+    spec: ChildSpec
+
+    def start(self) -> None: ...  # noqa: D102 (these are Child's)
+    @property
+    def running(self) -> bool: ...  # noqa: D102
+    @property
+    def exit_code(self) -> int | None: ...  # noqa: D102
+    def terminate(self) -> None: ...  # noqa: D102
+    def kill(self) -> None: ...  # noqa: D102
+    def new_lines(self) -> list[str]: ...  # noqa: D102
+    def last_lines(self, count: int) -> list[str]: ...  # noqa: D102
+
+
 class Supervisor:
-    """Runs one learner and its actors until the run is finished, is stopped, or cannot continue.
+    """Runs a learner and its actors, or actors alone, until they have finished, are stopped, or cannot go on.
 
     A process that ends with exit code 0 is done if `is_finished` returns True; otherwise somebody stopped it,
     and it is started again like any process that died. Exit code 2 of any process ends all, and
@@ -63,15 +80,18 @@ class Supervisor:
 
     def __init__(
         self,
-        learner: ChildSpec,
+        learner: ChildSpec | None,
         actors: Sequence[ChildSpec],
         redis: RedisServer,
         is_finished: Callable[[str], bool],
         output: Output,
         limits: Limits = Limits(),
+        process: Callable[[ChildSpec], Process] = Child,
     ) -> None:
-        self._learner = _Worker(learner)
-        self._workers = [self._learner, *map(_Worker, actors)]
+        """`process`: makes one that can be started, of what is to run."""
+        self._learner = _Worker(process(learner)) if learner else None
+        actors_ = [_Worker(process(actor)) for actor in actors]
+        self._workers = [self._learner, *actors_] if self._learner else actors_
         self._redis = redis
         self._is_finished = is_finished
         self._output = output
@@ -104,8 +124,12 @@ class Supervisor:
                 verdict = self._supervise(worker)
                 if verdict is not None:
                     return verdict
+            if all(worker.done for worker in self._workers):  # actors alone
+                self.finished = True
+                return 0
             self._pause()
-        self._output.print("Stopping: the learner saves a snapshot. A second Ctrl-C hurries.")
+        saves = ": the learner saves a snapshot" if self._learner else ""
+        self._output.print(f"Stopping{saves}. A second Ctrl-C hurries.")
         return 0
 
     def _supervise(self, worker: _Worker) -> int | None:
@@ -113,7 +137,7 @@ class Supervisor:
         code = worker.start_or_ended()
         if code is None:
             return None
-        role, log = worker.spec.role, worker.spec.log
+        role, log = worker.process.spec.role, worker.process.spec.log
         if code == 0 and self._is_finished(role):
             worker.done = True
             if worker is not self._learner:  # an actor has only done its part
@@ -121,7 +145,7 @@ class Supervisor:
             self.finished = True
             self._output.print(FINISHED)
             return 0
-        last = worker.last_lines(LAST_LINES)
+        last = worker.process.last_lines(LAST_LINES)
         if code == USER_ERROR:
             self._output.print(last[-1] if last else f"The {role} refused its task; see {log}.")
             return USER_ERROR
@@ -140,24 +164,24 @@ class Supervisor:
 
     def _stop(self) -> bool:
         """Actors and learner first, together; Redis last. Whether a learner that was running ended well."""
-        running = [worker for worker in self._workers if worker.running]
+        running = [worker for worker in self._workers if worker.process.running]
         try:
             for worker in running:
-                worker.terminate()
+                worker.process.terminate()
             self._await_ends(running)
         finally:
             signals = self._signals
             self._say(self._redis.stop(not self.finished, lambda: self._signals > signals))
-        code = self._learner.exit_code
-        saved = self._learner not in running or code in CLEAN_EXITS
-        if not saved and code is not None:
-            log = self._learner.spec.log
+        if self._learner is None or self._learner not in running:
+            return True
+        code, log = self._learner.process.exit_code, self._learner.process.spec.log
+        if code is not None and code not in CLEAN_EXITS:
             self._output.print(f"The learner ended with a fault ({described(code)}); see {log}.")
-        return saved
+        return code in CLEAN_EXITS
 
     def _await_ends(self, workers: Sequence[_Worker]) -> None:
         signals, began, limits = self._signals, time.monotonic(), self._limits
-        while running := [worker for worker in workers if worker.running]:
+        while running := [worker for worker in workers if worker.process.running]:
             now = time.monotonic()
             if self._signals > signals:
                 hurried = min(limits.stop, now - began + limits.hurry)
@@ -165,8 +189,9 @@ class Supervisor:
             for worker in running:
                 patience = limits.stop if worker is self._learner else min(limits.stop, limits.stop_actor)
                 if now - began >= patience:
-                    self._output.print(f"The {worker.spec.role} did not stop in time and is killed.")
-                    worker.kill()
+                    role = worker.process.spec.role
+                    self._output.print(f"The {role} did not stop in time and is killed.")
+                    worker.process.kill()
             self._pause()
 
     def _say(self, sentence: str) -> None:
@@ -177,7 +202,7 @@ class Supervisor:
         time.sleep(POLL_EVERY_S)
         self._output.refresh()
         if self._output.echo is not None:
-            for line in (line for worker in self._workers for line in worker.new_lines()):
+            for line in (line for worker in self._workers for line in worker.process.new_lines()):
                 self._output.echo(line)
 
     @contextlib.contextmanager
@@ -193,11 +218,11 @@ class Supervisor:
                 signal.signal(number, handler)
 
 
-class _Worker(Child):
-    """A child with the history that decides when it starts again."""
+class _Worker:
+    """A process with the history that decides when it starts again."""
 
-    def __init__(self, spec: ChildSpec) -> None:
-        super().__init__(spec)
+    def __init__(self, process: Process) -> None:
+        self.process = process
         self.done = False  # it has ended and stays so
         self._start_at: float | None = 0.0  # monotonic seconds; None while it runs
         self._started_at = 0.0
@@ -207,9 +232,9 @@ class _Worker(Child):
     def start_or_ended(self) -> int | None:
         """Start it if that is due; its exit code, if it has ended and that was not noted yet."""
         if self._start_at is None:
-            return None if self.done else self.exit_code
+            return None if self.done else self.process.exit_code
         if time.monotonic() >= self._start_at:
-            self.start()
+            self.process.start()
             self._start_at, self._started_at = None, time.monotonic()
         return None
 

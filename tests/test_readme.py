@@ -26,6 +26,7 @@ DOCUMENTS = [
 TAKE_OUR_FLAGS = {
     "launch_learner.py",
     "launch_actor.py",
+    "launch_cluster.py",
     "test_multiple_seed.py",
     "start_learning.py",
     "start_learning_atari.sh",
@@ -41,6 +42,11 @@ OTHER_COMMANDS = {
     "mypy",
     "pip",
     "pytest",
+    "ray",
+    "docker",
+    "kubectl",
+    "openssl",
+    "sbatch",
 }
 """Programs of others; what follows them is theirs to check."""
 OF_NOW = [path for path in DOCUMENTS if path.parent.name != "journal" and path.name != "CHANGELOG.md"]

@@ -29,7 +29,9 @@ def _rule(rooms: str = "", packages: str = "") -> Rule:
 
 LOOPS = "acting event_log evaluation learning supervision"
 EVERY_ROOM = f"args agents envs kernels memory models reporting {LOOPS}"
-SETTINGS = " ".join(f"{room}.settings" for room in "acting agents envs evaluation live memory wiring".split())
+SETTINGS = " ".join(
+    f"{room}.settings" for room in "acting agents cluster envs evaluation live memory wiring".split()
+)
 RULES: dict[str, Rule] = {
     "args": _rule(f"{SETTINGS} own_code own_flags spec_file usage", "pydantic"),
     "usage": _rule(packages="pydantic"),
@@ -61,14 +63,19 @@ RULES: dict[str, Rule] = {
         "cv2 dash flask numpy plotly redis torch werkzeug",
     ),
     "lab": _rule(f"args reporting spec_file {LOOPS}", "numpy pydantic yaml"),
-    "lab.search": _rule(f"args reporting spec_file {LOOPS}", "numpy optuna pydantic ray yaml"),
+    "lab.search": _rule(
+        f"args cluster.ray_session reporting spec_file {LOOPS}", "numpy optuna pydantic ray yaml"
+    ),
+    "run_plan": _rule("args memory supervision"),
+    "cluster": _rule("args memory run_plan supervision wiring.code", "ray"),
     "wiring": _rule(f"{EVERY_ROOM} own_code", "numpy redis torch"),
     "rainbow_iqn_apex": _rule(f"{EVERY_ROOM} folder_imports own_code wiring", "gymnasium numpy pandas torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} usage wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} usage wiring"),
     "test_multiple_seed": _rule(f"{EVERY_ROOM} usage wiring", "safetensors"),
-    "start_learning": _rule(f"{EVERY_ROOM} own_code usage wiring"),
+    "start_learning": _rule(f"{EVERY_ROOM} own_code run_plan usage wiring"),
+    "launch_cluster": _rule("args cluster envs run_plan supervision usage wiring"),
     "live_page": _rule("args live memory supervision usage"),
     "run_lab": _rule(f"{EVERY_ROOM} lab wiring"),
 }

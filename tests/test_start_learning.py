@@ -19,7 +19,8 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from rainbow_iqn_apex import open_replay
-from start_learning import Plan, SnapshotFile, learner_threads, snapshots_of, with_spec
+from run_plan import SnapshotFile, snapshots_of
+from start_learning import Plan, learner_threads, with_spec
 from supervision.redis_server import RedisServer
 from tests.processes import ONE_THREAD
 
@@ -32,7 +33,7 @@ SMALL = (
 
 
 def plan(*argv: str, cores: int = 2, earlier: frozenset[SnapshotFile] = frozenset()) -> Plan:
-    return Plan(parse_args(argv), argv, cores, argv, earlier)
+    return Plan(parse_args(argv), argv, earlier, cores, argv)
 
 
 def command(folder: Path, *argv: str) -> list[str]:
@@ -71,7 +72,7 @@ def test_a_learner_that_was_started_from_a_model_goes_on_from_its_own_snapshot(t
     argv = ("--game", "pong", "--model", "given.pth", "--path-to-results", str(tmp_path))
     snapshot = tmp_path / "last_model_pong_100.pth"
     snapshot.touch()
-    learner = plan(*argv, earlier=snapshots_of(parse_args(argv))).learner()
+    learner = plan(*argv, earlier=snapshots_of(tmp_path, "pong")).learner()
     assert parse_args(list(learner.command())[2:]).model == "given.pth", "the snapshot is of an older run"
     learner = plan(*argv, earlier=frozenset()).learner()
     assert not parse_args(list(learner.command())[2:]).model

@@ -23,7 +23,7 @@ from agents.settings import NetworkSettings
 from args import Args, read_args
 from own_code import KINDS
 from parameters import Programs
-from usage import ACTOR, EVALUATION, LEARNER, LISTS, START_LEARNING, Page, read_by
+from usage import ACTOR, CLUSTER, EVALUATION, LEARNER, LISTS, START_LEARNING, Page, read_by
 from wiring.setting import check_agent_fits, setting_of
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +32,10 @@ PAGES = {
     "launch_actor": ACTOR,
     "test_multiple_seed": EVALUATION,
     "start_learning": START_LEARNING,
+    "launch_cluster": CLUSTER,
 }
 PROGRAMS = pytest.mark.parametrize("program", PAGES)
-HEAVY = "ale_py cv2 gymnasium matplotlib numba numpy plotly redis rich safetensors tensorboard torch"
+HEAVY = "ale_py cv2 gymnasium matplotlib numba numpy plotly ray redis rich safetensors tensorboard torch"
 """Packages that take long to import."""
 OF_LEARNERS = {"serial", "weights_normalised_by", "priority_exponent", "intrinsic"}
 """Code that an actor or an evaluation shares with learners reads these too; there they change nothing."""
@@ -130,7 +131,8 @@ def test_every_flag_that_a_program_reads_is_in_its_help(program: str) -> None:
     page = PAGES[program]
     assert _flags(_shown(program, "all")) == _all_of(page)
     assert _flags(_shown(program)) == set(page.wanted) <= _all_of(page)
-    shared = set() if program in ("launch_learner", "start_learning") else OF_LEARNERS
+    learns = program in ("launch_learner", "start_learning", "launch_cluster")
+    shared = set() if learns else OF_LEARNERS
     assert _read(program) <= _all_of(page) | shared
 
 

@@ -5,18 +5,16 @@ Ray and Optuna are an extra that takes seconds to load: they are imported where 
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import math
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
 
 from args import Plain, UserError
+from cluster.ray_session import ray_session
 from lab.files import dash, spec_bytes
 from lab.folder import PATIENCE_S, end_sessions
 from lab.search.ledger import Ledger
@@ -29,17 +27,6 @@ from spec_file import read_mapping
 from supervision.process import Stop
 
 HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements/search.txt`"
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends nothing anywhere
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-OWN = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # or 127.0.0.1 is turned into the outer address
-    "RAY_worker_niceness": "0",  # not 15: a search's sessions have the priority of any other's
-}
-"""For a Ray that is started here."""
-OBJECT_STORE_BYTES = 80 * 2**20
-"""Nothing but parameters and scores passes through it; Ray's least is 75 MiB."""
 FREE = ("trials", "concurrent", "cpus", "gpus")
 """Keys that may change from one start of a search to the next."""
 REPORTS = 20
@@ -101,7 +88,7 @@ def search(
         total = experiment.args().T_max * experiment.meta.sessions
         every = space.asha.grace_steps if space.asha else max(total // REPORTS, 1)
         job = Job(experiment, folder, Path.cwd(), total, every)
-        with _ray(address, stop):
+        with ray_session(address, stop, "search"):
             _check_room(space, experiment.where)
             _Trials(job, space, ledger, Proposals(space, numbers, ledger.records), stop).run()
         end_sessions(folder.glob("*/session_*"))
@@ -128,37 +115,6 @@ def _bound(document: dict[str, Any]) -> dict[str, Any]:
     """All that must stay as it was."""
     space = {key: value for key, value in dict(document.get("search") or {}).items() if key not in FREE}
     return {**document, "search": space}
-
-
-@contextlib.contextmanager
-def _ray(address: str | None, stop: Stop) -> Iterator[None]:
-    """Ray at `address`, or one on this machine alone that ends with the block. Raises UserError."""
-    for name, value in (QUIET if address else QUIET | OWN).items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError(f"Mode search needs an extra that is not whole here ({error}): {HOW}.") from error
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as place:
-        own = {
-            "address": "local",
-            "num_cpus": len(os.sched_getaffinity(0)),
-            "object_store_memory": OBJECT_STORE_BYTES,
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-            "_temp_dir": place,
-        }
-        try:
-            options = {"address": address} if address else own
-            ray.init(**options, log_to_driver=False, logging_level="CRITICAL")
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise UserError(f"There is no Ray at {address or 'this machine'}: {reason}") from error
-        stop.on_signals()  # Ray took SIGTERM
-        try:
-            yield
-        finally:
-            ray.shutdown()
 
 
 def _check_room(search: Search, where: str) -> None:

@@ -7,6 +7,7 @@ random generator, renewal, and the knowledge that a lease was lost.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import secrets
 import threading
@@ -94,6 +95,14 @@ class Lease:
         self._thread.start()
         return self
 
+    def try_acquire(self) -> bool:
+        """Take the lease if nobody holds it; whether it is held now."""
+        lock = self._try()
+        if lock:
+            self._lock = lock
+            self._thread.start()
+        return bool(lock)
+
     def _try(self) -> redlock.Lock | None:
         """The lock, or None when another holds it. Raises the redis errors that redlock-py hides."""
         lock = self._redlock.lock(self.key, self._ttl_ms)
@@ -128,3 +137,9 @@ class Lease:
             with contextlib.suppress(redis.exceptions.RedisError):
                 if not self.renew():
                     return
+
+
+def first_free(client: Client, key_of: Callable[[int], str]) -> tuple[int, Lease]:
+    """The lowest number whose lease nobody holds, and that lease, taken. `key_of`: names that of a number."""
+    leases = ((number, Lease(client, key_of(number))) for number in itertools.count())
+    return next((number, lease) for number, lease in leases if lease.try_acquire())

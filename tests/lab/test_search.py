@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.ray_session import OWN, QUIET
 from lab.folder import lives, started_at
-from lab.search.engine import OWN, QUIET
 from lab.search.trial import read_trials
 from lab.session import read_record
 from tests.processes import ONE_THREAD, start

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from memory.runs.keys import Keys
-from memory.runs.lease import Lease, LeaseTaken
+from memory.runs.lease import Lease, LeaseTaken, first_free
 from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
@@ -23,6 +23,17 @@ def test_a_second_holder_is_refused_while_the_first_renews(client: Client) -> No
     assert not first.lost.is_set()
     first.release()
     Lease(client, "role").acquire("learner").release()
+
+
+def test_the_lowest_free_number_is_taken_at_once(client: Client) -> None:
+    keys = Keys("run")
+    held = [first_free(client, keys.actor_lease) for _ in range(3)]
+    assert [number for number, _ in held] == [0, 1, 2]
+    held[1][1].release()
+    number, lease = first_free(client, keys.actor_lease)
+    assert number == 1 and client.get(keys.actor_lease(1)) == lease.token.encode()
+    for each in (lease, held[0][1], held[2][1]):
+        each.release()
 
 
 def _hold_until_killed(socket: str, taken: object) -> None:

@@ -134,7 +134,7 @@ def test_an_unknown_extra_is_named(machine: Machine) -> None:
     assert run.returncode == 1
     assert run.stderr == (
         "Set-up stopped: there is no extra labyrinth: EXTRAS may name maze, vizdoom, minatar, box2d, multi,"
-        " minari, search, page, notebooks, unity, docs, wandb, mlflow and trackio.\n"
+        " minari, search, cluster, page, notebooks, unity, docs, wandb, mlflow and trackio.\n"
     )
 
 

@@ -50,7 +50,7 @@ class Stage:
         return RedisServer(self.config, CONF, self.folder / "logs" / "redis.log")
 
     def supervise(
-        self, learner: ChildSpec, *actors: ChildSpec, tick: Callable[[], object] = lambda: None
+        self, learner: ChildSpec | None, *actors: ChildSpec, tick: Callable[[], object] = lambda: None
     ) -> int:
         output = Output(self.said.append, self.echoed.append, tick)
         self.redis = self.server()
@@ -289,3 +289,23 @@ def test_a_machine_without_a_server_program_is_told_so(stage: Stage, monkeypatch
     monkeypatch.setenv("PATH", str(stage.folder))
     with pytest.raises(RedisServerError, match="apt-get install redis-server"):
         stage.server().ensure()
+
+
+def test_actors_alone_have_finished_when_each_has(stage: Stage) -> None:
+    stage.finished, stage.done = False, {"actor 0", "actor 1"}
+    actors = [stage.spec(f"actor {number}", "print('over')") for number in range(2)]
+    assert stage.supervise(None, *actors) == 0
+    logs = [actor.log.read_text() for actor in actors]
+    assert logs == ["over\n"] * 2, "none was started again"
+
+
+def test_actors_alone_are_stopped_without_a_word_of_a_learner(stage: Stage) -> None:
+    stage.finished = False
+    actor = stage.spec("actor 0", SAVES, str(stage.folder / "saved"))
+
+    def interrupt_when_ready() -> None:
+        if "ready" in stage.echoed:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert stage.supervise(None, actor, tick=interrupt_when_ready) == 0
+    assert (stage.folder / "saved").exists() and "learner" not in stage.words()

@@ -1,0 +1,122 @@
+"""The processes of a run: their commands, their logs, its server. Launchers of a whole run share this.
+
+Commands are plain data, so that a process on another machine can work one out where it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from args import Args
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import RedisConfig, make_client
+from memory.server.replies import UNREACHABLE, refusals_as_outages
+from supervision.child import ChildSpec, thread_limits
+
+ROOT = Path(__file__).resolve().parent
+SAVE_REPLAY_LIMIT_S = 600.0
+"""How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
+
+SnapshotFile = tuple[str, int, int]
+"""Name, number on its disk, and time of the last change in nanoseconds."""
+
+
+def snapshots_of(folder: Path, file_name: str) -> frozenset[SnapshotFile]:
+    """Those in the results folder now."""
+    found = ((path.name, path.stat()) for path in folder.glob(f"last_model_{file_name}_*.pth"))
+    return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program of ours with its arguments, in whatever Python asks."""
+
+    script: str
+    words: Sequence[str]
+
+    def __call__(self) -> list[str]:
+        """Program and arguments."""
+        return [sys.executable, str(ROOT / self.script), *self.words]
+
+
+@dataclass(frozen=True)
+class LearnerCommand:
+    """--model is for the first start: a learner that is started again resumes from its own snapshot."""
+
+    words: Sequence[str]
+    folder: Path
+    file_name: str
+    earlier: frozenset[SnapshotFile]
+    """Snapshots that were there at the start: any other is this run's own, whatever clocks say."""
+
+    def __call__(self) -> list[str]:
+        """Program and arguments, where the results are."""
+        has_own = not snapshots_of(self.folder, self.file_name) <= self.earlier
+        return Command("launch_learner.py", [*self.words, *(["--model", ""] if has_own else [])])()
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a command line asks for."""
+
+    args: Args
+    argv: Sequence[str]
+    earlier: frozenset[SnapshotFile]
+
+    @property
+    def folder(self) -> Path:
+        """Of the results."""
+        return Path(self.args.path_to_results)
+
+    @property
+    def redis(self) -> RedisConfig:
+        """Where the server is."""
+        return self.args.select(RedisConfig)
+
+    @property
+    def keys(self) -> Keys:
+        """Names of the run's keys."""
+        return Keys(self.args.run_name)
+
+    @property
+    def conf_file(self) -> Path:
+        """--redis-conf, seen from here or from this file."""
+        given = Path(self.args.redis_conf)
+        return given if given.exists() else ROOT / given
+
+    @property
+    def kept(self) -> Path | None:
+        """Where a Redis server that is started here keeps the replay at a stop, unless the user keeps it
+        otherwise, or says that it is not kept.
+        """
+        if self.args.model_fields_set & {"save_replay", "redis_conf"}:
+            return None
+        return self.folder / f"replay_{self.args.file_name}.rdb"
+
+    def log(self, name: str) -> Path:
+        """File of one process."""
+        return self.folder / "logs" / f"{self.args.file_name}_{name}.log"
+
+    def learner_process(self, threads: int, words: Sequence[str] = ()) -> ChildSpec:
+        """The learner's, which may take so many threads; `words` come after the run's own."""
+        command = LearnerCommand([*self.argv, *words], self.folder, self.args.file_name, self.earlier)
+        return ChildSpec("learner", command, self.log("learner"), thread_limits(threads))
+
+    def actor_process(self, number: int, threads: int = 1, words: Sequence[str] = ()) -> ChildSpec:
+        """One actor's."""
+        command = Command("launch_actor.py", [*self.argv, "--id-actor", str(number), *words])
+        return ChildSpec(f"actor {number}", command, self.log(f"actor_{number}"), thread_limits(threads))
+
+    def is_finished(self, role: str) -> bool:
+        """Whether that process has no more to do: when the learner says so; with --end-by actors at T_max."""
+        client = make_client(self.redis)
+        with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
+            counters = read_counters(client, self.keys)
+            over_for_actors = counters.is_over(self.args.T_max, self.args.end_by)
+            return bool(counters.finished) or (role != "learner" and over_for_actors)
+        return False
