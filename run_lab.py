@@ -89,7 +89,7 @@ def _add_playing(command: Command) -> None:
     benching.add_argument("--all", action="store_true", help="also what the file marks as extra")
     benching.add_argument("--table", action="store_true", help="run nothing: write table and graphs anew")
     benching.add_argument("--side-by-side", type=int, default=2, metavar="N", help="sessions at a time (2)")
-    benching.set_defaults(results=Path("results/benchmark"))
+    benching.set_defaults(results=None)  # results/ and the file's name
     reporting = command(
         "report", "SABER's report: scores of many games and seeds with intervals, on one page"
     )

@@ -34,7 +34,7 @@ from envs.registry import describe_env
 from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.match import games_bar, matches_text, play_matches, write_matches
-from evaluation.policies import AgentPolicy, Policy, baseline_policy, is_baseline
+from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
 from learning.pool import pool_files
@@ -72,7 +72,9 @@ def snapshot_candidate(args: Args) -> Candidate:
     agent, setting, snapshot = restore_agent(Path(args.model), args)
     check_holds(Path(args.model), snapshot, CLOCKS)
     noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
-    policy = AgentPolicy(agent, setting.args.history_length, noisy)
+    policy: Policy = AgentPolicy(agent, setting.args.history_length, noisy)
+    if args.evaluation_epsilon:
+        policy = EpsilonPolicy(policy, setting.description, args.evaluation_epsilon)
     metric = FrameMetric("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
     return Candidate(policy, setting.args, _origin(args, snapshot, noisy), metric)
 
@@ -80,7 +82,8 @@ def snapshot_candidate(args: Args) -> Candidate:
 def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
     clocks = {name: snapshot[name] for name in CLOCKS}
     agent = snapshot["settings"]["agent"]
-    return {"agent": agent, "model": args.model, "eval_noise": noisy, "seed": args.seed, **clocks}
+    noise = {"eval_noise": noisy, "evaluation_epsilon": args.evaluation_epsilon}
+    return {"agent": agent, "model": args.model, **noise, "seed": args.seed, **clocks}
 
 
 def _snapshot_text(origin: dict[str, object]) -> str:

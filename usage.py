@@ -102,6 +102,7 @@ EVALUATION = Page(
         "evaluation_episodes",
         "evaluation_envs",
         "eval_noise",
+        "evaluation_epsilon",
         "record",
         "render",
     )

@@ -137,6 +137,39 @@ class ConstantBaseline:
         return np.stack([self._action] * len(s_t))
 
 
+class EpsilonPolicy:
+    """Another policy, but for a share of random actions: what keeps a greedy one from playing for ever."""
+
+    def __init__(self, policy: Policy, description: EnvDescription, epsilon: float) -> None:
+        """`epsilon`: the chance of a random action at each step."""
+        self._policy, self._random, self._epsilon = policy, RandomBaseline(description), epsilon
+
+    @property
+    def history_length(self) -> int:
+        """Of the policy."""
+        return self._policy.history_length
+
+    def begin(self, rows: int) -> None:
+        """Nothing is random in a row until an episode starts in it."""
+        self._policy.begin(rows)
+        self._random.begin(rows)
+        self._generators: dict[int, np.random.Generator] = {}
+
+    def start(self, row: int, seed: int) -> None:
+        """When the episode in `row` is played at random comes from a generator of its own."""
+        self._policy.start(row, seed)
+        self._random.start(row, seed)
+        self._generators[row] = np.random.default_rng((seed, 1))  # not the one that draws the actions
+
+    def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
+        """The policy's actions, or random ones."""
+        actions, random_actions = self._policy.act(s_t), self._random.act(s_t)
+        for row, generator in self._generators.items():
+            if generator.random() < self._epsilon:
+                actions[row] = random_actions[row]
+        return actions
+
+
 def _discrete_action(action: str, description: EnvDescription) -> NDArray[Any]:
     assert description.num_actions is not None
     if not action.isdecimal() or int(action) >= description.num_actions:

@@ -54,6 +54,9 @@ class ReportingSettings(Settings):
         None,
         "Evaluation acts with the agent's noise; default: the agent's own (noisy layers as the original: on; naf: off)",
     )
+    evaluation_epsilon: float = parameter(
+        0.0, "Share of an evaluation's actions that are random (Atari 100k: 0.001)", ge=0, le=1
+    )
     render: bool = parameter(
         False, "Evaluation, or an actor, shows the play in a window, at real speed", programs=Programs.ALL
     )

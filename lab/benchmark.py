@@ -13,6 +13,7 @@ from threading import Lock
 import numpy as np
 
 from args import UserError
+from lab import recipes
 from lab.benchmark_table import (
     LEAST_FOR_INTERVAL,
     OverAll,
@@ -33,7 +34,7 @@ from reporting.aggregates import interquartile_mean, iqm_interval
 from reporting.atomic import csv_bytes, write_atomically
 from reporting.fitness import standard_of
 from reporting.graph import plotly_figure, write_png
-from reporting.page import Section, Tile, write_page
+from reporting.page import Section, Table, Tile, write_page
 
 EPISODES = 100
 MODE = "train"
@@ -86,21 +87,23 @@ class Benchmark:
 
     def _complete(self, session: Session) -> bool:
         before = known_record(session.folder).is_done and any(session.folder.glob("evaluation_*.json"))
-        done = self._runner.complete(session, verbose=False) and self._evaluate(session.folder)
+        done = self._runner.complete(session, verbose=False) and self._evaluate(session)
         if not before:
             with self._writing:
                 self._runner.report(session.folder.parent)
             self.write()
         return done
 
-    def _evaluate(self, folder: Path) -> bool:
+    def _evaluate(self, session: Session) -> bool:
         """Let the session's last snapshot play without noise; False where that failed."""
+        folder, epsilon = session.folder, session.experiment.args().evaluation_epsilon
         if any(folder.glob("evaluation_*.json")):
             return True
         models = [*folder.glob("last_model_*.pth")]
         if not models:
             return False
         words = ["--model", str(models[0]), "--evaluation-episodes", str(EPISODES), "--eval-noise", "off"]
+        words += ["--evaluation-epsilon", str(epsilon)]
         where = ["--path-to-results", str(folder), "--threads", "1"]
         with (folder / "evaluation.log").open("wb") as log:
             code = subprocess.run(
@@ -131,9 +134,10 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     over_all = _over_all(rows)
     summary = {agent: known._asdict() for agent, known in over_all.items()}
     write_atomically(folder / "benchmark.json", json.dumps(summary, indent=2).encode() + b"\n")
-    write_atomically(folder / "README.md", markdown(rows, over_all).encode())
+    more = [part for part in [recipes.section(rows)] if part]
+    write_atomically(folder / "README.md", markdown(rows, over_all, more).encode())
     shown = [row for row in rows if row.done or not row.extra]
-    sections = [table_section(shown)]
+    sections = [table_section(shown), *_recipe_sections(folder, rows)]
     for game in dict.fromkeys(row.game for row in rows if row.done):
         mine = [row for row in rows if row.game == game and row.done]
         scores, training = game_graphs(game, mine, agent_colours(rows))
@@ -143,6 +147,19 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mod
     tiles = [Tile(agent, f"{known.iqm:.2f}", known.shown_interval) for agent, known in over_all.items()]
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
     write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(rows), *tiles], sections)
+
+
+def _recipe_sections(folder: Path, rows: Sequence[Row]) -> list[Section]:
+    """Tables of recipes beside what was published for them, and `recipes.csv`; none where there are none."""
+    known = recipes.beside_published(rows)
+    if not known:
+        return []
+    write_atomically(folder / "recipes.csv", csv_bytes([recipes.COLUMNS, *(each.cells() for each in known)]))
+    tables = {
+        "Recipes beside what was published": Table(recipes.HEADINGS, recipes.shown_recipes(rows)),
+        "Game by game": Table(recipes.GAME_HEADINGS, recipes.shown_games(rows)),
+    }
+    return [Section(table, heading, wide=True) for heading, table in tables.items()]
 
 
 def _progress(rows: Sequence[Row]) -> Tile:
@@ -158,12 +175,13 @@ def _progress(rows: Sequence[Row]) -> Tile:
 def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
     """What is known of an experiment so far."""
     args = experiment.args()
+    agent = experiment.meta.recipe or args.agent
     done = [result for result in results if result.record.is_done]
     scores = [score for result in done if (score := evaluated(result.folder)) is not None]
     return Row(
         name=experiment.name,
         game=args.game,
-        agent=args.agent,
+        agent=agent,
         sessions=experiment.meta.sessions,
         done=len(done),
         failed=sum(result.record.state == "failed" for result in results),
@@ -177,7 +195,8 @@ def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
         scores=tuple(scores),
         curves=tuple(result.curve for result in done),
         fitness=fitness_of(done) if done else None,
-        published=published(args.game, args.agent),
+        published=published(args.game, agent),
+        recipe=experiment.meta.recipe,
     )
 
 

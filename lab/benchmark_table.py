@@ -51,7 +51,7 @@ class Row:
 
     name: str
     game: str
-    agent: str
+    agent: str  # or its recipe
     sessions: int  # planned
     done: int
     failed: int
@@ -66,6 +66,7 @@ class Row:
     curves: tuple[Curve, ...]
     fitness: Fitness | None
     published: tuple[Published, ...]
+    recipe: str = ""  # what stands for the agent where its experiment is a published recipe
 
     @property
     def state(self) -> str:
@@ -167,14 +168,14 @@ HEADINGS = (
 )  # fmt: skip
 
 
-def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll]) -> str:
-    """The whole table for readers."""
+def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll], more: Sequence[str] = ()) -> str:
+    """The whole table for readers, and `more` sections after it."""
     games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
     lines = [
         f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.shown_interval} |\n"
         for agent, known in over_all.items()
     ]
-    return "\n".join([TITLE, *games, OVER_ALL + "".join(lines)])
+    return "\n".join([TITLE, *games, OVER_ALL + "".join(lines), *more])
 
 
 def _in_order(rows: Sequence[Row]) -> list[str]:
@@ -187,14 +188,15 @@ def _game(game: str, rows: Sequence[Row]) -> str:
     reference = f"Random play: {standard.random:,.2f}; standard: {standard.score:,.0f}.\n" if standard else ""
     picture = f"\n![{game}]({file_of(game)}.png)\n" if any(row.done for row in rows) else ""
     lines = [
-        _table_line(HEADINGS),
-        _table_line(["---"] * len(HEADINGS)),
-        *map(_table_line, map(shown_cells, rows)),
+        table_line(HEADINGS),
+        table_line(["---"] * len(HEADINGS)),
+        *map(table_line, map(shown_cells, rows)),
     ]
     return f"## {game}\n\n{reference}{picture}\n" + "".join(lines)
 
 
-def _table_line(cells: Sequence[str]) -> str:
+def table_line(cells: Sequence[str]) -> str:
+    """One line of a table in markdown."""
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -117,6 +117,7 @@ def _copier(options: argparse.Namespace) -> Callable[[], None]:
 
 def benchmark(options: argparse.Namespace) -> int:
     """All experiments of a file, and one table of them."""
+    options.results = options.results or Path("results") / options.file.stem
     copy = _copier(options)
     experiments = [*read_experiments(options.file).values()]
     root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)

@@ -10,16 +10,21 @@ from torch import Tensor, nn
 from kernels.data_efficient import strided_convolution
 from kernels.loops.patches import PATCH_SIZE
 from models.impala import IMPALA, LEAST_SIZE, impala_layers
+from models.same_padding import SameConvolution
 
 NATURE_MOST = 2 * 84 * 84
 """Pixels, twice an Atari frame's, above which the nature torso would cost too much for "auto"."""
+SAME = -1
+"""In place of a padding: as Flax's SAME."""
 CONVOLUTIONS = {
     "nature": ((32, 8, 4, 1), (64, 4, 2, 0), (64, 3, 1, 0)),
+    "nature_same": ((32, 8, 4, SAME), (64, 4, 2, SAME), (64, 3, 1, SAME)),
     "data_efficient": ((32, PATCH_SIZE, PATCH_SIZE, 0), (64, PATCH_SIZE, PATCH_SIZE, 0)),
     "minatar": ((16, 3, 1, 0),),
 }
 """Outputs, kernel, stride and padding of each layer. nature: Mnih et al. 2015, with the padding of 1 that
-Rainbow-IQN Ape-X adds, 84x84 -> 3136 features. data_efficient: van Hasselt et al. 2019 (arXiv 1906.05243),
+Rainbow-IQN Ape-X adds, 84x84 -> 3136 features. nature_same: the same with Dopamine's padding (Castro et al.
+2018, arXiv 1812.06110), -> 7744. data_efficient: van Hasselt et al. 2019 (arXiv 1906.05243),
 84x84 -> 576. minatar: Young & Tian 2019 (arXiv 1903.03176), 10x10 -> 1024.
 """
 TORSOS = ("auto", *CONVOLUTIONS, *IMPALA, "mlp", "flat")
@@ -48,9 +53,13 @@ class StridedConvolution(nn.Conv2d):
 def _convolutions(kind: str, channels: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for outputs, kernel, stride, padding in CONVOLUTIONS[kind]:
-        is_strided = stride == kernel and len(layers) > 0  # with few channels it is no quicker
-        convolution = StridedConvolution if is_strided else nn.Conv2d
-        layers += [convolution(channels, outputs, kernel, stride, padding), nn.ReLU()]
+        if padding == SAME:
+            layers.append(SameConvolution(channels, outputs, kernel, stride))
+        else:
+            is_strided = stride == kernel and len(layers) > 0  # with few channels it is no quicker
+            convolution = StridedConvolution if is_strided else nn.Conv2d
+            layers.append(convolution(channels, outputs, kernel, stride, padding))
+        layers.append(nn.ReLU())
         channels = outputs
     return nn.Sequential(*layers, nn.Flatten())
 

@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 from agents.base import Acting, ActingNoise, Agent, Problem, RolloutActing
 from agents.registry import agent_type
 from envs.config import EnvDescription
-from evaluation.policies import PASS_ROWS, AgentPolicy, Policy, PolicyError, baseline_policy, is_baseline
+from evaluation.policies import (
+    PASS_ROWS,
+    AgentPolicy,
+    EpsilonPolicy,
+    Policy,
+    PolicyError,
+    baseline_policy,
+    is_baseline,
+)
 
 DISCRETE = EnvDescription((4,), "float32", 3, None, None, 1, None, 1)
 CONTINUOUS = EnvDescription((4,), "float32", None, (-1.0, 0.0), (1.0, 5.0), 1, None, 1)
@@ -43,15 +51,24 @@ def actions_of(policy: Policy, row: int, rows: int, starts_at: int = 0, steps: i
     return taken
 
 
-@pytest.mark.parametrize("name", ["random", "agent"])
+@pytest.mark.parametrize("name", ["random", "agent", "epsilon"])
 def test_an_episode_depends_on_its_seed_alone(name: str) -> None:
-    policy: Policy = (
-        AgentPolicy(rainbow(), 2, noisy=True) if name == "agent" else baseline_policy(name, DISCRETE)
-    )
+    agent = AgentPolicy(rainbow(), 2, noisy=True)
+    policies = {"random": baseline_policy("random", DISCRETE), "epsilon": EpsilonPolicy(agent, DISCRETE, 0.5)}
+    policy: Policy = policies.get(name, agent)
     alone = actions_of(policy, row=0, rows=1)
     assert len(set(alone)) > 1
     assert alone == actions_of(policy, row=3, rows=5, starts_at=3)
     assert alone == actions_of(policy, row=PASS_ROWS + 2, rows=PASS_ROWS + 4, starts_at=1)
+
+
+def test_a_share_of_random_actions() -> None:
+    """Of a policy whose actions are all 2: all three actions are drawn, and half of the time none is."""
+    always = baseline_policy("constant:2", DISCRETE)
+    actions = np.array(actions_of(EpsilonPolicy(always, DISCRETE, 0.5), row=1, rows=2, steps=4000))
+    others = [(actions == action).mean() for action in (0, 1)]
+    assert others == pytest.approx([1 / 6, 1 / 6], abs=4 * np.sqrt(5 / 36 / 4000))  # four standard errors
+    assert set(actions_of(EpsilonPolicy(always, DISCRETE, 0.0), row=1, rows=2)) == {2}
 
 
 def test_rows_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_an_experiment_begins_from_the_spec_it_names(tmp_path: Path) -> None:
         (LINE + "lr: -1", "experiment some: lr got -1: input should be greater than 0"),
         (LINE + "V-min: 20", "--V-min 20.0 must be below --V-max 10.0"),
         (LINE + "run: mine", "run is the lab's own to give; leave it out"),
-        (LINE + "meta: 3", "meta must hold sessions, budget-minutes, extra, games"),
+        (LINE + "meta: 3", "meta must hold sessions, budget-minutes, extra, recipe, games"),
         (LINE + "meta: {sesions: 3}", "meta has no sesions; it may hold sessions, budget-minutes, extra"),
         (LINE + "meta: {sessions: 0}", "meta.sessions got 0: input should be greater than or equal to 1"),
         (LINE + "meta: {sessions: many}", "meta.sessions got 'many': input should be a valid integer"),

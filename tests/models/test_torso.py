@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from models.layers import resolve_torso
+from models.same_padding import SameConvolution
 from models.torso import Torso
 
 
@@ -13,6 +14,7 @@ from models.torso import Torso
     ("torso", "shape", "features"),
     [
         ("nature", (4, 84, 84), 3136),
+        ("nature_same", (4, 84, 84), 64 * 11 * 11),
         ("data_efficient", (4, 84, 84), 576),
         ("minatar", (1, 10, 10), 1024),
         ("minatar", (2, 10, 5), 16 * 8 * 3),
@@ -111,3 +113,15 @@ def test_pixels_that_are_left_out_reach_no_feature(
             padding = int(layer.padding[0])
             x = functional.conv2d(x, layer.weight, layer.bias, layer.stride, padding).relu()
     torch.testing.assert_close(torso(frames), x.flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding"), [(84, 8, 4, (2, 2)), (21, 4, 2, (1, 2)), (11, 3, 1, (1, 1))]
+)
+def test_same_padding_is_flaxs(size: int, kernel: int, stride: int, padding: tuple[int, int]) -> None:
+    """The padding of the three layers on 84x84, as flax.linen.Conv has it (jax.lax.padtype_to_pads)."""
+    convolution, x = SameConvolution(2, 3, kernel, stride), torch.rand(1, 2, size, size)
+    padded = functional.pad(x, (*padding, *padding))
+    expected = functional.conv2d(padded, convolution.weight, convolution.bias, stride)
+    torch.testing.assert_close(convolution(x), expected)
+    assert expected.shape[-1] == -(-size // stride)
