@@ -26,7 +26,7 @@ from cluster.settings import ClusterSettings
 from envs.settings import EnvironmentSettings, MalmoSettings
 from evaluation.settings import ReportingSettings
 from live.settings import PageSettings
-from memory.settings import RedisSettings, ReplaySettings, RolloutSettings
+from memory.settings import RedisSettings, ReplaySettings, RolloutSettings, parsed_nodes
 from own_code import KINDS, short_name
 from own_flags import own_flags
 from parameters import UserError as UserError
@@ -225,10 +225,21 @@ def _resolved(args: Args) -> Args:
         changes["agent"] = "rainbow"
     if args.sequential:
         changes["max_policy_lag"] = 0
+    if args.redis_nodes:
+        changes |= _first_node(args)
     if args.length_actor_buffer < args.chunk_length:
         changes["chunk_length"] = args.length_actor_buffer
     _check(args)
     return args.model_copy(update=changes)
+
+
+def _first_node(args: Args) -> dict[str, Plain]:
+    """The place of the one server is that of the first of --redis-nodes."""
+    try:
+        host, port = parsed_nodes(args.redis_nodes)[0]
+    except ValueError as error:
+        raise UserError(f"--redis-nodes {args.redis_nodes}: {error}.") from error
+    return {"host_redis": host, "port_redis": port or args.port_redis}
 
 
 def _check(args: Args) -> None:
@@ -236,6 +247,7 @@ def _check(args: Args) -> None:
     rules = (
         (args.V_min >= args.V_max, f"--V-min {args.V_min} must be below --V-max {args.V_max}."),
         (args.sequential and "max_policy_lag" in args.model_fields_set and args.max_policy_lag > 0, f"--sequential means a lag of 0, not --max-policy-lag {args.max_policy_lag}."),
+        (bool(args.redis_nodes and {"host_redis", "port_redis"} & args.model_fields_set), "--redis-nodes names all servers: leave --host-redis and --port-redis out."),
         (len(gpus) not in (0, 1 + args.nb_actor), f"--gpu-numbers must name {1 + args.nb_actor} GPUs: the learner's, then one per actor (--nb-actor {args.nb_actor})."),
     )  # fmt: skip
     for broken, sentence in rules:

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from acting.link import ActorSlot, Link, RunChanged
-from memory.runs.counters import read_counters
+from memory.runs.counters import Counters, read_counters
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.reports import Status, publish_status
-from memory.runs.scripts import LostLease, StaleEpoch
+from memory.runs.scripts import LostLease, Sender, StaleEpoch
 from memory.server.patience import Interrupted, Patience
 
 log = logging.getLogger(__name__)
@@ -24,23 +24,29 @@ class RunLink(Link):
     """Follows the learner's epochs, and stops when the actor's lease is lost."""
 
     def __init__(
-        self, slot: ActorSlot, pusher: Pusher, patience: Patience, reports: bool, waits: bool = False
+        self,
+        slot: ActorSlot,
+        pusher: Pusher,
+        patience: Patience,
+        reports: bool,
+        waits: bool = False,
+        home: Sender | None = None,
     ) -> None:
         """`reports`: whether this actor's scores are those of the run's agent; `waits`: whether a push waits
-        until its packets are stored.
+        until its packets are stored; `home`: who sends its episodes, where that is not the pusher's sender.
         """
         super().__init__(patience.stopped)
         self._slot, self._pusher, self._patience = slot, pusher, patience
         self._reports, self._waits = reports, waits
         self._actor, self._run = pusher.sender.actor, slot.run
-        self._reporter = EpisodeReporter(pusher.sender, slot.reported)
-        self.counters = read_counters(slot.client, slot.keys)
+        self._reporter = EpisodeReporter(home or pusher.sender, slot.reported)
+        self.counters = self._read_counters()
 
     def refresh_counters(self) -> None:
         """Read the counters; continue under the learner's new epoch if it has one."""
         self._check_lease()
         self.wait_until_stored()
-        self.counters = self._patience(read_counters, self._slot.client, self._slot.keys)
+        self.counters = self._patience(self._read_counters)
         if self.counters.epoch != self._pusher.epoch:
             self._adopt_epoch()
 
@@ -75,6 +81,9 @@ class RunLink(Link):
         role = f"actor:{self._actor}"
         self._patience(publish_status, self._slot.client, self._slot.keys, role, values)
 
+    def _read_counters(self) -> Counters:
+        return read_counters(self._pusher.sender.client, self._pusher.sender.keys)
+
     def _report(self, episode: Episode) -> None:
         record = episode._replace(sequence=self._reporter.sequence + 1)
         self._patience(self._reporter.report, record)
@@ -86,9 +95,13 @@ class RunLink(Link):
                 return action()
             except StaleEpoch:
                 self._adopt_epoch()
-            except LostLease:  # it ran out while this process or the server slept
-                self._patience(self._slot.lease.renew)
-                self._check_lease()
+            except LostLease:
+                self._renew_lease()
+
+    def _renew_lease(self) -> None:
+        """It ran out while this process or the server slept. Raises LostLease where another holds it."""
+        self._patience(self._slot.lease.renew)
+        self._check_lease()
 
     def _check_lease(self) -> None:
         if self._slot.lease.lost.is_set():
@@ -102,7 +115,12 @@ class RunLink(Link):
         if run is None or run.settings != self._run.settings or run.fresh_since > self._run.epoch:
             raise RunChanged("The learner has begun anew.")
         if run.epoch == self._pusher.epoch:
-            raise RunChanged("Redis was emptied.")
+            return self._meet_same_epoch()
         log.info("The learner is back; continuing under its new epoch.")
         self._run, self._pusher.epoch = run, run.epoch
         self._patience(self._reporter.adopt, run.epoch)
+        return None
+
+    def _meet_same_epoch(self) -> None:
+        """A script was refused under the epoch that the run still has."""
+        raise RunChanged("Redis was emptied.")

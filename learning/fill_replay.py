@@ -57,7 +57,7 @@ class FileProgress:
 
 def wanted_slots(snapshot: Snapshot | None, shape: ReplayShape) -> int:
     """Chunks that the replay held, or was to gather before learning continued, when `snapshot` was made."""
-    return 0 if snapshot is None else min(int(snapshot["replay_slots"]), shape.slots)
+    return 0 if snapshot is None else min(int(snapshot["replay_slots"]), shape.all_slots)
 
 
 def unlearned_steps(snapshot: Snapshot | None, t_actors: int, slack: int) -> int:

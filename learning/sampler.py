@@ -97,7 +97,7 @@ class Sampler(Source[Batch]):
 
     def size_sentence(self) -> str:
         """How much memory a full replay takes, estimated from the chunks that are there."""
-        megabytes = self._replay.stored_bytes() * self._replay.shape.slots / 1e6
+        megabytes = self._replay.stored_bytes() * self._replay.shape.all_slots / 1e6
         return f"Judging by the chunks so far, a full replay takes about {megabytes:,.1f} MB in Redis."
 
     def state_dict(self) -> dict[str, Any]:
@@ -120,8 +120,7 @@ class Sampler(Source[Batch]):
         self.drawn += 1
         if batch.next_frames is None:  # else a bonus of curiosity is added to the rewards
             self.value_bounds.see(batch.r_t, batch.discount_t)
-        age = self._replay.newest_chunk - batch.chunk_id.mean()
-        self._mean_age = float(age) * self._replay.shape.chunk_length
+        self._mean_age = self._replay.mean_age(batch)
         return batch
 
     def ingest(self) -> None:

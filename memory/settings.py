@@ -5,6 +5,20 @@ from __future__ import annotations
 from parameters import Programs, Settings, parameter
 
 
+def parsed_nodes(text: str) -> list[tuple[str, int]]:
+    """Host and port of each server in `host:port,/path/to/socket`. Raises ValueError."""
+    return [_parsed_node(word.strip()) for word in text.split(",")] if text else []
+
+
+def _parsed_node(word: str) -> tuple[str, int]:
+    host, _, port = word.rpartition(":")
+    if word.startswith("/"):
+        return word, 0
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{word!r} is no server: write host:port, or the path of a socket")
+    return host, int(port)
+
+
 class RedisSettings(Settings):
     """Redis."""
 
@@ -22,6 +36,10 @@ class RedisSettings(Settings):
     redis_ca: str = parameter("", "Certificate authority of the server; empty = those that the system trusts")
     redis_cert: str = parameter("", "This process's own certificate, where the server asks for one")
     redis_key: str = parameter("", "Private key that belongs to --redis-cert")
+    redis_nodes: str = parameter(
+        "",
+        "Servers of a replay in shards, as host:port,/path/to/socket; the first takes --host-redis's place",
+    )
     redis_patience: float = parameter(
         60.0, "Seconds for which a process tries again when Redis is away before it gives up", gt=0
     )
@@ -47,6 +65,9 @@ class ReplaySettings(Settings):
     )
     chunk_length: int = parameter(
         16, "Transitions per chunk sent to Redis (measured: docs/architecture.md)", shared=True, ge=1, le=4096
+    )
+    shards: int = parameter(
+        1, "Parts of the replay, divided among --redis-nodes and actors by turns", shared=True, ge=1, le=256
     )
     save_replay: bool = parameter(
         False,

@@ -17,6 +17,7 @@ from acting.player import Player
 from acting.rollout_writer import RolloutShape, RolloutWriter
 from acting.run_link import RunLink
 from acting.settings import event_log_path
+from acting.shard_link import ShardLink
 from acting.weights import PublishedWeights, SnapshotWeights, WeightsSource
 from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
@@ -37,6 +38,7 @@ from memory.runs.scripts import Sender
 from memory.runs.weights import WeightsReader
 from memory.server.patience import Patience
 from wiring.setting import ACTOR, Setting, build_agent, derived_seed, set_up_torch
+from wiring.shards import connect_own_shard
 from wiring.sources import sizes_of
 
 log = logging.getLogger(__name__)
@@ -56,13 +58,18 @@ def build_actor(
     """An actor of a run; `env`: its environments, where it does not make them by itself."""
     args, patience = setting.args, Patience(setting.args.redis_patience, stopped)
     agent = _acting_agent(setting)
+    sender = home = Sender(slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch)
+    if args.id_actor % args.shards:
+        sender = connect_own_shard(args, slot, home, patience)
     if isinstance(agent, ReplayAgent):
-        sink = _replay_sink(args, agent, slot, patience)
+        sink = _replay_sink(args, agent, slot, sender, patience)
     else:
         assert isinstance(agent, OnPolicyAgent)
-        sink = _rollout_sink(args, agent, slot, patience)
+        sink = _rollout_sink(args, agent, slot, sender, patience)
     waits = args.serial or not isinstance(agent, ReplayAgent)
     link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
+    if sender is not home:
+        link = ShardLink(slot, sink.pusher, patience, agent.learns, home)
     weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
     members = _pool_members(setting, slot, patience)
@@ -123,19 +130,21 @@ def _actor(
     return Actor(playing.select(ActorConfig), link, player, tracker, exchange, _observers(setting))
 
 
-def _replay_sink(args: Args, agent: ReplayAgent, slot: ActorSlot, patience: Patience) -> ExperienceSink:
+def _replay_sink(
+    args: Args, agent: ReplayAgent, slot: ActorSlot, sender: Sender, patience: Patience
+) -> ExperienceSink:
     """Chunks with first priorities; an actor waits when the learner is too far behind."""
     sizes = sizes_of(args)
-    pusher = ChunkPusher(_sender(args, slot), sizes.replay.slots, patience)
+    pusher = ChunkPusher(sender, sizes.replay.slots, patience)
     writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, _meta(args, slot))
     return ExperienceSink(pusher, writer, sizes.limiter.actor_may_step)
 
 
 def _rollout_sink(
-    args: Args, agent: OnPolicyAgent[Any, Any], slot: ActorSlot, patience: Patience
+    args: Args, agent: OnPolicyAgent[Any, Any], slot: ActorSlot, sender: Sender, patience: Patience
 ) -> ExperienceSink:
     """Whole rollouts, each with the newest weights; an actor waits while too many are in flight."""
-    pusher = RolloutPusher(_sender(args, slot), args.max_policy_lag, patience)
+    pusher = RolloutPusher(sender, args.max_policy_lag, patience)
     shape, heads = args.select(RolloutShape), len(agent.value_heads)
     writer = RolloutWriter(shape, args.envs_per_actor, heads, pusher.sequence, _meta(args, slot))
 
@@ -143,10 +152,6 @@ def _rollout_sink(
         return not writer.weights_may_change or patience(pusher.may_begin)
 
     return ExperienceSink(pusher, writer, may_step)
-
-
-def _sender(args: Args, slot: ActorSlot) -> Sender:
-    return Sender(slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch)
 
 
 def _meta(args: Args, slot: ActorSlot) -> Meta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,13 +25,15 @@ from learning.snapshot import Snapshot, check_holds, last_models, load_snapshot,
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.run import LearnerSlot, OpenedRun, open_run
+from memory.runs.run import LearnerSlot, OpenedRun, Place, open_run
+from memory.runs.shards import make_known, newest_epoch
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from wiring.code import check_code, code_settings
 from wiring.facts import run_facts
 from wiring.provenance import write_run_json
 from wiring.setting import Setting, build_agent, device_of, set_up_torch
+from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
 from wiring.tracking import tracking_of
 
@@ -83,11 +85,12 @@ def build_learner(
     agent = _learning_agent(setting, snapshot)
     figures = _figures(setting, folder, snapshot)
     results = figures.results
-    opened = patience(_open_run, args, client, keys, lease, results, snapshot)
+    shards = connect_shards(args, client, stopped)
+    opened = patience(_open_run, args, shards, lease, results, snapshot)
     lock.name_epoch(opened.epoch)
     if not opened.replay_kept:
         log.info("Run %r begins with an empty replay. %s", keys.run, memory_sentence(setting))
-    slot = LearnerSlot(client, keys, lease, opened.epoch, patience)
+    slot = LearnerSlot(client, keys, lease, opened.epoch, patience, shards)
     source = build_source(setting, slot, opened, snapshot)
     updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
     learner = Learner(args.select(LearnerConfig), slot, agent, source, updates, published_t)
@@ -134,17 +137,19 @@ def _write_record(args: Args, folder: Path) -> None:
 
 
 def _open_run(
-    args: Args, client: Client, keys: Keys, lease: Lease, results: Results, snapshot: Snapshot | None
+    args: Args, shards: Sequence[Place], lease: Lease, results: Results, snapshot: Snapshot | None
 ) -> OpenedRun:
+    others = shards[1:]
+    if others:
+        make_known(shards[0].client)
     return open_run(
-        client,
-        keys,
+        *shards[0],
         args.shared() | code_settings(args),
         snapshot is not None,
         snapshot["t_actors"] if snapshot else 0,
         results.episodes.newest,
         lease.token,
-        last_epoch=snapshot.get("epoch", 0) if snapshot else 0,
+        last_epoch=max(snapshot.get("epoch", 0) if snapshot else 0, newest_epoch(others)),
         began=snapshot.get("began", 0) if snapshot else None,
         refilled=snapshot.get("refilled", 0) if snapshot else 0,  # earlier versions counted these steps
     )

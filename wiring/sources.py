@@ -30,11 +30,13 @@ from memory.chunks.chunk import ChunkLimits, ChunkShape
 from memory.replay.batch import Lookahead
 from memory.replay.priorities import PriorityRule, ReplayShape
 from memory.replay.replay import Replay
+from memory.replay.shards import Shards
 from memory.rollouts.blocks import RolloutStore
 from memory.rollouts.rollout import RolloutLimits
 from memory.runs.counters import Limiter, read_counters
-from memory.runs.run import LAYOUT, LearnerSlot, OpenedRun, allow_learning
+from memory.runs.run import LAYOUT, LearnerSlot, OpenedRun, allow_learning, read_settings
 from wiring.setting import SAMPLER, Setting, derived_seed, device_of
+from wiring.shards import check_shards
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +89,7 @@ def limiter_slack(
 
 def check_store(args: Args) -> None:
     """Raise UserError where a replay cannot hold a chunk, a batch, or --learn-start transitions."""
+    check_shards(args)
     if agent_type(args.agent).store == "rollouts":
         return
     capacity, chunk, start, batch = args.memory_capacity, args.chunk_length, args.learn_start, args.batch_size
@@ -107,7 +110,7 @@ def memory_sentence(setting: Setting) -> str:
         return f"Redis holds no more than {args.max_policy_lag + 1} rollouts of each actor."
     frames = args.chunk_length + args.history_length - 1 + args.multi_step  # of one chunk, at least
     frame_bytes = math.prod(description.frame_shape) * np.dtype(description.frame_dtype).itemsize
-    megabytes = sizes_of(args).replay.slots * frames * frame_bytes / 1e6
+    megabytes = sizes_of(args).replay.all_slots * frames * frame_bytes / 1e6
     return (
         f"Full, its {args.memory_capacity:,} transitions take about {megabytes:,.1f} MB in Redis"
         " if they do not compress; images of games take a small part of that."
@@ -133,12 +136,13 @@ def replay_dump(args: Args, slot: LearnerSlot) -> ReplayDump:
 def _sampler(setting: Setting, slot: LearnerSlot, opened: OpenedRun, snapshot: Snapshot | None) -> Sampler:
     """Its tree rebuilt from Redis; learning begins once the replay is full enough."""
     args, sizes, device = setting.args, sizes_of(setting.args), device_of(setting.args)
-    if not opened.replay_kept:
+    if not opened.replay_kept and args.shards == 1:
         _fill_replay(setting, sizes, slot, snapshot)
     replay = _loaded_replay(setting, sizes, slot, snapshot)
+    steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
     missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
-    unlearned = 0 if missing else unlearned_steps(snapshot, opened.counters.steps, sizes.limiter.slack)
-    starts_at = opened.counters.steps + missing - unlearned
+    unlearned = 0 if missing else unlearned_steps(snapshot, steps, sizes.limiter.slack)
+    starts_at = steps + missing - unlearned
     refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)
     slot.patience(allow_learning, slot.client, slot.keys, starts_at or 1, refill)  # 0 stands for "not set"
     return Sampler(
@@ -172,8 +176,13 @@ def _loaded_replay(
         with restoring():
             generator.bit_generator.state = snapshot["sampler_generator"]
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
-    place = slot.client, slot.keys, sizes.replay, slot.epoch
-    replay = Replay(*place, sizes.rule, generator, lookahead, _chunk_limits(setting))
+    draws = sizes.rule, generator, lookahead, _chunk_limits(setting)
+    if args.shards == 1:
+        replay = Replay(slot.client, slot.keys, sizes.replay, slot.epoch, *draws)
+    else:
+        run = read_settings(slot.client, slot.keys)
+        assert run is not None, "this learner has just opened it"
+        replay = Shards(slot.shards, sizes.replay, slot.epoch, run.fresh_since, *draws)
     replay.load()
     return replay
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
+from typing import NamedTuple
 
 from memory.chunks.chunk import UnsoundRow
 from memory.chunks.reader import Assembly
@@ -18,16 +20,26 @@ class Overwritten(LookupError):
     """Redis no longer holds a chunk that was drawn."""
 
 
+class Origin(NamedTuple):
+    """Where rows of a batch come from."""
+
+    channel: Channel
+    chunks: str  # the hash of chunks
+    rows: range
+
+
 class Fetch:
     """One batch. `receive` and `unpack_in` save time where they are called early; `batch` does the rest."""
 
-    def __init__(self, channel: Channel, chunks: str, draw: Draw, assembly: Assembly) -> None:
-        """Request the drawn chunks of the hash `chunks`. Raises redis errors."""
-        self.draw = draw
-        self._channel, self._assembly = channel, assembly
-        self._parts = range(0, len(draw.leaf), CHUNKS_PER_READ)
+    def __init__(self, origins: Sequence[Origin], draw: Draw, assembly: Assembly) -> None:
+        """Request the drawn chunks; the rows of `origins` follow one another. Raises redis errors."""
+        self.draw, self._assembly = draw, assembly
+        self._parts: list[tuple[Channel, slice]] = []
         ids = draw.chunk_id.tolist()
-        channel.send([("HMGET", chunks, *ids[at : at + CHUNKS_PER_READ]) for at in self._parts])
+        for channel, chunks, rows in origins:
+            parts = [slice(at, min(at + CHUNKS_PER_READ, rows.stop)) for at in rows[::CHUNKS_PER_READ]]
+            channel.send([("HMGET", chunks, *ids[part]) for part in parts])
+            self._parts += [(channel, part) for part in parts]
         self._is_received = False
         self._failure: Overwritten | UnsoundRow | None = None
         self._unpacked: Future[Batch] | None = None
@@ -38,14 +50,15 @@ class Fetch:
             return
         self._is_received = True
         offsets = self.draw.offsets.tolist()
-        for at, values in zip(self._parts, self._channel.answers(len(self._parts)), strict=True):
+        for channel, part in self._parts:
+            (values,) = channel.answers(1)
             if self._failure is not None:
                 continue  # the answers are read all the same
             if None in values:
                 self._failure = Overwritten()
                 continue
             try:
-                self._assembly.add(values, offsets[at : at + CHUNKS_PER_READ])
+                self._assembly.add(values, offsets[part])
             except UnsoundRow as unsound:
                 self._failure = unsound
 

@@ -97,14 +97,20 @@ class SumTree:
 class ReplayShape:
     """Sizes of a run's replay."""
 
-    memory_capacity: int  # transitions
+    memory_capacity: int  # transitions, in all shards together
     chunk_length: int  # L
     history_length: int  # H
+    shards: int = 1
 
     @property
     def slots(self) -> int:
-        """Chunks that the ring holds."""
-        return max(self.memory_capacity // self.chunk_length, 1)
+        """Chunks that the ring of a shard holds."""
+        return max(self.memory_capacity // self.shards // self.chunk_length, 1)
+
+    @property
+    def all_slots(self) -> int:
+        """Chunks that all shards hold."""
+        return self.slots * self.shards
 
 
 class Draw(NamedTuple):
@@ -122,7 +128,7 @@ class Ring:
 
     def __init__(self, shape: ReplayShape, weights_normalised_by: str = "batch") -> None:
         """All slots are empty."""
-        self._length, self._whole_memory = shape.chunk_length, weights_normalised_by == "memory"
+        self.chunk_length, self._whole_memory = shape.chunk_length, weights_normalised_by == "memory"
         self.tree = SumTree(shape.slots * shape.chunk_length)
         self.ids = np.zeros(shape.slots, np.int64)  # of the chunk in each slot, 0 = empty
         self.newest = 0  # id of the newest chunk that has arrived
@@ -136,16 +142,16 @@ class Ring:
 
     def leaves_of(self, slots: ArrayLike) -> NDArray[np.int64]:
         """[..., L] leaves of the chunks in `slots` [...]."""
-        first = np.asarray(slots, np.int64)[..., None] * self._length
-        return np.asarray(first + np.arange(self._length))
+        first = np.asarray(slots, np.int64)[..., None] * self.chunk_length
+        return np.asarray(first + np.arange(self.chunk_length))
 
     def place(self, ids: Sequence[int], rows: Sequence[bytes]) -> None:
         """Give chunks `ids` [N] the leaves that `rows` [N] hold, L float32 each; in one slot the last counts.
         Chunks whose rows hold no priorities are never drawn.
         """
-        unknown = np.full(self._length, np.nan, np.float32).tobytes()
+        unknown = np.full(self.chunk_length, np.nan, np.float32).tobytes()
         whole = [row if len(row) == len(unknown) else unknown for row in rows]
-        leaves = np.frombuffer(b"".join(whole), np.float32).reshape(len(ids), self._length)
+        leaves = np.frombuffer(b"".join(whole), np.float32).reshape(len(ids), self.chunk_length)
         sound = np.asarray(((leaves >= 0) & (leaves < np.inf)).all(axis=1))
         slots = (np.array(ids, np.int64) - 1) % len(self.ids)
         self.ids[slots] = ids
@@ -162,7 +168,7 @@ class Ring:
         total = tree.total
         parts = (np.arange(batch_size) + generator.random(batch_size)) / batch_size
         leaf = tree.find(parts * total)
-        slots, offsets = np.divmod(leaf, self._length)
+        slots, offsets = np.divmod(leaf, self.chunk_length)
         weights = (tree.filled * (tree.leaves[leaf] / total)) ** -beta
         largest = (tree.filled * (tree.smallest / total)) ** -beta if self._whole_memory else weights.max()
         relative = np.asarray(weights / largest, np.float32)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from memory.chunks.chunk import CHUNK_ID, ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch, Lookahead
-from memory.replay.fetch import Fetch, Overwritten
-from memory.replay.priorities import PriorityRule, ReplayShape, Ring
+from memory.replay.fetch import Fetch, Origin, Overwritten
+from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
 from memory.replay.recovery import empty_missing, leave_out, mean_chunk_bytes, rebuild
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
@@ -110,10 +110,14 @@ class Replay:
         """Id of the newest chunk known."""
         return self._ring.newest
 
+    def mean_age(self, batch: Batch) -> float:
+        """Of the batch's chunks, in transitions of the run."""
+        return float(self.newest_chunk - batch.chunk_id.mean()) * self.shape.chunk_length
+
     def load(self) -> None:
         """Rebuild the tree from the priorities in Redis; `ingest` continues with later arrivals."""
         ring = Ring(self.shape, self._rule.weights_normalised_by)
-        ring.left_out = self.left_out
+        ring.left_out = self._ring.left_out
         rebuild(ring, self._client, self._keys)
         self._ring = ring
 
@@ -172,7 +176,7 @@ class Replay:
             except (Overwritten, UnsoundRow) as error:
                 self._abandon()  # batches drawn with this one may hold the same chunk
                 if isinstance(error, UnsoundRow):
-                    leave_out(self._ring, int(fetch.draw.chunk_id[error.row]), error)
+                    self._leave_out(fetch.draw, error)
                 self.ingest()
                 if isinstance(error, Overwritten):
                     self._drop_missing()
@@ -196,16 +200,29 @@ class Replay:
         for beta in betas[len(fetches) :]:
             if not self.fill:
                 raise ReplayLost("No transition is left that could be drawn.")
-            draw = self._ring.draw(batch_size, beta, self.generator)
-            assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
-            fetches.append(Fetch(self._channel, self._keys.chunks, draw, assembly))
+            fetches.append(self._request(batch_size, beta))
         self._send_count()
         return fetches.popleft()
+
+    def _request(self, batch_size: int, beta: float) -> Fetch:
+        """Draw a batch and request its chunks."""
+        draw = self._ring.draw(batch_size, beta, self.generator)
+        return Fetch([self.origin(range(batch_size))], draw, self._assembly(batch_size))
+
+    def origin(self, rows: range) -> Origin:
+        """Of rows whose chunks lie here."""
+        return Origin(self._channel, self._keys.chunks, rows)
+
+    def _assembly(self, batch_size: int) -> Assembly:
+        return Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
 
     def _abandon(self) -> None:
         """Drop all batches in flight."""
         self._in_flight.clear()
         self._channel.abandon()
+
+    def _leave_out(self, draw: Draw, unsound: UnsoundRow) -> None:
+        leave_out(self._ring, int(draw.chunk_id[unsound.row]), unsound)
 
     def _drop_missing(self) -> None:
         missing = empty_missing(self._ring, self._client, self._keys)

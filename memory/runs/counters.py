@@ -23,6 +23,12 @@ class Counters(NamedTuple):
     last_chunk: int  # id of the newest chunk, counted from 1
     finished: int  # 1 once the learner has ended the run
     refill: int = 0  # of `steps`, those that refill the replay of resumed runs, once that is done
+    elsewhere: int = 0  # of `steps`, those in other shards than this, as the learner knows them
+
+    @property
+    def own(self) -> int:
+        """Steps that were pushed into this shard."""
+        return self.steps - self.elsewhere
 
     @property
     def refilled(self) -> int:

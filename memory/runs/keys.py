@@ -11,7 +11,7 @@ class Keys:
 
     def __init__(self, run: str, shard: int = 0) -> None:
         """Names of the run's keys; `run` holds no braces (checked by args.py)."""
-        self.run = run
+        self.run, self.shard = run, shard
         self._prefix = prefix = f"{{{run}:{shard}}}:"
         self.settings = f"{prefix}settings"  # string: the run's shared settings as JSON
         self.counters = f"{prefix}counters"  # hash: the fields of memory.runs.counters, and some per actor
@@ -34,5 +34,5 @@ class Keys:
     @property
     def experience(self) -> tuple[str, ...]:
         """What a fresh start removes: everything but the leases."""
-        others = "run", "_prefix", "learner_lease"
+        others = "run", "shard", "_prefix", "learner_lease"
         return tuple(key for name, key in vars(self).items() if name not in others)

@@ -10,7 +10,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ LAYOUT = (
 Those of an earlier version may lack some, which were not set then.
 """
 
-_AT_LEAST = """
+AT_LEAST = """
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 if held < tonumber(ARGV[2]) then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 """
@@ -81,6 +81,13 @@ class RunInfo(NamedTuple):
     chunk_format: int  # of the stored chunks; 1 where an earlier version opened it
 
 
+class Place(NamedTuple):
+    """Where a shard of a run lies."""
+
+    client: Client
+    keys: Keys
+
+
 @dataclass(frozen=True)
 class LearnerSlot:
     """The learner's place in a run that it has opened; its lease is held."""
@@ -90,6 +97,7 @@ class LearnerSlot:
     lease: Lease
     epoch: int
     patience: Patience
+    shards: Sequence[Place] = ()  # all of the replay's, shard 0's first, if there are others
 
 
 def open_run(
@@ -144,7 +152,7 @@ def _begin_epoch(client: Client, keys: Keys, info: RunInfo, least: Mapping[str, 
         if info.fresh_since == info.epoch:
             pipeline.unlink(*keys.experience)
         for field, value in least.items():
-            pipeline.eval(_AT_LEAST, 1, keys.counters, field, value)
+            pipeline.eval(AT_LEAST, 1, keys.counters, field, value)
         begun = {"epoch": info.epoch, "batches": 0, "finished": 0, "refill": refill}
         pipeline.hset(keys.counters, mapping=begun)
         pipeline.set(keys.settings, json.dumps(published))
@@ -158,6 +166,7 @@ def _fits(counters: Counters, previous: RunInfo | None, settings: Mapping[str, S
         and max(counters.last_chunk, counters.steps) > 0
         and previous.chunk_format == CHUNK_FORMAT
         and all((previous.settings.get(name) or 0) == (settings.get(name) or 0) for name in LAYOUT)
+        and (previous.settings.get("shards") or 1) == (settings.get("shards") or 1)
     )
 
 

@@ -42,7 +42,8 @@ class Script(NamedTuple):
     sha: str
 
 
-def _script(text: str) -> Script:
+def script_of(text: str) -> Script:
+    """The script, named as servers name it."""
     return Script(text, sha1(text.encode()).hexdigest())
 
 
@@ -68,7 +69,7 @@ the counters last, in one command: a push that failed is then sent again as if n
 and disk can only be lacking at the first command that writes.
 """
 
-PUSH_CHUNKS = _script(f"""{_CHECKED}
+PUSH_CHUNKS = script_of(f"""{_CHECKED}
 local chunks, priorities, arrivals = KEYS[3], KEYS[4], KEYS[5]
 local id = tonumber(now[4] or 0)
 for i = 7 + 3 * known, #ARGV, 3 do
@@ -84,7 +85,7 @@ return answer('accepted')
 """)
 """Lua reads every byte of each string that it makes: chunks are stored as they come, nothing before them."""
 
-PUSH_ROLLOUTS = _script(f"""{_CHECKED}
+PUSH_ROLLOUTS = script_of(f"""{_CHECKED}
 local rollouts = KEYS[3]
 local learned = tonumber(redis.call('HGET', counters, 'learned:' .. actor) or 0)
 if last - learned > room then return redis.error_reply('more rollouts than may be outstanding') end
@@ -99,7 +100,7 @@ redis.call('HSET', counters, 'steps', steps, pushed, last)
 return answer('accepted')
 """)
 
-REPORT_EPISODE = _script("""
+REPORT_EPISODE = script_of("""
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 'stale epoch' end
 if redis.call('GET', KEYS[3]) ~= ARGV[2] then return 'lost lease' end
 local field = 'episodes:' .. ARGV[3]
@@ -111,7 +112,7 @@ redis.call('HSET', KEYS[1], field, ARGV[4])
 return 'accepted'
 """)
 
-RENEW_LEASE = _script("""
+RENEW_LEASE = script_of("""
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -119,7 +120,7 @@ return 1
 """)
 """A lease that ran out, or went with an emptied server, is taken again if nobody else has come."""
 
-FREE_LEASE = _script("""
+FREE_LEASE = script_of("""
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', 1) end
 """)
 """By SET, which taking and renewing need as well: an actor's user needs no DEL."""

@@ -48,7 +48,7 @@ def _play(client: Client, keys: Keys) -> None:
 def test_a_first_opening_sets_counters_from_the_snapshot(client: Client, keys: Keys) -> None:
     opened = _open(client, keys, keep=True)
     assert not opened.replay_kept
-    assert opened.counters == (opened.epoch, 500, 0, 0, 0, 0, 0)
+    assert opened.counters == (opened.epoch, 500, 0, 0, 0, 0, 0, 0)
     assert (client.hget(keys.counters, "episodes:0"), client.hget(keys.counters, "episodes:3")) == (
         b"7",
         b"2",

@@ -1,0 +1,329 @@
+"""A replay in several shards: each has its ring and its tree of sums, and batches are drawn from all of them.
+
+A transition is drawn with the probability that it would have in one tree. In a batch, its leaf has the number
+`life * leaves of a shard + leaf`. A shard begins with its own number as its life, and gets another one when
+it comes back with other contents: losses of what it held before then change nothing.
+
+While a shard is away learning goes on with the others, but never without shard 0.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.exceptions import RedisError
+
+from memory.chunks.chunk import ChunkLimits, UnsoundRow
+from memory.replay.batch import Batch, Lookahead
+from memory.replay.fetch import Fetch
+from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
+from memory.replay.replay import Replay, ReplayLost
+from memory.runs.counters import Counters
+from memory.runs.run import Place
+from memory.runs.scripts import StaleEpoch
+from memory.runs.shards import Standing, join, tell
+from memory.server.replies import Wait, explained, wait_of
+
+log = logging.getLogger(__name__)
+
+TELL_EVERY_S = 0.02
+"""How late actors learn what happens in other shards; one that waits looks no more often."""
+LOOK_AGAIN_AFTER_S = 1.0
+LOOKS_PER_TIME = 0.05
+"""Share of the sampler's time for looks at a shard that is away: a silent one takes 10 s to fail."""
+
+
+class Stretch(NamedTuple):
+    """What a draw takes from one ring."""
+
+    ring: Ring
+    first_leaf: int  # its number in the draw
+    start: float  # sum of the rings before
+    rows: range
+
+
+def draw_from(
+    rings: Mapping[int, Ring],
+    batch_size: int,
+    beta: float,
+    generator: np.random.Generator,
+    whole_memory: bool,
+) -> tuple[Draw, list[Stretch]]:
+    """As `Ring.draw`, from one ring that would hold what all of `rings` hold.
+
+    Args:
+        rings: The number that the first leaf is to have -> the ring. One of them has a leaf above 0.
+        whole_memory: Whether weights are divided by the largest of all leaves.
+
+    Returns:
+        The draw, and from which rings its rows come, one after the other.
+    """
+    trees = [ring.tree for ring in rings.values()]
+    ends, fill = np.cumsum([tree.total for tree in trees]), sum(tree.filled for tree in trees)
+    total = ends[-1]
+    sums = (np.arange(batch_size) + generator.random(batch_size)) / batch_size * total
+    leaf, priority = np.empty(batch_size, np.int64), np.empty(batch_size)
+    chunk_id, offsets = np.empty_like(leaf), np.empty_like(leaf)
+    stretches = _stretches(rings, ends, sums)
+    for ring, first_leaf, start, rows in stretches:
+        part = slice(rows.start, rows.stop)
+        found = ring.tree.find(sums[part] - start)
+        slots, offsets[part] = np.divmod(found, ring.chunk_length)
+        leaf[part], chunk_id[part] = found + first_leaf, ring.ids[slots]
+        priority[part] = ring.tree.leaves[found]
+    weights = (fill * (priority / total)) ** -beta
+    smallest = min(tree.smallest for tree in trees) if whole_memory else 0.0
+    largest = (fill * (smallest / total)) ** -beta if whole_memory else weights.max()
+    relative = np.asarray(weights / largest, np.float32)
+    return Draw(leaf, chunk_id, offsets, relative, generator.bit_generator.state), stretches
+
+
+def _stretches(
+    rings: Mapping[int, Ring], ends: NDArray[np.float64], sums: NDArray[np.float64]
+) -> list[Stretch]:
+    """Which rows come from which ring, by rising `sums` [B]; `ends`: where rings end in these sums."""
+    starts = np.array([0.0, *ends[:-1]])
+    last = np.flatnonzero(ends > starts)[-1]  # by rounding a sum may reach the total
+    owner = np.minimum(np.searchsorted(ends, sums, "right"), last)
+    borders = np.searchsorted(owner, range(len(rings) + 1)).tolist()
+    places = zip(rings.items(), starts.tolist(), borders[:-1], borders[1:], strict=True)
+    stretches = [Stretch(ring, leaf, start, range(*rows)) for (leaf, ring), start, *rows in places]
+    return [stretch for stretch in stretches if stretch.rows]
+
+
+@dataclass
+class Part:
+    """What the learner knows of a shard."""
+
+    place: Place
+    own: int = 0  # steps pushed there
+    standing: Standing = Standing()  # as of the last `tell`
+    told: tuple[int, ...] = ()  # what that said
+
+
+@dataclass
+class Shard(Part):
+    """A shard other than 0."""
+
+    replay: Replay = field(kw_only=True)
+    life: int = field(kw_only=True)
+    is_joined: bool = False
+    is_here: bool = True
+    look_at: float = 0.0  # monotonic: while it is away
+
+    @property
+    def name(self) -> str:
+        """For the log."""
+        return f"Shard {self.place.keys.shard}"
+
+    def leave(self, error: RedisError, took_s: float) -> None:
+        """It is away: `error` came after so many seconds."""
+        if self.is_here:
+            sentence = "%s is away (%s): learning goes on with the others."
+            log.warning(sentence, self.name, explained(error))
+        self.is_here = False
+        self.look_at = time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
+
+    def come_back(self) -> None:
+        """It answers."""
+        if not self.is_here:
+            log.warning("%s is back, with %d chunks.", self.name, self.replay.filled_slots)
+        self.is_here = True
+
+
+class Shards(Replay):
+    """The replay in shard 0, which draws from the other shards too."""
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        shape: ReplayShape,
+        epoch: int,
+        fresh_since: int,
+        rule: PriorityRule,
+        generator: np.random.Generator,
+        lookahead: Lookahead | None = None,
+        limits: ChunkLimits | None = None,
+    ) -> None:
+        """As `Replay`, of all `places`, shard 0's first; what others hold of before `fresh_since` is removed.
+        They are joined by the first `ingest`.
+        """
+        super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
+        self._home, self._fresh_since = Part(places[0]), fresh_since
+        self._others = [
+            Shard(place, replay=self._replay_at(place), life=number)
+            for number, place in enumerate(places[1:], 1)
+        ]
+        self._leaves = shape.slots * shape.chunk_length  # of one shard
+        self._batches, self._told_at = 0, 0.0
+        self._told_of_run: tuple[int, ...] = ()
+
+    @property
+    def _here(self) -> list[Shard]:
+        return [shard for shard in self._others if shard.is_here and shard.is_joined]
+
+    @property
+    def fill(self) -> int:
+        """Transitions that can be drawn."""
+        return super().fill + sum(shard.replay.fill for shard in self._here)
+
+    @property
+    def filled_slots(self) -> int:
+        """Chunks held."""
+        return super().filled_slots + sum(shard.replay.filled_slots for shard in self._here)
+
+    @property
+    def left_out(self) -> int:
+        """Chunks and rows of priorities that were damaged or lost."""
+        return super().left_out + sum(shard.replay.left_out for shard in self._others)
+
+    @property
+    def total_priority(self) -> float:
+        """Sum of all leaves."""
+        return super().total_priority + sum(shard.replay.total_priority for shard in self._here)
+
+    def mean_age(self, batch: Batch) -> float:
+        """Of the batch's chunks, in transitions of the run."""
+        newest = {0: self.newest_chunk} | {shard.life: shard.replay.newest_chunk for shard in self._others}
+        of_rows = np.array([newest[life] for life in (batch.leaf // self._leaves).tolist()])
+        return float((of_rows - batch.chunk_id).mean()) * self.shape.chunk_length * self.shape.shards
+
+    def ingest(self) -> Counters:
+        """Take in the chunks that arrived anywhere, and tell every shard what the others have.
+
+        Returns:
+            The run's counters, as shard 0 has them but for the steps, which are those of all shards.
+
+        Raises:
+            ReplayLost: As `Replay.ingest`, of shard 0; or a newer learner has begun in another.
+        """
+        run = super().ingest()._replace(batches=self._batches)
+        self._home.own = max(self._home.own, run.own)
+        for shard in self._others:
+            if shard.is_here or time.monotonic() >= shard.look_at:
+                with self._parting(shard):
+                    shard.own = max(shard.own, self._taken_in(shard, run).own)
+                    shard.come_back()
+        self._tell(run)
+        return run._replace(steps=self._steps)
+
+    @property
+    def _steps(self) -> int:
+        return self._home.own + sum(shard.own for shard in self._others)
+
+    def _taken_in(self, shard: Shard, run: Counters) -> Counters:
+        """The shard's counters; it joins, or joins again, where it does not know this epoch or was started
+        anew: it may then have less, and may have given the same ids again.
+        """
+        if shard.is_joined:
+            with suppress(ReplayLost):
+                return shard.replay.ingest()
+        join(shard.place, self._epoch, self._fresh_since, shard.standing, run)
+        if shard.is_joined:
+            shard.replay, shard.life = self._replay_at(shard.place), shard.life + self.shape.shards
+        shard.replay.load()
+        shard.is_joined, shard.told = True, ()
+        return shard.replay.ingest()
+
+    def _replay_at(self, place: Place) -> Replay:
+        return Replay(*place, self.shape, self._epoch, self._rule, self.generator)
+
+    @contextmanager
+    def _parting(self, part: Part) -> Iterator[None]:
+        """Whatever becomes of a shard other than 0 is no fault of the run's."""
+        began = time.monotonic()
+        try:
+            yield
+        except StaleEpoch as stale:
+            raise ReplayLost(str(stale)) from stale
+        except RedisError as error:
+            if not isinstance(part, Shard) or wait_of(error) is Wait.NONE:
+                raise
+            part.leave(error, time.monotonic() - began)
+            self._abandon()
+
+    def _tell(self, run: Counters) -> None:
+        """Shard 0 first: what another has lost counts as its own."""
+        of_run = run.learning_starts_at, run.finished, run.refill
+        now = time.monotonic()
+        if now - self._told_at < TELL_EVERY_S and of_run == self._told_of_run:
+            return
+        self._told_at, self._told_of_run = now, of_run
+        for part in (self._home, *self._here):
+            elsewhere = self._steps - part.own
+            news = (part.own, elsewhere, run.batches, *of_run)
+            if news != part.told:
+                with self._parting(part):
+                    part.standing = tell(part.place, self._epoch, part.standing.own, elsewhere, run)
+                    part.own, part.told = max(part.own, part.standing.own), news
+
+    def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
+        """As `Replay.sample`, from all shards that answer."""
+        while True:
+            try:
+                return super().sample(batch_size, beta, later_betas)
+            except RedisError:
+                if not self._has_lost_one():
+                    raise
+
+    def _has_lost_one(self) -> bool:
+        """Whether a shard is away that was here."""
+        before = self._here
+        for shard in before:
+            with self._parting(shard):
+                shard.place.client.ping()
+        return len(self._here) < len(before)
+
+    def _request(self, batch_size: int, beta: float) -> Fetch:
+        replays: dict[int, Replay] = {0: self} | {shard.life: shard.replay for shard in self._here}
+        rings = {life * self._leaves: replay._ring for life, replay in replays.items()}
+        whole_memory = self._rule.weights_normalised_by == "memory"
+        draw, stretches = draw_from(rings, batch_size, beta, self.generator, whole_memory)
+        origins = [replays[each.first_leaf // self._leaves].origin(each.rows) for each in stretches]
+        return Fetch(origins, draw, self._assembly(batch_size))
+
+    def _abandon(self) -> None:
+        super()._abandon()
+        for shard in self._others:
+            shard.replay._abandon()
+
+    def _leave_out(self, draw: Draw, unsound: UnsoundRow) -> None:
+        life = int(draw.leaf[unsound.row]) // self._leaves
+        if not life:
+            super()._leave_out(draw, unsound)
+        for shard in self._others:
+            if shard.life == life:
+                shard.replay._leave_out(draw, unsound)
+
+    def _drop_missing(self) -> None:
+        super()._drop_missing()
+        for shard in self._here:
+            with self._parting(shard):
+                shard.replay._drop_missing()
+
+    def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
+        """As `Replay.update`; losses of shards that have come back with other contents are dropped."""
+        life, in_shard = leaf // self._leaves, leaf % self._leaves
+        updates = {0: super().update} | {shard.life: shard.replay.update for shard in self._others}
+        for number, update in updates.items():
+            rows = life == number
+            update(in_shard[rows], chunk_id[rows], losses[rows])
+
+    def write_back(self) -> None:
+        """As `Replay.write_back`. The next `ingest` joins shards again that have forgotten the epoch."""
+        super().write_back()
+        for shard in self._here:
+            with self._parting(shard), suppress(ReplayLost):
+                shard.replay.write_back()
+        self._told_at = 0.0
+
+    def count_batches(self, batches: int) -> None:
+        """Noted, for `ingest` to tell every shard."""
+        self._batches = batches

@@ -1,0 +1,68 @@
+"""Both ends of a replay in shards over real servers, without agents or environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memory.chunks.builder import ChunkBuilder
+from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.shards import Shards
+from memory.runs.keys import Keys
+from memory.runs.lease import Lease
+from memory.runs.push import ChunkPusher, Packet
+from memory.runs.run import OpenedRun, Place, open_run, read_settings
+from memory.runs.scripts import Sender
+from memory.runs.shards import admitted, make_known, newest_epoch
+from memory.server.connection import RedisConfig, make_client
+from memory.server.patience import Patience
+from tests.memory.reference import feed, random_episodes
+from tests.memory.road import SHAPE, packets, settings_of
+
+CAPACITY = 1600
+
+
+def places_on(sockets: Sequence[str], shards: int) -> list[Place]:
+    """Shards that take turns on these servers."""
+    clients = [make_client(RedisConfig(socket, 0)) for socket in sockets]
+    return [Place(clients[shard % len(clients)], Keys("run", shard)) for shard in range(shards)]
+
+
+def begin_sharded(places: Sequence[Place], keep: bool = False) -> OpenedRun:
+    """A learner opens the run."""
+    make_known(places[0].client)
+    settings = settings_of(SHAPE, CAPACITY) | {"shards": len(places)}
+    return open_run(*places[0], settings, keep, 0, {}, "learner", last_epoch=newest_epoch(places[1:]))
+
+
+def make_shards(
+    places: Sequence[Place], run: OpenedRun, alpha: float = 1.0, normalised_by: str = "batch"
+) -> Shards:
+    """The learner's side, every shard joined."""
+    shape = ReplayShape(CAPACITY, SHAPE.chunk_length, SHAPE.history_length, len(places))
+    info = read_settings(*places[0])
+    assert info is not None
+    rule = PriorityRule(alpha, weights_normalised_by=normalised_by)
+    shards = Shards(places, shape, run.epoch, info.fresh_since, rule, np.random.default_rng(0))
+    shards.load()
+    shards.ingest()
+    return shards
+
+
+class SomeActor:
+    """An actor's side, its lease taken; it writes to the shard of its number."""
+
+    def __init__(self, places: Sequence[Place], number: int, epoch: int) -> None:
+        self.home, self.place = places[0], places[number % len(places)]
+        self.lease = Lease(self.home.client, self.home.keys.actor_lease(number)).acquire(f"actor {number}")
+        home = Sender(*self.home, number, self.lease.token, epoch)
+        self.sender = home if self.place is self.home else admitted(home, self.place)
+        slots = CAPACITY // len(places) // SHAPE.chunk_length
+        self.pusher = ChunkPusher(self.sender, slots, Patience(5.0))
+
+
+def some_packets(seed: int, steps: int, priority: float | None = None) -> list[Packet]:
+    """Chunks of about so many transitions."""
+    episodes = random_episodes(np.random.default_rng(seed), steps)
+    return packets(feed(ChunkBuilder(SHAPE), episodes), priority)

@@ -1,0 +1,116 @@
+"""Whole runs over several shards: real servers, a learner and actors as processes."""
+
+from __future__ import annotations
+
+import csv
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from args import UserError, read_args
+from learning.snapshot import last_models, load_snapshot
+from memory.chunks.chunk import CHUNK_ID
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.server.connection import Client, RedisConfig, make_client
+from tests.processes import start, until, wait
+from tests.server import serving
+from wiring.setting import setting_of
+from wiring.shards import node_of
+from wiring.sources import check_store
+
+RUN = "probe:catch"
+WORDS = (
+    "--game probe:catch --memory-capacity 4000 --learn-start 400 --batch-size 8 --hidden-size 16"
+    " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 200"
+    " --threads 1 --nb-actor 2 --shards 2"
+).split()
+
+
+def _start(folder: Path, nodes: str, t_max: int) -> tuple[list[subprocess.Popen[bytes]], list[Path]]:
+    """A learner and two actors."""
+    words = [*WORDS, "--redis-nodes", nodes, "--path-to-results", folder / "results", "--T-max", t_max]
+    logs = [folder / name for name in ("learner.log", "actor_0.log", "actor_1.log")]
+    processes = [start("launch_learner.py", *words, log=logs[0])]
+    processes += [start("launch_actor.py", *words, "--id-actor", n, log=logs[1 + n]) for n in range(2)]
+    return processes, logs
+
+
+def _tell(logs: list[Path]) -> Callable[[], str]:
+    return lambda: "\n".join(log.read_text() for log in logs)
+
+
+def _rows(folder: Path) -> list[tuple[str, str]]:
+    with (folder / "results" / "probe_catch.csv").open() as file:
+        return [(row["actor"], row["sequence"]) for row in csv.DictReader(file)]
+
+
+def _transitions(client: Client, keys: Keys) -> int:
+    """Held by a shard in which nothing was overwritten yet."""
+    rows = b"".join(row[CHUNK_ID.size :] for row in client.hvals(keys.priorities))
+    return int(np.count_nonzero(np.frombuffer(rows, np.float32)))
+
+
+@pytest.mark.slow
+def test_two_nodes_two_shards_two_actors_and_their_resume(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """Each actor fills its own shard; the clock, the scores and the end are the run's; a stopped run goes
+    on with both shards.
+    """
+    (tmp_path / "node").mkdir()
+    with serving(tmp_path / "node") as second:
+        other, nodes = make_client(RedisConfig(second, 0)), f"{redis_socket},{second}"
+        processes, logs = _start(tmp_path, nodes, 20_000)
+        until(lambda: read_counters(client, Keys(RUN)).batches >= 150, _tell(logs))
+        for process in processes[::-1]:
+            process.send_signal(signal.SIGTERM)
+        wait(processes, logs, 120)
+        first = load_snapshot(last_models(tmp_path / "results", "probe_catch")[0])
+        shards = (client, Keys(RUN)), (other, Keys(RUN, 1))
+        held = [read_counters(*shard) for shard in shards]
+        assert min(counters.own for counters in held) > 200, "both actors have pushed"
+        assert 1000 <= first["t_actors"] <= sum(counters.own for counters in held)
+        assert 50 <= first["replay_slots"] <= sum(counters.last_chunk for counters in held)
+        assert not other.exists(Keys(RUN).counters) and not client.exists(Keys(RUN, 1).counters)
+        t_max = first["t_actors"] + 400
+        wait(*_start(tmp_path, nodes, t_max), 120)
+        story = logs[0].read_text().partition("Resuming")[2]
+        assert story and "begins with an empty replay" not in story and "Removing" not in story
+        second_end = load_snapshot(last_models(tmp_path / "results", "probe_catch")[0])
+        assert second_end["updates"] == (t_max - 400) // 4 and second_end["refilled"] == 0
+        assert second_end["t_actors"] >= t_max
+        for shard in shards:
+            counters = read_counters(*shard)
+            assert counters.finished and counters.own == _transitions(*shard), "each counts once"
+        rows = _rows(tmp_path)
+        assert {actor for actor, _ in rows} == {"0", "1"} and len(set(rows)) == len(rows)
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--serial", "--serial has one actor"),
+        ("--nb-actor 1", "needs --nb-actor 2 or more"),
+        ("--agent ppo", "ppo has none"),
+        ("--save-replay", "--save-replay knows one shard only"),
+        ("--redis-nodes here", "'here' is no server: write host:port"),
+        ("--redis-nodes here:1 --port-redis 2", "leave --host-redis and --port-redis out"),
+    ],
+)
+def test_what_shards_cannot_do_is_said(words: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        check_store(setting_of(read_args([*WORDS, *words.split()])).args)
+
+
+def test_the_first_node_takes_the_place_of_the_one_server() -> None:
+    args = read_args(["--redis-nodes", "one:1,/two,[::1]:3", "--shards", "4", "--nb-actor", "4"])
+    nodes = [str(node_of(args, shard)) for shard in range(4)]
+    assert nodes == ["one:1", "/two", "[::1]:3", "one:1"]
+    assert (args.host_redis, args.port_redis) == ("one", 1)

@@ -1,0 +1,84 @@
+"""The shards of a run's replay: on which servers they lie, and an actor's way to one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from acting.link import ActorSlot
+from agents.registry import agent_type
+from args import Args, UserError
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.run import POLL_EVERY_S, Place
+from memory.runs.scripts import Sender
+from memory.runs.shards import admitted
+from memory.server.connection import Client, RedisConfig, connect
+from memory.server.patience import Interrupted, Patience
+from memory.settings import parsed_nodes
+
+log = logging.getLogger(__name__)
+
+
+def check_shards(args: Args) -> None:
+    """Raise UserError where a run cannot have its --shards."""
+    shards = args.shards
+    if shards == 1:
+        return
+    if agent_type(args.agent).store != "replay":
+        raise UserError(f"--shards {shards} divides a replay, and {args.agent} has none.")
+    if args.serial:
+        raise UserError(f"--serial has one actor, which fills one shard: leave --shards {shards} out.")
+    if args.nb_actor < shards:
+        raise UserError(
+            f"Each actor writes to one shard: --shards {shards} needs --nb-actor {shards} or more."
+        )
+    if args.memory_capacity // shards < args.chunk_length:
+        raise UserError(
+            f"--memory-capacity {args.memory_capacity} is less than a chunk of {args.chunk_length} in each of"
+            f" {shards} shards."
+        )
+    if args.save_replay or args.event_log_in:
+        flag = "--save-replay" if args.save_replay else "--event-log-in"
+        raise UserError(f"{flag} knows one shard only: leave it or --shards {shards} out.")
+
+
+def node_of(args: Args, shard: int) -> RedisConfig:
+    """The server of a shard: they take turns by their numbers."""
+    config, nodes = args.select(RedisConfig), parsed_nodes(args.redis_nodes)
+    if not nodes:
+        return config
+    host, port = nodes[shard % len(nodes)]
+    return replace(config, host_redis=host, port_redis=port or config.port_redis)
+
+
+def connect_shards(args: Args, home: Client, stopped: Callable[[], bool]) -> list[Place]:
+    """All shards, 0 first; their servers have answered. Raises as `connect`."""
+    clients = {node_of(args, 0): home}
+    for shard in range(1, args.shards):
+        node = node_of(args, shard)
+        if node not in clients:
+            clients[node] = connect(node, args.redis_patience, stopped)
+    return [Place(clients[node_of(args, shard)], Keys(args.run_name, shard)) for shard in range(args.shards)]
+
+
+def connect_own_shard(args: Args, slot: ActorSlot, home: Sender, patience: Patience) -> Sender:
+    """An actor's way to its shard, which is its number's; it waits until the learner has opened that one.
+
+    Raises Interrupted, LostLease, or as `connect`.
+    """
+    shard, node = args.id_actor % args.shards, node_of(args, args.id_actor % args.shards)
+    place = Place(connect(node, args.redis_patience, patience.stopped), Keys(args.run_name, shard))
+    announced = False
+    while patience(read_counters, *place).epoch != slot.run.epoch:
+        if patience.stopped():
+            raise Interrupted(f"Stopped while waiting for shard {shard}.")
+        if not announced:
+            log.info(
+                "Waiting for the learner to open shard %d at %s: has it the same --redis-nodes?", shard, node
+            )
+            announced = True
+        time.sleep(POLL_EVERY_S)
+    return patience(admitted, home, place)
