@@ -139,7 +139,8 @@ def test_every_flag_that_a_program_reads_is_in_its_help(program: str) -> None:
 def test_every_flag_is_in_some_help_and_start_learning_has_those_of_its_processes() -> None:
     assert set.union(*map(_all_of, PAGES.values())) == set(Args.model_fields)
     by_place = {"id_actor", "gpu_number"}  # start_learning.py gives them to each process itself
-    assert _all_of(START_LEARNING) | by_place >= _all_of(LEARNER) | _all_of(ACTOR)
+    of_several_runs = {"seat_runs"}
+    assert _all_of(START_LEARNING) | by_place | of_several_runs >= _all_of(LEARNER) | _all_of(ACTOR)
 
 
 def test_the_actor_and_evaluation_show_nothing_of_learning() -> None:
