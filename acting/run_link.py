@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from acting.link import ActorSlot, Link, RunChanged
-from memory.runs.counters import Counters, read_counters
+from memory.runs.counters import read_counters
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.reports import Status, publish_status
-from memory.runs.scripts import LostLease, Sender, StaleEpoch
+from memory.runs.scripts import LostLease, StaleEpoch
 from memory.server.patience import Interrupted, Patience
 
 log = logging.getLogger(__name__)
@@ -24,29 +24,24 @@ class RunLink(Link):
     """Follows the learner's epochs, and stops when the actor's lease is lost."""
 
     def __init__(
-        self,
-        slot: ActorSlot,
-        pusher: Pusher,
-        patience: Patience,
-        reports: bool,
-        waits: bool = False,
-        home: Sender | None = None,
+        self, slot: ActorSlot, pusher: Pusher, patience: Patience, reports: bool, waits: bool = False
     ) -> None:
         """`reports`: whether this actor's scores are those of the run's agent; `waits`: whether a push waits
-        until its packets are stored; `home`: who sends its episodes, where that is not the pusher's sender.
+        until its packets are stored.
         """
         super().__init__(patience.stopped)
         self._slot, self._pusher, self._patience = slot, pusher, patience
         self._reports, self._waits = reports, waits
         self._actor, self._run = pusher.sender.actor, slot.run
-        self._reporter = EpisodeReporter(home or pusher.sender, slot.reported)
-        self.counters = self._read_counters()
+        self._reporter = EpisodeReporter(pusher.sender, slot.reported)
+        self._shard = pusher.sender.client, pusher.sender.keys
+        self.counters = read_counters(*self._shard)
 
     def refresh_counters(self) -> None:
         """Read the counters; continue under the learner's new epoch if it has one."""
         self._check_lease()
         self.wait_until_stored()
-        self.counters = self._patience(self._read_counters)
+        self.counters = self._patience(read_counters, *self._shard)
         if self.counters.epoch != self._pusher.epoch:
             self._adopt_epoch()
 
@@ -80,9 +75,6 @@ class RunLink(Link):
         """Publish the actor's status for the live view."""
         role = f"actor:{self._actor}"
         self._patience(publish_status, self._slot.client, self._slot.keys, role, values)
-
-    def _read_counters(self) -> Counters:
-        return read_counters(self._pusher.sender.client, self._pusher.sender.keys)
 
     def _report(self, episode: Episode) -> None:
         record = episode._replace(sequence=self._reporter.sequence + 1)

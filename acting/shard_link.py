@@ -8,6 +8,7 @@ import time
 from acting.link import ActorSlot
 from acting.run_link import RunLink
 from memory.runs.counters import read_counters
+from memory.runs.episodes import EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.run import POLL_EVERY_S
 from memory.runs.scripts import Sender
@@ -24,7 +25,8 @@ class ShardLink(RunLink):
         self, slot: ActorSlot, pusher: Pusher, patience: Patience, reports: bool, home: Sender
     ) -> None:
         """As `RunLink`; `home`: this actor as shard 0 knows it."""
-        super().__init__(slot, pusher, patience, reports, home=home)
+        super().__init__(slot, pusher, patience, reports)
+        self._reporter = EpisodeReporter(home, slot.reported)
 
     def _renew_lease(self) -> None:
         super()._renew_lease()
@@ -32,11 +34,11 @@ class ShardLink(RunLink):
 
     def _meet_same_epoch(self) -> None:
         """The shard has forgotten the epoch, or does not know it yet: wait for the learner to join it."""
-        shard, announced = self._pusher.sender, False
-        while self._patience(read_counters, shard.client, shard.keys).epoch < self._pusher.epoch:
+        number, announced = self._pusher.sender.keys.shard, False
+        while self._patience(read_counters, *self._shard).epoch < self._pusher.epoch:
             if self.stopped():
-                raise Interrupted(f"Stopped while waiting for shard {shard.keys.shard}.")
+                raise Interrupted(f"Stopped while waiting for shard {number}.")
             if not announced:
-                log.info("Waiting for the learner to join shard %d.", shard.keys.shard)
+                log.info("Waiting for the learner to join shard %d.", number)
                 announced = True
             time.sleep(POLL_EVERY_S)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from args import UserError, checked_args
 from memory.chunks.chunk import UnsoundRow
 from memory.chunks.reader import Assembly, ChunkReader
-from memory.replay.fetch import Fetch, Origin, Overwritten
+from memory.replay.fetch import Fetch, Overwritten
 from memory.replay.priorities import ReplayShape, Ring
 from memory.replay.recovery import leave_out, rebuild
 from memory.runs.keys import Keys
@@ -66,7 +66,7 @@ class OpenReplay:
             draw = self._ring.draw(count, 0.0, self._generator)
             assembly = Assembly(ChunkReader(), count, self._shape.history_length, None)
             try:
-                origin = Origin(Channel(self._client), self._keys.chunks, range(count))
+                origin = Channel(self._client), self._keys.chunks, range(count)
                 batch = Fetch([origin], draw, assembly).batch()
             except Overwritten:
                 self.refresh()

@@ -6,10 +6,18 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memory.server.connection import RedisConfig, make_client
+import redis
+
+from memory.server.connection import Client, RedisConfig, make_client
+
+
+def _answers(client: Client) -> bool:
+    with suppress(redis.exceptions.ConnectionError):
+        return bool(client.ping())
+    return False
 
 
 @contextmanager
@@ -21,11 +29,10 @@ def serving(folder: Path) -> Iterator[str]:
     command = f"{program} --port 0 --appendonly no --unixsocket {socket} --dir {folder} --save".split()
     server = subprocess.Popen([*command, ""], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 10
-        while not Path(socket).exists() and time.monotonic() < deadline:
+        deadline, client = time.monotonic() + 10, make_client(RedisConfig(socket, 0))
+        while not _answers(client):  # its socket is there before it listens
+            assert time.monotonic() < deadline, "redis-server does not answer"
             time.sleep(0.02)
-        client = make_client(RedisConfig(socket, 0))
-        assert client.ping()
         client.close()
         yield socket
     finally:

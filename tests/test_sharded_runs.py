@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from learning.snapshot import last_models, load_snapshot
 from memory.chunks.chunk import CHUNK_ID
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
+from memory.runs.shards import own_steps
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.processes import start, until, wait
 from tests.server import serving
@@ -74,8 +76,8 @@ def test_two_nodes_two_shards_two_actors_and_their_resume(
         first = load_snapshot(last_models(tmp_path / "results", "probe_catch")[0])
         shards = (client, Keys(RUN)), (other, Keys(RUN, 1))
         held = [read_counters(*shard) for shard in shards]
-        assert min(counters.own for counters in held) > 200, "both actors have pushed"
-        assert 1000 <= first["t_actors"] <= sum(counters.own for counters in held)
+        assert min(own_steps(counters) for counters in held) > 200, "both actors have pushed"
+        assert 1000 <= first["t_actors"] <= sum(own_steps(counters) for counters in held)
         assert 50 <= first["replay_slots"] <= sum(counters.last_chunk for counters in held)
         assert not other.exists(Keys(RUN).counters) and not client.exists(Keys(RUN, 1).counters)
         t_max = first["t_actors"] + 400
@@ -87,9 +89,40 @@ def test_two_nodes_two_shards_two_actors_and_their_resume(
         assert second_end["t_actors"] >= t_max
         for shard in shards:
             counters = read_counters(*shard)
-            assert counters.finished and counters.own == _transitions(*shard), "each counts once"
+            assert counters.finished and own_steps(counters) == _transitions(*shard), "each counts once"
         rows = _rows(tmp_path)
         assert {actor for actor, _ in rows} == {"0", "1"} and len(set(rows)) == len(rows)
+        other.close()
+
+
+@pytest.mark.slow
+def test_a_run_outlives_a_node_and_ends_with_it_back(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """The second server dies with all that it held, and comes back empty: no process ends, learning goes on
+    in between, and every shard is written to in the end.
+    """
+    (tmp_path / "node").mkdir()
+    with ExitStack() as node:
+        second = node.enter_context(serving(tmp_path / "node"))
+        processes, logs = _start(tmp_path, f"{redis_socket},{second}", 6_000)
+        until(lambda: read_counters(client, Keys(RUN)).batches >= 150, _tell(logs))
+        node.close()
+        before = read_counters(client, Keys(RUN))
+        until(lambda: read_counters(client, Keys(RUN)).batches >= before.batches + 150, _tell(logs))
+        between = read_counters(client, Keys(RUN))
+        assert between.steps > before.steps and between.epoch == before.epoch
+        node.enter_context(serving(tmp_path / "node"))
+        other = make_client(RedisConfig(second, 0))
+        until(lambda: other.hlen(Keys(RUN, 1).chunks) > 10, _tell(logs))
+        wait(processes, logs, 240)
+        story = logs[0].read_text()
+        assert story.count("Shard 1 is away") == story.count("Shard 1 is back") == 1
+        ends = [read_counters(client, Keys(RUN)), read_counters(other, Keys(RUN, 1))]
+        assert all(counters.finished and counters.epoch == before.epoch for counters in ends)
+        end = load_snapshot(last_models(tmp_path / "results", "probe_catch")[0])
+        assert end["updates"] == (6_000 - 400) // 4
+        assert 6_000 <= end["t_actors"] <= sum(own_steps(counters) for counters in ends)
         other.close()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
-from typing import NamedTuple
 
 from memory.chunks.chunk import UnsoundRow
 from memory.chunks.reader import Assembly
@@ -14,18 +13,12 @@ from memory.server.channel import Channel
 
 CHUNKS_PER_READ = 32
 """Of a batch, requested at a time: what has come is opened while Redis sends more."""
+Origin = tuple[Channel, str, range]
+"""A connection, a hash of chunks, and the rows of a batch that come from there."""
 
 
 class Overwritten(LookupError):
     """Redis no longer holds a chunk that was drawn."""
-
-
-class Origin(NamedTuple):
-    """Where rows of a batch come from."""
-
-    channel: Channel
-    chunks: str  # the hash of chunks
-    rows: range
 
 
 class Fetch:

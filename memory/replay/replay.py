@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from memory.chunks.chunk import CHUNK_ID, ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch, Lookahead
-from memory.replay.fetch import Fetch, Origin, Overwritten
+from memory.replay.fetch import Fetch, Overwritten
 from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
 from memory.replay.recovery import empty_missing, leave_out, mean_chunk_bytes, rebuild
 from memory.runs.counters import FIELDS, Counters, parse_counts
@@ -112,7 +112,7 @@ class Replay:
 
     def mean_age(self, batch: Batch) -> float:
         """Of the batch's chunks, in transitions of the run."""
-        return float(self.newest_chunk - batch.chunk_id.mean()) * self.shape.chunk_length
+        return float(self._ring.newest - batch.chunk_id.mean()) * self.shape.chunk_length
 
     def load(self) -> None:
         """Rebuild the tree from the priorities in Redis; `ingest` continues with later arrivals."""
@@ -207,14 +207,8 @@ class Replay:
     def _request(self, batch_size: int, beta: float) -> Fetch:
         """Draw a batch and request its chunks."""
         draw = self._ring.draw(batch_size, beta, self.generator)
-        return Fetch([self.origin(range(batch_size))], draw, self._assembly(batch_size))
-
-    def origin(self, rows: range) -> Origin:
-        """Of rows whose chunks lie here."""
-        return Origin(self._channel, self._keys.chunks, rows)
-
-    def _assembly(self, batch_size: int) -> Assembly:
-        return Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
+        assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
+        return Fetch([(self._channel, self._keys.chunks, range(batch_size))], draw, assembly)
 
     def _abandon(self) -> None:
         """Drop all batches in flight."""

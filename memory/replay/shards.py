@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from redis.exceptions import RedisError
 
 from memory.chunks.chunk import ChunkLimits, UnsoundRow
+from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch
 from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
@@ -28,7 +29,7 @@ from memory.replay.replay import Replay, ReplayLost
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.scripts import StaleEpoch
-from memory.runs.shards import Standing, join, tell
+from memory.runs.shards import Standing, join, own_steps, tell
 from memory.server.replies import Wait, explained, wait_of
 
 log = logging.getLogger(__name__)
@@ -205,11 +206,11 @@ class Shards(Replay):
             ReplayLost: As `Replay.ingest`, of shard 0; or a newer learner has begun in another.
         """
         run = super().ingest()._replace(batches=self._batches)
-        self._home.own = max(self._home.own, run.own)
+        self._home.own = max(self._home.own, own_steps(run))
         for shard in self._others:
             if shard.is_here or time.monotonic() >= shard.look_at:
                 with self._parting(shard):
-                    shard.own = max(shard.own, self._taken_in(shard, run).own)
+                    shard.own = max(shard.own, own_steps(self._taken_in(shard, run)))
                     shard.come_back()
         self._tell(run)
         return run._replace(steps=self._steps)
@@ -286,8 +287,13 @@ class Shards(Replay):
         rings = {life * self._leaves: replay._ring for life, replay in replays.items()}
         whole_memory = self._rule.weights_normalised_by == "memory"
         draw, stretches = draw_from(rings, batch_size, beta, self.generator, whole_memory)
-        origins = [replays[each.first_leaf // self._leaves].origin(each.rows) for each in stretches]
-        return Fetch(origins, draw, self._assembly(batch_size))
+        origins = [
+            (replay._channel, replay._keys.chunks, rows)
+            for _, first_leaf, _, rows in stretches
+            for replay in (replays[first_leaf // self._leaves],)
+        ]
+        assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
+        return Fetch(origins, draw, assembly)
 
     def _abandon(self) -> None:
         super()._abandon()

@@ -26,11 +26,6 @@ class Counters(NamedTuple):
     elsewhere: int = 0  # of `steps`, those in other shards than this, as the learner knows them
 
     @property
-    def own(self) -> int:
-        """Steps that were pushed into this shard."""
-        return self.steps - self.elsewhere
-
-    @property
     def refilled(self) -> int:
         """Steps so far that refilled a replay which a resumed run no longer had: outside the run's clock."""
         still_to_refill = max(self.learning_starts_at - self.steps, 0)

@@ -55,6 +55,11 @@ _OF_THE_RUN = "batches", "learning_starts_at", "finished", "refill"
 """Counters that say the same in every shard."""
 
 
+def own_steps(counters: Counters) -> int:
+    """Those that were pushed into the shard with these counters."""
+    return counters.steps - counters.elsewhere
+
+
 class Standing(NamedTuple):
     """How far a shard was when the learner last asked: it must not fall below that if it forgets some."""
 

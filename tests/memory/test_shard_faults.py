@@ -20,6 +20,7 @@ from memory.replay.shards import TELL_EVERY_S, Shards
 from memory.runs.counters import read_counters
 from memory.runs.run import OpenedRun, Place, RunInfo, read_settings
 from memory.runs.scripts import Sender
+from memory.runs.shards import own_steps
 from memory.server.channel import LOOK_AGAIN_AFTER_S
 from memory.server.patience import Patience
 from tests.memory.road import SHAPE
@@ -82,7 +83,7 @@ def _settle(shards: Shards) -> int:
 
 
 def _counted(places: list[Place]) -> int:
-    return sum(read_counters(*place).own for place in places)
+    return sum(own_steps(read_counters(*place)) for place in places)
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -93,7 +94,7 @@ def test_learning_goes_on_without_a_shard_and_takes_it_back(
     places, nodes = stage
     _, shards, actors = _filled(places)
     size, both = shards.shape.slots * SHAPE.chunk_length, shards.ingest().steps
-    saved = read_counters(*places[1]).own
+    saved = own_steps(read_counters(*places[1]))
     places[1].client.save()
     actors[1].pusher.push(some_packets(7, 50, 2.0))  # what a server loses that had saved before
     known = _settle(shards)
@@ -104,7 +105,7 @@ def test_learning_goes_on_without_a_shard_and_takes_it_back(
         batch = shards.sample(64, 0.5, [0.5])
     assert (batch.leaf < size).all(), "only what shard 0 holds"
     np.testing.assert_array_equal(batch.weights, 1.0)
-    home = read_counters(*places[0]).own
+    home = own_steps(read_counters(*places[0]))
     assert shards.fill == home == shards.total_priority
     shards.update(drawn.leaf, drawn.chunk_id, np.full(64, 5.0))
     shards.write_back()
@@ -119,7 +120,7 @@ def test_learning_goes_on_without_a_shard_and_takes_it_back(
     time.sleep(max(LOOK_AGAIN_AFTER_S, 0.2))
     assert shards.ingest().steps == more
     assert "Shard 1 is back" in caplog.text
-    own = read_counters(*places[1]).own
+    own = own_steps(read_counters(*places[1]))
     assert own == known - home, "it counts what was pushed there, though it may have forgotten it"
     assert shards.fill == more - own + (0 if empty else saved)
     assert read_counters(*places[1]).steps == read_counters(*places[0]).steps == more
