@@ -112,10 +112,10 @@ class NetworkSettings(Settings):
 
     torso: str = parameter(
         "auto",
-        "auto, nature, nature_same, data_efficient, minatar, mlp, flat (models/layers.py), or impala, impala_x2, impala_x4, impala_small,"
-        " each also with _spectral at its end: a spectral norm (models/impala.py)",
+        "auto, nature, nature_same, data_efficient, minatar, lines, mlp, flat (models/layers.py), or impala, impala_x2,"
+        " impala_x4, impala_small, each also with _spectral at its end: a spectral norm (models/impala.py)",
         shared=True,
-        pattern="^(auto|nature(_same)?|data_efficient|minatar|mlp|flat|impala(_x2|_x4|_small)?(_spectral)?)$",
+        pattern="^(auto|nature(_same)?|data_efficient|minatar|lines|mlp|flat|impala(_x2|_x4|_small)?(_spectral)?)$",
     )
     hidden_size: int = parameter(
         512, "Units of each dueling stream's hidden layer (DQN: 512)", shared=True, ge=1

@@ -1,7 +1,9 @@
 """Which actions a frame allows, where the rules of a game forbid some of them.
 
-A frame of such a game is float32 [numbers + A]: what is observed, then 1.0 for each of the A actions that is
-legal and 0.0 for each that is not. So the replay, the batches and the snapshots need to know nothing of it.
+Such a frame ends with the rules, so that replay, batches and snapshots need to know nothing of them. One of
+numbers, float32 [numbers + A], has 1.0 at the end for each of the A actions that is legal and 0.0 for each
+other. An image, uint8 [h, w, planes + 1], has them as 255 and 0 in its last plane, row by row from its first
+cell on: at connect four above the columns into which a piece may fall.
 """
 
 from typing import Any
@@ -11,8 +13,11 @@ import numpy.typing as npt
 
 
 def legal_actions(frames: npt.NDArray[Any], num_actions: int) -> npt.NDArray[np.bool_]:
-    """Frames [N, numbers + A] -> [N, A]; where a frame allows nothing (a game is over), everything."""
-    legal = frames[:, -num_actions:] > 0
+    """Frames [N, *frame] -> [N, A]; where a frame allows nothing (a game is over), everything."""
+    if frames.ndim == 2:
+        legal = frames[:, -num_actions:] > 0
+    else:
+        legal = frames[..., -1].reshape(len(frames), -1)[:, :num_actions] > 0
     legal[~legal.any(axis=1)] = True
     return legal
 

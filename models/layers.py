@@ -21,11 +21,13 @@ CONVOLUTIONS = {
     "nature_same": ((32, 8, 4, SAME), (64, 4, 2, SAME), (64, 3, 1, SAME)),
     "data_efficient": ((32, PATCH_SIZE, PATCH_SIZE, 0), (64, PATCH_SIZE, PATCH_SIZE, 0)),
     "minatar": ((16, 3, 1, 0),),
+    "lines": ((64, 4, 1, 0),),
 }
 """Outputs, kernel, stride and padding of each layer. nature: Mnih et al. 2015, with the padding of 1 that
 Rainbow-IQN Ape-X adds, 84x84 -> 3136 features. nature_same: the same with Dopamine's padding (Castro et al.
 2018, arXiv 1812.06110), -> 7744. data_efficient: van Hasselt et al. 2019 (arXiv 1906.05243),
-84x84 -> 576. minatar: Young & Tian 2019 (arXiv 1903.03176), 10x10 -> 1024.
+84x84 -> 576. minatar: Young & Tian 2019 (arXiv 1903.03176), 10x10 -> 1024. lines (ours): every line of four
+lies whole within some place of a 4x4 kernel, so that one layer sees it; a board of 6x7 -> 768.
 """
 TORSOS = ("auto", *CONVOLUTIONS, *IMPALA, "mlp", "flat")
 

@@ -23,8 +23,10 @@ class LegalActions:
         self._num_actions = num_actions
 
     def mask(self, observation: Tensor) -> Tensor:
-        """observation [B, 1, numbers + A] -> [B, A] bool; where nothing is legal (a game is over), all."""
-        legal: Tensor = observation[:, -1, -self._num_actions :] > 0
+        """observation [B, H, *frame] -> [B, A] bool; where nothing is legal (a game is over), all."""
+        newest, count = observation[:, -1], self._num_actions
+        rules = newest[:, -count:] if newest.ndim == 2 else newest[..., -1].flatten(1)[:, :count]
+        legal = rules > 0
         return legal | ~legal.any(1, keepdim=True)
 
     def only(self, estimates: Tensor, observation: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ def described(game: Any, config: EnvConfig) -> EnvDescription:
         described = description_from_spaces(space, Discrete(seat.num_actions))
         return replace(described, frames_per_step=config.action_repeat, seats=seats)
     described = description_from_spaces(masked_space(seat), Discrete(seat.num_actions))
-    return replace(described, masked=True, by_turns=True)
+    return replace(described, masked=True, by_turns=True, history_length=1)
 
 
 def vector_of(config: EnvConfig, seeds: Sequence[int], build: Build = build) -> SeededVectorEnv:

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, Protocol
 
 import ale_py
 import numpy as np
-import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, Discrete, Space
 
 from envs.config import EnvConfig, EnvError, optional_package
 from envs.gym import constructor_arguments
+from envs.playback import Frames
 
 PREFIX = "pettingzoo:"
+LEAST_SIDE = 4
+"""Cells of a board that is seen as an image; smaller ones are a few numbers."""
 _ROOMS = ("classic", "butterfly", "atari", "sisl")
 
 
@@ -80,18 +82,32 @@ def seat_of(game: Any, name: str) -> Seat:
     return Seat(box, int(actions.n), masked)
 
 
+def is_board(seat: Seat) -> bool:
+    """Whether it observes planes of zeros and ones, [h, w, planes], on at least 4 x 4 cells."""
+    shape, box = seat.observed.shape, seat.observed
+    has_cells = len(shape) == 3 and min(shape[:2]) >= LEAST_SIDE and shape[0] * shape[1] >= seat.num_actions
+    return has_cells and bool((box.low == 0).all() and (box.high == 1).all())
+
+
 def masked_space(seat: Seat) -> Box:
-    """Frames of a game by turns: all numbers that are observed, then which actions are legal."""
+    """Frames of a game by turns, as envs/legal.py has them: images of boards, numbers of all others."""
+    if is_board(seat):
+        height, width, planes = seat.observed.shape
+        return Box(0, 255, (height, width, planes + 1), np.uint8)
     low = np.concatenate([seat.observed.low.ravel(), np.zeros(seat.num_actions)])
     high = np.concatenate([seat.observed.high.ravel(), np.ones(seat.num_actions)])
     return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
 
-def masked_frame(seat: Seat, observation: Any) -> npt.NDArray[np.float32]:
+def masked_frame(seat: Seat, observation: Any) -> Frames:
     """One frame of `masked_space`; everything is legal where a game does not say."""
     legal = observation["action_mask"] if seat.masked else np.ones(seat.num_actions)
-    numbers = observation["observation"] if seat.masked else observation
-    return np.concatenate([np.ravel(numbers), legal]).astype(np.float32)
+    seen = observation["observation"] if seat.masked else observation
+    if not is_board(seat):
+        return np.concatenate([np.ravel(seen), legal]).astype(np.float32)
+    rules = np.zeros(seen.shape[:2])
+    rules.flat[: len(legal)] = legal
+    return np.dstack([seen, rules]).astype(np.uint8) * np.uint8(255)
 
 
 def _roms() -> dict[str, str]:

@@ -8,6 +8,7 @@ from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.legal import legal_actions
 from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
 from envs.playback import Action, Frames, Screen
 from envs.saving import State
@@ -56,12 +57,12 @@ class Match:
 
     def _seen(self) -> Frames:
         frame = masked_frame(self.seat, self._game.observe(self._game.agent_selection))
-        self.legal = frame[-self.seat.num_actions :] > 0
+        self.legal = legal_actions(frame[None], self.seat.num_actions)[0]
         return frame
 
 
 class TurnsVector(SeededVectorEnv):
-    """N matches: frames float32 [N, numbers + A] as in envs/legal.py, seen by whoever is to move.
+    """N matches: frames [N, *frame] as in envs/legal.py, seen by whoever is to move.
 
     A reward is the mover's. What a match shows at its end is what the other player sees then.
     """
@@ -74,7 +75,8 @@ class TurnsVector(SeededVectorEnv):
         super().__init__(masked_space(seat), Discrete(seat.num_actions), seeds)
         self._generators = [np.random.default_rng(seed) for seed in seeds]
         self._max_steps = config.max_episode_steps
-        self._frames = np.zeros((self.num_envs, *self.single_observation_space.shape), np.float32)
+        space = self.single_observation_space
+        self._frames: Frames = np.zeros((self.num_envs, *space.shape), space.dtype)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         rows = np.flatnonzero(mask).tolist()

@@ -54,7 +54,9 @@ def test_frames_are_as_described_and_end_with_the_rules(config: EnvConfig) -> No
     frames, _ = env.reset()
     assert env.masked and description.masked and description.by_turns
     assert frames.shape == (3, *description.frame_shape) and frames.dtype == description.frame_dtype
-    assert description.num_actions is not None and frames[:, -description.num_actions :].all()
+    assert description.num_actions is not None
+    rules = frames[:, -9:] if frames.ndim == 2 else frames[:, 0, :, 2]
+    assert rules.shape == (3, description.num_actions) and rules.all()
 
 
 def test_who_moves_sees_own_pieces_first(make_config: Callable[..., EnvConfig]) -> None:
@@ -67,6 +69,17 @@ def test_who_moves_sees_own_pieces_first(make_config: Callable[..., EnvConfig]) 
     assert frame[18:].tolist() == [1, 1, 1, 1, 0, 1, 1, 1, 1]
     with pytest.raises(EnvError, match="forbid action 4"):
         env.step([4])
+
+
+def test_a_board_is_an_image_with_the_rules_above_the_columns(make_config: Callable[..., EnvConfig]) -> None:
+    env = make_env(make_config(BOARDS[1]), [0])
+    frames, _ = env.reset()
+    assert frames.shape == (1, 6, 7, 3) and frames.dtype == np.uint8
+    for _ in range(6):
+        (frame,), *_ = env.step([3])
+    assert (frame[:, 3, :2].sum(1) == 255).all() and not frame[1:, :, 2].any()
+    assert frame[0, :, 2].tolist() == [255, 255, 255, 0, 255, 255, 255]
+    assert legal_actions(frame[None], 7)[0].tolist() == [True, True, True, False, True, True, True]
 
 
 def test_a_win_pays_who_moved_and_the_next_step_begins_anew(make_config: Callable[..., EnvConfig]) -> None:

@@ -17,6 +17,7 @@ from models.torso import Torso
         ("nature_same", (4, 84, 84), 64 * 11 * 11),
         ("data_efficient", (4, 84, 84), 576),
         ("minatar", (1, 10, 10), 1024),
+        ("lines", (1, 6, 7, 3), 64 * 3 * 4),
         ("minatar", (2, 10, 5), 16 * 8 * 3),
         ("mlp", (1, 4), 24),
         ("mlp", (2, 10, 5), 24),
