@@ -23,9 +23,9 @@ from acting.actor import Actor
 from acting.link import ActorSlot, RunChanged
 from agents.registry import agent_type
 from args import Args, UserError
-from envs.contract import SeededVectorEnv
-from envs.multi.shared import TableClosed, play_seats
+from envs.multi.shared import SeatView, TableClosed, play_seats
 from learning.snapshot import wait_for_snapshot
+from memory.runs.counters import read_counters
 from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease, first_free
@@ -33,7 +33,7 @@ from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
-from wiring.actor import build_actor, build_lone_actor, build_tables
+from wiring.actor import build_actor, build_lone_actor, build_tables, check_fits_tables
 from wiring.code import canonical, check_code
 from wiring.endings import exit_on_errors
 from wiring.setting import check_agent_fits, connect_redis, setting_of
@@ -45,18 +45,22 @@ def run_seats(args: Args, stop: Stop) -> None:
     """Play every seat of a game, each for a run of its own."""
     if args.id_actor < 0:
         raise UserError("--id-actor must be 0 or more with --seat-runs.")
-    runs = args.seat_runs.split(",")
+    runs = [run.strip() for run in args.seat_runs.split(",")]
+    if len(set(runs)) < len(runs) or not all(runs):
+        raise UserError(f"--seat-runs must name a run for each seat, none twice, not {args.seat_runs}.")
+    if args.event_log_out or args.render or args.no_push:
+        raise UserError("--seat-runs excludes --event-log-out, --render and --no-push.")
     first = args.model_copy(update={"run": runs[0]})
     client = connect_redis(args, stop)
     run = wait_for_run(client, Keys(first.run_name), Patience(args.redis_patience, stop))
-    client.close()
     if run is not None:
-        tables = build_tables(setting_of(first.adopt(run.settings)), runs)
+        steps = read_counters(client, Keys(first.run_name)).steps
+        tables = build_tables(setting_of(first.adopt(run.settings)), runs, steps)
         own = [args.model_copy(update={"run": run}) for run in runs]
         play_seats(tables, lambda seat, env: run_actor(own[seat], stop, env))
 
 
-def run_actor(args: Args, stop: Stop, env: SeededVectorEnv | None = None) -> None:
+def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
     """Act until the run ends; when the learner begins anew with other settings, begin anew with it.
 
     `env`: its environments, where it does not make them by itself: then it cannot begin anew.
@@ -82,6 +86,8 @@ def run_actor(args: Args, stop: Stop, env: SeededVectorEnv | None = None) -> Non
         check_code(args, run.settings, f"What Redis holds of run {args.run_name!r}")
         setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
         check_agent_fits(setting)
+        if env is not None:
+            check_fits_tables(setting, env)
         id_actor, lease = take_number(args.id_actor, client, keys, stop)
         setting = setting._replace(args=setting.args.model_copy(update={"id_actor": id_actor}))
         with lease:

@@ -101,6 +101,8 @@ def observers(
     args: Args, config: EnvConfig, metric: FrameMetric | None
 ) -> tuple[Observer | None, Recorder | None]:
     """A window (--render), a film or a graph (--record), or neither."""
+    if args.against and (args.render or args.record):
+        raise UserError("--against shows and films nothing: leave it out, and the snapshot plays itself.")
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
     recorder = _recorder(Path(args.record), config, metric) if args.record else None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from acting.player import Player, VectorStep
 from acting.weights import checked_tensors
-from agents.base import Acting, ActingNoise, Agent
+from agents.base import Acting, ActingNoise, Agent, AgentError
 from envs.contract import SeededVectorEnv
 from memory.runs.keys import Keys
 from memory.runs.pool import read_member, read_members
@@ -79,17 +79,15 @@ class Members:
         return self._patience(read_members, self._client, self._keys)
 
     def agent(self, updates: int) -> Agent | None:
-        """One that plays as that member; None where it is gone or damaged."""
+        """One that plays as that member; None where it cannot."""
         if updates not in self._agents:
             try:
                 weights = self._patience(read_member, self._client, self._keys, updates)
                 tensors = None if weights is None else checked_tensors(weights.payload)
-            except WeightsError:
-                tensors = None
-            if tensors is None:
+                agent = self._build()
+                agent.load_acting_weights(tensors or {})
+            except (WeightsError, AgentError):  # damaged, gone, or of a network of other sizes
                 return None
-            agent = self._build()
-            agent.load_acting_weights(tensors)
             self._agents[updates] = agent
         return self._agents[updates]
 
@@ -105,7 +103,7 @@ class PoolPlayer(Player):
     random play led to is. Their acting estimates are NaN, so their first priority is the largest so far.
     """
 
-    SAVED = *Player.SAVED, "_opponent", "_seat", "_plies", "_games", "_generator"
+    SAVED = *Player.SAVED, "_opponent", "_seat", "_plies", "_lead", "_games", "_generator"
 
     def __init__(
         self,
@@ -122,6 +120,7 @@ class PoolPlayer(Player):
         self._opponent = np.full(rows, NOBODY)  # [N] member that plays a seat of the row
         self._seat = np.zeros(rows, np.int64)  # [N] which one
         self._plies = np.zeros(rows, np.int64)  # [N] moves since the game began
+        self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
         self._games: dict[int, list[float]] = {}  # member -> games against it, points
 
     def step(self, at_random: bool) -> VectorStep:
@@ -130,9 +129,11 @@ class PoolPlayer(Player):
         step = super().step(at_random)
         ended = (step.terminated | step.truncated) & step.active
         self._plies = np.where(step.active & ~ended, self._plies + 1, 0)
+        lead = self._lead + step.rewards  # [N] of who moved
+        self._lead = np.where(step.active & ~ended, -lead, 0.0)
         for row in np.flatnonzero(ended).tolist():
-            sign = -1.0 if movers[row] == self._seat[row] else 1.0  # the opponent's reward is our loss
-            self._count(int(self._opponent[row]), (1 + sign * np.sign(step.rewards[row])) / 2)
+            sign = -1.0 if movers[row] == self._seat[row] else 1.0  # the opponent's lead is our loss
+            self._count(int(self._opponent[row]), (1 + sign * float(np.sign(lead[row]))) / 2)
             self._opponent[row] = NOBODY if at_random else self._drawn()
             self._seat[row] = self._generator.integers(2)
         return step
@@ -143,7 +144,9 @@ class PoolPlayer(Player):
         moves = (self._opponent != NOBODY) & (self._plies % 2 == self._seat)
         for updates in np.unique(self._opponent[moves]).tolist():
             rows = np.flatnonzero(moves & (self._opponent == updates))
-            if (member := self._members.agent(updates)) is not None:
+            if (member := self._members.agent(updates)) is None:
+                self._opponent[self._opponent == updates] = NOBODY
+            else:
                 theirs = member.act(s_t[rows], {name: values[rows] for name, values in noise.items()})
                 acting.a_t[rows] = theirs.a_t
                 acting.chosen[rows] = np.nan

@@ -106,6 +106,11 @@ class Player(Saved):
     def _act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
         return self.agent.act(s_t, noise)
 
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a step of its environments waits for other players."""
+        return self._environments.waits_for_others
+
     def close(self) -> None:
         """Close the environments."""
         self._environments.close()

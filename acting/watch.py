@@ -42,7 +42,7 @@ class EnvironmentWatch:
     def _watch(self) -> None:
         warned_of: float | None = None
         while not self._ended.wait(0.5):
-            asked_at = self._player.asked_at
+            asked_at = None if self._player.waits_for_others else self._player.asked_at
             silent = 0.0 if asked_at is None else time.monotonic() - asked_at
             if silent > SILENT_AFTER_S and warned_of != asked_at:
                 log.warning("%s: its environment has not answered for %.0f s.", self._name, silent)

@@ -38,6 +38,8 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
     """Its name in sentences, which make_env gives it."""
     masked = False
     """Whether frames end with which actions are legal (envs/legal.py)."""
+    waits_for_others = False
+    """Whether a step is due to others than its game: nobody hangs then."""
     single_observation_space: Box
     single_action_space: Discrete | Box
 

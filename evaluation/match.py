@@ -27,7 +27,9 @@ from evaluation.policies import Policy
 from reporting.atomic import write_atomically
 
 INTERVAL = 1.96
-"""Standard errors to each side of a mean: 95 %."""
+"""Standard errors to each side: 95 %."""
+MOST_OPENINGS = 100
+"""Openings in a row that may end a game."""
 
 
 class Record(NamedTuple):
@@ -48,11 +50,12 @@ class Record(NamedTuple):
         return (self.wins + self.draws / 2) / self.games
 
     @property
-    def margin(self) -> float:
-        """Half of the 95 % interval of `score`."""
-        squares = self.wins + self.draws / 4
-        variance = squares / self.games - self.score**2
-        return INTERVAL * math.sqrt(max(variance, 0.0) / self.games)
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of `score` (Wilson 1927), as if a draw were won or lost by the toss of a coin."""
+        n, z2 = self.games, INTERVAL**2
+        middle = (self.score + z2 / (2 * n)) / (1 + z2 / n)
+        half = INTERVAL * math.sqrt(self.score * (1 - self.score) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+        return max(middle - half, 0.0), min(middle + half, 1.0)
 
     @property
     def elo(self) -> float:
@@ -144,7 +147,8 @@ class _Turns:
         self._env = make_env(config, [self._seed_of(row) for row in range(rows)])
         self._frames, _ = self._env.reset()
         self._plies, self._first = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
-        self._openings = [np.random.default_rng()] * rows
+        self._openings, self._begun = [np.random.default_rng()] * rows, np.zeros(rows, np.int64)
+        self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
         for row in range(rows):
             self._start(row)
 
@@ -163,11 +167,13 @@ class _Turns:
             moves[row] = drawn_action(legal, self._openings[row].random(1))[0]
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._plies += 1
+        self._lead = -(self._lead + rewards)
         self._first = np.zeros(len(ours), np.bool_)
         ended = []
         for row in np.flatnonzero((terminated | truncated) & (self._games >= 0)).tolist():
             if not in_opening[row]:  # else it is begun again, with other random moves
-                ended.append((int(self._games[row]), int(np.sign(rewards[row])) * (1 if ours[row] else -1)))
+                sign = -1 if ours[row] else 1  # who moved last is no longer to move
+                ended.append((int(self._games[row]), sign * int(np.sign(self._lead[row]))))
                 self._games[row] = self._next if self._next < games else -1
                 self._next += 1
             self._restart(row, is_new=not in_opening[row])
@@ -181,7 +187,10 @@ class _Turns:
         mask = np.arange(len(self._games)) == row
         seed = self._seed_of(max(int(self._games[row]), 0))
         self._frames, _ = self._env.reset(seed=[seed], options={"reset_mask": mask})
-        self._plies[row], self._first[row] = 0, True
+        self._plies[row], self._first[row], self._lead[row] = 0, True, 0.0
+        self._begun[row] = 0 if is_new else self._begun[row] + 1
+        if self._begun[row] >= MOST_OPENINGS:
+            raise EnvError(f"Games of {self._env.game} end in their opening: give fewer --opening-plies.")
         if is_new and self._games[row] >= 0:
             self._start(row)
 
@@ -277,21 +286,22 @@ def matches_text(matches: Matches, game: str, opponent: str) -> str:
     whole = matches.record()
     lines = [
         f"{game} against {opponent}: {whole.games} games",
-        f"{'':<14}{'wins':>8}{'draws':>8}{'losses':>8}{'score':>18}",
+        f"{'':<14}{'wins':>8}{'draws':>8}{'losses':>8}{'score, 95 %':>26}",
     ]
     seats = ("first seat", True), ("second seat", False), ("both", None)
     for label, began in seats:
         record = matches.record(began)
         if record.games:
-            score = f"{record.score:.1%} ± {record.margin:.1%}"
-            lines.append(f"{label:<14}{record.wins:>8}{record.draws:>8}{record.losses:>8}{score:>18}")
+            low, high = record.interval
+            score = f"{record.score:.1%} ({low:.1%} to {high:.1%})"
+            lines.append(f"{label:<14}{record.wins:>8}{record.draws:>8}{record.losses:>8}{score:>26}")
     return "\n".join([*lines, f"Elo above the opponent: {whole.elo:+.0f}"])
 
 
 def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Mapping[str, object]) -> None:
     """Writes `matches_<game>.json`, whole or not at all."""
     records = {
-        name: {**record._asdict(), "score": record.score, "margin": record.margin}
+        name: {**record._asdict(), "score": record.score, "interval": record.interval}
         for name, record in (
             ("both", matches.record()),
             ("first_seat", matches.record(True)),

@@ -35,15 +35,27 @@ class Pool:
     """
 
     def __init__(self, config: PoolConfig, folder: Path, file_name: str, learner: Learner) -> None:
-        """What is on disk and not in Redis any more is brought there again, if it is not of later updates."""
+        """What is on disk and not in Redis any more is brought there again. Files of later updates, of an
+        earlier run or from before a rollback, are renamed to .earlier.
+        """
         self._config, self._learner = config, learner
         self._folder, self._prefix = folder, f"pool_{file_name}_"
         self._added = learner.t_learner // config.pool_every
         held = read_members(learner.slot.client, learner.slot.keys)
-        self._members = [each for each in pool_files(folder, file_name) if each <= learner.updates]
+        self._members, found = [], pool_files(folder, file_name)
+        for updates, path in found.items():
+            if updates <= learner.updates:
+                self._members.append(updates)
+            else:
+                path.rename(path.with_suffix(".earlier"))
+        gone = [each for each in held if each not in self._members]
+        if gone and not self._members:
+            learner.slot.patience(
+                learner.slot.client.unlink, learner.slot.keys.pool, learner.slot.keys.pool_members
+            )
         for updates in self._members:
-            if updates not in held:
-                self._publish(updates, self._path(updates).read_bytes(), [])
+            if updates not in held or gone:
+                self._publish(updates, self._path(updates).read_bytes(), gone)
 
     def add_due(self) -> None:
         """Add the present weights where it is time."""
@@ -80,11 +92,10 @@ def pool_files(folder: Path, file_name: str) -> dict[int, Path]:
 
 def thinned(members: list[int], size: int) -> list[int]:
     """At most `size` of `members`, which are in order: one too many, and every other old one goes."""
-    if len(members) <= size:
-        return members
-    newest = size - size // 2
-    older = members[: len(members) - newest]
-    return [*older[::2], *members[len(older) :]] if len(older) > 1 else members[1:]
+    while len(members) > size:
+        older = members[: len(members) - (size - size // 2)]
+        members = [*older[::2], *members[len(older) :]] if len(older) > 1 else members[1:]
+    return members
 
 
 def _is_whole(path: Path) -> bool:

@@ -105,10 +105,14 @@ class Saver:
         figures: Figures,
         kept: Snapshot,
         dump: ReplayDump | None = None,
+        scores_rank: bool = True,
     ) -> None:
-        """`kept`: the parts of every snapshot that name its run and parameters, and the best score so far."""
+        """`kept`: the parts of every snapshot that name its run and parameters, and the best score so far.
+
+        `scores_rank`: whether a higher score is of a better agent, which it is not where it plays itself.
+        """
         self._snapshots, self.lock, self._kept = snapshots, snapshots.lock, kept
-        self._learner, self._figures, self._dump = learner, figures, dump
+        self._learner, self._figures, self._dump, self._scores_rank = learner, figures, dump, scores_rank
         self._on_disk = PatientDisk()
         self._saved_updates = learner.updates
         self.is_behind = False
@@ -149,7 +153,11 @@ class Saver:
         snapshot, scores = self._snapshot(actor), self._figures.results.leading.summary()
         if not is_finite(snapshot):
             raise Diverged(NOT_FINITE)
-        is_best = scores is not None and is_better(scores, snapshot["best_mean"], snapshot["best_episodes"])
+        is_best = (
+            self._scores_rank
+            and scores is not None
+            and is_better(scores, snapshot["best_mean"], snapshot["best_episodes"])
+        )
         if scores is not None and is_best:
             snapshot |= {"best_mean": scores.mean, "best_episodes": scores.episodes}
         log.info("Saved %s.", self._snapshots.save(snapshot, is_best))

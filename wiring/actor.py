@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,10 +23,10 @@ from acting.weights import PublishedWeights, SnapshotWeights, WeightsSource
 from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
 from agents.on_policy.agent import OnPolicyAgent
-from args import Args
+from args import Args, UserError
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
-from envs.multi.shared import SharedTables
+from envs.multi.shared import SeatView, SharedTables
 from envs.registry import make_env
 from envs.seeding import environment_seeds
 from event_log.records import log_header
@@ -76,11 +77,24 @@ def build_actor(
     return _actor(setting, agent, link, exchange, members, env)
 
 
-def build_tables(setting: Setting, runs: Sequence[str]) -> SharedTables:
-    """The tables of an actor whose seats play for a run each."""
+def build_tables(setting: Setting, runs: Sequence[str], steps: int) -> SharedTables:
+    """The tables of an actor whose seats play for a run each, after so many steps of the first one."""
     args = setting.args
-    seeds = environment_seeds(args.seed, args.id_actor, 0, args.envs_per_actor)
+    seeds = environment_seeds(args.seed, args.id_actor, steps, args.envs_per_actor)
     return SharedTables(args.select(EnvConfig), len(runs), seeds)
+
+
+def check_fits_tables(setting: Setting, env: SeatView) -> None:
+    """Raise UserError where the run of a seat would have other tables than that of the first one."""
+    args = setting.args
+    wanted, made = asdict(args.select(EnvConfig)), asdict(env.config)
+    wanted["envs_per_actor"], made["envs_per_actor"] = args.envs_per_actor, env.num_envs
+    for name, first in made.items():
+        if wanted[name] != first:
+            raise UserError(
+                f"The runs of the seats differ: {name} is {wanted[name]} of {args.run_name!r}, and {first}"
+                " of the first one."
+            )
 
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:

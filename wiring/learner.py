@@ -97,7 +97,9 @@ def build_learner(
     kept = _kept_parts(args, keys, opened, snapshot)
     has_dump = args.save_replay and agent_type(args.agent).store == "replay"
     dump = replay_dump(args, slot) if has_dump else None
-    saver = Saver(SnapshotFolder(folder, args.file_name, lock), learner, figures, kept, dump)
+    plays_itself = setting.description.by_turns or setting.description.seats > 1
+    place = SnapshotFolder(folder, args.file_name, lock)
+    saver = Saver(place, learner, figures, kept, dump, scores_rank=not plays_itself)
     _write_record(args, folder)
     if snapshot is None:
         saver.save_patiently()  # a learner that is killed early resumes from it, instead of beginning anew

@@ -88,6 +88,8 @@ def check_agent_fits(setting: Setting) -> None:
         _check_opponents(setting)
     if setting.description.by_turns:
         _check_turns(setting.args)
+    elif setting.args.discount < 0:
+        raise EnvError(f"A --discount below 0 is for games by turns, which {setting.args.game} is not.")
     build_agent(setting.args, setting.problem, learning=False)
 
 

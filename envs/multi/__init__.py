@@ -50,7 +50,9 @@ def vector_of(config: EnvConfig, seeds: Sequence[int], build: Build = build) -> 
 
 def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
     """The replay of a game by turns. Raises EnvError where seats move at the same time."""
-    if is_by_turns(build(config)):
+    game = build(config)
+    game.close()
+    if is_by_turns(game):
         return TurnsPlayback(config, seed, build)
     raise EnvError(f"{config.game} cannot be filmed: what its other seats did is not kept.")
 

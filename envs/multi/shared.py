@@ -30,11 +30,12 @@ class SharedTables:
         if not isinstance(tables, SeatsVector) or tables.seats != seats:
             tables.close()
             raise EnvError(f"--seat-runs names {seats} runs, and {config.game} is no game of so many seats.")
-        self.tables, self.seats = tables, seats
+        self.tables, self.seats, self.config = tables, seats, config
         self.frames: Frames = tables.reset()[0]
         self.steps: Steps | None = None
         self.actions = np.zeros((len(seeds), seats), np.int64)
         self.taken = 0  # steps
+        self.is_moving = False  # while the games themselves take a step
         self._failure: BaseException | None = None
         self._all_here = threading.Barrier(seats, self._advance)
 
@@ -62,12 +63,15 @@ class SharedTables:
         self._all_here.abort()
 
     def _advance(self) -> None:
+        self.is_moving = True
         try:
             self.steps = self.tables.step(self.actions.ravel())
             self.taken += 1
         except BaseException as failure:
             self._failure = failure
             raise
+        finally:
+            self.is_moving = False
 
 
 class SeatView(SeededVectorEnv):
@@ -78,9 +82,14 @@ class SeatView(SeededVectorEnv):
         super().__init__(
             tables.single_observation_space, tables.single_action_space, list(range(len(shared.actions)))
         )
-        self.game = tables.game
+        self.game, self.config = tables.game, shared.config
         self._shared, self._seat, self._steps = shared, seat, 0
         self._rows = slice(seat, None, shared.seats)
+
+    @property
+    def waits_for_others(self) -> bool:  # type: ignore[override]
+        """Unless the games are at work."""
+        return not self._shared.is_moving
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         if self._shared.steps is not None or not mask.all():

@@ -51,6 +51,11 @@ class Match:
         """Ends the game."""
         self._game.close()
 
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether the game has pictures."""
+        return hasattr(self._game, "render")
+
     def screen(self) -> Screen:
         """What a person sees, [h, w, 3]; built with render_mode "rgb_array"."""
         return np.asarray(self._game.render(), np.uint8)
@@ -121,6 +126,11 @@ class TurnsVector(SeededVectorEnv):
                 self._frames[row] = match.move(move)[0]
             match.is_over = bool(is_over)
 
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether the game has pictures."""
+        return all(match.can_be_drawn for match in self._matches)
+
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""
         for match in self._matches:
@@ -132,6 +142,8 @@ class TurnsPlayback:
 
     def __init__(self, config: EnvConfig, seed: int, build: Build = build) -> None:
         self._env = TurnsVector(config, [seed], lambda config, _=None: build(config, "rgb_array"))
+        if not self._env.can_be_drawn:
+            raise EnvError(f"{config.game} cannot be filmed: it has no render().")
 
     def first(self) -> Frames:
         """Starts the match and returns its first frame."""

@@ -149,6 +149,7 @@ def test_a_full_pool_thins_its_older_half() -> None:
         assert len(members) <= 10 and members[-1] == each
     assert members == sorted(members) and members[0] == 0 and members[-5:] == [95, 96, 97, 98, 99]
     assert thinned([1, 2, 3], 2) == [1, 3]
+    assert thinned(list(range(17)), 4) == [0, 8, 15, 16]
 
 
 def words(folder: Path, socket: str, run: str, *more: object) -> Args:
@@ -186,8 +187,11 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
 
     client.flushall()
     files[members[0]].write_bytes(b"damaged")
-    run_learner(words(tmp_path, redis_socket, "one", "--T-max", 1100), Stop())
+    later = files[members[1]].with_name("pool_pettingzoo_tictactoe_v3_9999.safetensors")
+    later.write_bytes(files[members[1]].read_bytes())
+    run_learner(words(tmp_path, redis_socket, "one", "--T-max", 1040), Stop())
     assert read_members(client, keys) == members[1:]
+    assert later.with_suffix(".earlier").exists() and not later.exists()
     held = read_member(client, keys, members[1])
     assert held is not None and held.payload == files[members[1]].read_bytes()
 
@@ -200,6 +204,7 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
             "is for games by turns, which CartPole-v1 is not",
         ),
         (f"--game {GAME} --agent ppo --discount -1 --opponents past", "learns from its own moves alone"),
+        ("--game CartPole-v1 --agent dqn --discount -1", "is for games by turns, which CartPole-v1 is not"),
         (f"--game {GAME} --agent ppo_rnd --discount -1", "returns that do not change sides"),
     ],
 )

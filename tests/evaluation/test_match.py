@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+import own_code
 from args import read_args
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env
 from evaluation.match import Matches, Record, matches_text, play_matches
 from evaluation.policies import ConstantBaseline, RandomBaseline
+from own_code import OwnCode
 from tests.processes import run
 from wiring.setting import check_agent_fits, setting_of
 
@@ -104,12 +108,62 @@ def play_first(seed: int) -> list[float]:
 def test_what_a_record_says() -> None:
     record = Record(6, 2, 2)
     assert record.games == 10 and record.score == pytest.approx(0.7)
-    assert record.margin == pytest.approx(1.96 * math.sqrt((6 + 0.5) / 10 - 0.49) / math.sqrt(10))
+    assert record.interval == pytest.approx((0.397, 0.892), abs=0.001)
+    assert Record(30, 0, 0).interval == pytest.approx((0.886, 1.0), abs=0.001)
     assert record.elo == pytest.approx(400 * math.log10(0.7 / 0.3))
     assert Record(3, 0, 0).elo == math.inf and Record(0, 0, 3).elo == -math.inf
     text = matches_text(Matches(np.array([1, -1, 0]), np.array([True, False, True])), "a game", "random")
     assert "a game against random: 3 games" in text
     assert text.splitlines()[-2].split()[:4] == ["both", "1", "1", "1"]
+
+
+def test_games_that_end_within_their_opening_are_refused() -> None:
+    random = RandomBaseline(describe_env(CONFIG))
+    with pytest.raises(EnvError, match="give fewer --opening-plies"):
+        play_matches(random, random, CONFIG, 2, 1, 9, 2)
+
+
+class Pay:
+    """Two moves each; action 1 pays a point at once, to whoever took it."""
+
+    possible_agents = ("first", "second")
+
+    def observation_space(self, seat: str) -> Box:
+        return Box(0, 4, (1,), np.int8)
+
+    def action_space(self, seat: str) -> Discrete:
+        return Discrete(2)
+
+    def reset(self, seed: int | None = None) -> None:
+        self._moves, self.agent_selection = 0, "first"
+        self.rewards, self.truncations = dict.fromkeys(self.possible_agents, 0.0), {"first": False}
+        self.terminations = {"first": False}
+
+    def observe(self, seat: str) -> NDArray[Any]:
+        return np.array([self._moves])
+
+    def step(self, action: int) -> None:
+        mover, other = self.agent_selection, self.possible_agents[self.agent_selection == "first"]
+        self.rewards, self.agent_selection = {mover: float(action), other: -float(action)}, other
+        self._moves += 1
+        self.terminations = {"first": self._moves == 4}
+
+    def agent_iter(self) -> None:
+        """By turns."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def test_points_on_the_way_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From either seat, though the last move pays nothing to anybody who never takes a point."""
+    monkeypatch.setitem(
+        own_code._GIVEN, "pay.py:Pay", OwnCode("pay.py:Pay", "", sys.modules[__name__], "Pay")
+    )
+    config = EnvConfig("pay.py:Pay", 1, 0.0, False, 300.0, False)
+    takes, leaves = (ConstantBaseline(action, describe_env(config)) for action in "10")
+    for ours, theirs, result in ((takes, leaves, 1), (leaves, takes, -1), (takes, takes, 0)):
+        assert play_matches(ours, theirs, config, 4, 1, 0, 2).results.tolist() == [result] * 4
 
 
 def test_other_games_are_refused() -> None:
@@ -144,4 +198,4 @@ def test_games_of_moves_at_the_same_time() -> None:
     one, many = (play_matches(random, still, config, 4, 3, 0, width) for width in (1, 4))
     assert np.array_equal(one.results, many.results) and one.began.tolist() == [True, False, True, False]
     back = play_matches(still, random, config, 4, 3, 0, 4)
-    assert set(many.results.tolist()) <= {-1, 0, 1} and many.results.any() and len(back.results) == 4
+    assert many.results.any() and not np.array_equal(back.results, many.results)
