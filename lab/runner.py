@@ -127,7 +127,7 @@ def _reason(lines: Sequence[str]) -> str:
 
 def _command(session: Session, place: Path) -> list[str]:
     """A server of its own, at a socket in `place`, unless the experiment names one."""
-    own = {"host_redis", "port_redis"}.isdisjoint(session.experiment.flags)
+    own = {"host_redis", "port_redis", "redis_nodes"}.isdisjoint(session.experiment.flags)
     server = ["--host-redis", str(place / "redis.sock")] if own else []
     name = ".".join(session.folder.parts[-4:])
     where = ["--spec", str(session.spec), "--path-to-results", str(session.folder), "--run", name]
