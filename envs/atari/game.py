@@ -139,7 +139,7 @@ class AleInProcess(Saved):
         seeds = [None] * len(rows) if seed is None else seed.tolist()
         for row, own_seed in zip(rows, seeds, strict=True):
             self._restart(row, own_seed)
-        return self._frames.copy(), self._infos()
+        return self._frames.copy(), self._infos() if self._told else {}
 
     def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
@@ -150,7 +150,7 @@ class AleInProcess(Saved):
             step = game.step(int(actions[row]))
             self._frames[row, 0], self._rewards[row], self._terminated[row], self._truncated[row] = step
         flags = self._terminated.copy(), self._truncated.copy()
-        return self._frames.copy(), self._rewards.copy(), *flags, self._infos()
+        return self._frames.copy(), self._rewards.copy(), *flags, self._infos() if self._told else {}
 
     def close(self) -> None:
         """Nothing is left open."""
