@@ -1,6 +1,7 @@
 """Files and functions that a serial run enters: `python -m tests.profiled_road STEPS AFTER FLAGS...`.
 
-Runs launch_learner.py in this process. After `AFTER` vector steps it counts every Python function of the
+Runs launch_learner.py in this process, without the status that is due each second: whether one falls into a
+few steps would depend on how busy the machine is. After `AFTER` vector steps it counts every Python function of the
 project that is entered during the next `STEPS`, in all threads but that of the lease: how often it is renewed
 depends on how busy the machine is. Compiled loops are no Python functions: they count where they are called.
 The last line of output is the count as JSON.
@@ -9,6 +10,7 @@ The last line of output is the count as JSON.
 from __future__ import annotations
 
 import json
+import math
 import runpy
 import sys
 import threading
@@ -16,6 +18,8 @@ from collections import Counter
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+
+from memory.runs import reports
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_PRODUCT = {".venv", "tests"}
@@ -59,6 +63,7 @@ class Road:
 
 def main(steps: int, after: int, flags: list[str]) -> None:
     """Profile a serial run with these flags."""
+    reports.STATUS_EVERY_S = math.inf  # before others import it
     road = Road(steps, after)
     threading.setprofile(road.enter)
     sys.setprofile(road.enter)
