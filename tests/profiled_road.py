@@ -1,10 +1,10 @@
 """Files and functions that a serial run enters: `python -m tests.profiled_road STEPS AFTER FLAGS...`.
 
 Runs launch_learner.py in this process, without the status that is due each second: whether one falls into a
-few steps would depend on how busy the machine is. After `AFTER` vector steps it counts every Python function of the
-project that is entered during the next `STEPS`, in all threads but that of the lease: how often it is renewed
-depends on how busy the machine is. Compiled loops are no Python functions: they count where they are called.
-The last line of output is the count as JSON.
+few steps would depend on how busy the machine is. After `AFTER` vector steps it counts every Python function
+of the project that is entered during the next `STEPS`, in all threads but that of the lease, for the same
+reason. Compiled loops are no Python functions: they count where they are called. The last line of output is
+the count as JSON.
 """
 
 from __future__ import annotations
