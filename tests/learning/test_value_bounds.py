@@ -59,7 +59,9 @@ CARTPOLE = (
     [
         ("--lr 0.1 --target-update 1 --T-max 4000", 1),
         ("--target-update 200 --T-max 1500", 0),
-        ("--lr 0.1 --target-update 1 --T-max 4000 --intrinsic rnd", 0),  # rewards alone bound nothing
+        pytest.param(  # rewards alone bound nothing
+            "--lr 0.1 --target-update 1 --T-max 4000 --intrinsic rnd", 0, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_run_that_diverges_says_so_once(words: str, warned: int, redis_socket: str, tmp_path: Path) -> None:
