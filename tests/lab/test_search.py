@@ -113,6 +113,7 @@ def until(true: Callable[[], bool], running: subprocess.Popen[bytes], log: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")  # two heads of Ray would take the same port
 def test_a_search_that_is_stopped_goes_on_and_leaves_nothing_running(spec: Path, tmp_path: Path) -> None:
     """ASHA compares with what was reported before the stop; a trial that fails stops no other."""
     folder, log = tmp_path / "lab" / "halved" / "search", tmp_path / "search.log"
@@ -179,6 +180,7 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")  # two heads of Ray would take the same port
 def test_optuna_on_a_cluster_of_two_machines(spec: Path, tmp_path: Path, two_machines: str) -> None:
     log = tmp_path / "search.log"
     command = ("run", spec, "proposed", "search", "--results", tmp_path / "lab")
