@@ -13,7 +13,7 @@ check() {
 }
 
 tests() {
-    "$PYTHON" -m pytest -n 3 --dist loadgroup "$@" && return
+    "$PYTHON" -m pytest -n 3 "$@" && return
     (($? == 1)) || return
     printf '\n== What failed, once more and alone. What passes now is flaky on a busy machine: mend it all the same.\n'
     "$PYTHON" -m pytest --last-failed --last-failed-no-failures none "$@"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -15,6 +18,14 @@ ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 PATIENCE_S = 150.0
 """These processes take seconds; a busy machine is given time."""
+
+
+@contextmanager
+def one_at_a_time(what: str) -> Iterator[None]:
+    """Of all tests on this machine, one alone is in here; the others wait. It ends with its process."""
+    with (Path(tempfile.gettempdir()) / f"tests_of_{what}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def start(script: str, *arguments: object, log: Path) -> subprocess.Popen[bytes]:

@@ -17,7 +17,7 @@ from args import UserError, read_args
 from cluster.host import Whereabouts
 from cluster.ray_session import OWN, QUIET
 from launch_cluster import check
-from tests.processes import ONE_THREAD, PATIENCE_S
+from tests.processes import ONE_THREAD, PATIENCE_S, one_at_a_time
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = (
@@ -112,7 +112,7 @@ def steps(folder: Path) -> int:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     """Three nodes of two processors each; this process looks at the run probe:catch there."""
-    with pytest.MonkeyPatch.context() as patch:
+    with one_at_a_time("ray"), pytest.MonkeyPatch.context() as patch:
         for name, value in (QUIET | OWN).items():
             patch.setenv(name, value)
         import ray
@@ -149,7 +149,6 @@ def kill_a_node_with_actors(nodes: Nodes) -> tuple[list[str], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_run_outlives_the_death_of_a_node(nodes: Nodes, tmp_path: Path) -> None:
     with nodes.started(tmp_path, "--nb-actor", "3", "--T-max", "6000") as program:
         nodes.until(tmp_path, lambda places: len(places) == 5 and None not in places.values())
@@ -167,7 +166,6 @@ def test_a_run_outlives_the_death_of_a_node(nodes: Nodes, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_detached_run_is_found_joined_left_and_ended(nodes: Nodes, tmp_path: Path) -> None:
     code, words = nodes.run(tmp_path, "--T-max", "10000000", "--detach")
     assert code == 0 and "It goes on without this terminal" in words, words
@@ -195,7 +193,6 @@ def test_a_detached_run_is_found_joined_left_and_ended(nodes: Nodes, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_mistake_ends_all_with_its_sentence(nodes: Nodes, tmp_path: Path) -> None:
     code, words = nodes.run(tmp_path, "--agent", "naf")
     assert code == 2
@@ -204,7 +201,6 @@ def test_a_mistake_ends_all_with_its_sentence(nodes: Nodes, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_what_no_machine_could_hold_is_named(nodes: Nodes, tmp_path: Path) -> None:
     code, words = nodes.run(tmp_path, "--learner-gpus", "1")
     assert code == 2 and "--learner-cpus 1 with --learner-gpus 1 is more than any machine has" in words

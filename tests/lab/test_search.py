@@ -17,7 +17,7 @@ from cluster.ray_session import OWN, QUIET
 from lab.folder import lives, started_at
 from lab.search.trial import read_trials
 from lab.session import read_record
-from tests.processes import ONE_THREAD, start
+from tests.processes import ONE_THREAD, one_at_a_time, start
 
 PATIENCE_S = 300
 """Everything is ten times slower on a machine that others use too."""
@@ -112,8 +112,15 @@ def until(true: Callable[[], bool], running: subprocess.Popen[bytes], log: Path)
         time.sleep(0.1)
 
 
+@pytest.fixture
+def alone_with_ray() -> Iterator[None]:
+    """Two heads of Ray would take the same port, and wait for ever."""
+    with one_at_a_time("ray"):
+        yield
+
+
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")  # two heads of Ray would take the same port
+@pytest.mark.usefixtures("alone_with_ray")
 def test_a_search_that_is_stopped_goes_on_and_leaves_nothing_running(spec: Path, tmp_path: Path) -> None:
     """ASHA compares with what was reported before the stop; a trial that fails stops no other."""
     folder, log = tmp_path / "lab" / "halved" / "search", tmp_path / "search.log"
@@ -180,7 +187,7 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")  # two heads of Ray would take the same port
+@pytest.mark.usefixtures("alone_with_ray")
 def test_optuna_on_a_cluster_of_two_machines(spec: Path, tmp_path: Path, two_machines: str) -> None:
     log = tmp_path / "search.log"
     command = ("run", spec, "proposed", "search", "--results", tmp_path / "lab")
