@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -9,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from cluster.ray_session import OWN
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.server import serving
 
 
 def pytest_configure() -> None:
-    """A suite in the background of a script ignores Ctrl-C; the processes that it starts must not."""
+    """A suite in the background of a script ignores Ctrl-C; the processes that it starts must not.
+
+    Ray reads OWN when it is first imported, by whichever test's file: else it waits for a cluster of this
+    machine at its outer address.
+    """
+    os.environ.update(OWN)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
