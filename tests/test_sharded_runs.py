@@ -28,7 +28,7 @@ from wiring.sources import check_store
 
 RUN = "probe:catch"
 WORDS = (
-    "--game probe:catch --memory-capacity 4000 --learn-start 400 --batch-size 8 --hidden-size 16"
+    "--game probe:catch --memory-capacity 16000 --learn-start 400 --batch-size 8 --hidden-size 16"
     " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 200"
     " --threads 1 --nb-actor 2 --shards 2"
 ).split()
