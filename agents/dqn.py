@@ -70,7 +70,7 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         """Greedy actions, but where the noise explores."""
         states = torch.from_numpy(s_t).to(self.device)
         q = self._forward(self.online, states)  # [N, A]
-        a_t = self._exploration.actions(states, q.argmax(1), noise)
+        a_t = self._exploration.actions(q.argmax(1), noise, states)
         chosen, greedy = self._bootstrap.acting(q.unsqueeze(2), q, a_t)
         return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 

@@ -69,10 +69,16 @@ class EpsilonGreedy:
         explores = uniform < self.epsilons(rows).unsqueeze(1).to(uniform)
         return {"explores": explores.to(self._device), "random_action": actions.to(self._device)}
 
-    def actions(self, s_t: Tensor, greedy: Tensor, noise: ActingNoise) -> Tensor:
-        """[N] from greedy actions [N]; the noise has N rows, or one that all share."""
+    def actions(self, greedy: Tensor, noise: ActingNoise, s_t: Tensor | None = None) -> Tensor:
+        """[N] from greedy actions [N]; the noise has N rows, or one that all share.
+
+        `s_t` [N, H, *frame] is needed where rules forbid actions: AgentError without it.
+        """
         drawn = noise["random_action"].squeeze(1)
-        drawn = drawn if self._legal is None else self._legal.drawn(s_t, drawn)
+        if self._legal is not None:
+            if s_t is None:
+                raise AgentError("This agent explores without a look at the rules of the game.")
+            drawn = self._legal.drawn(s_t, drawn)
         return torch.where(noise["explores"].squeeze(1), drawn, greedy)
 
 

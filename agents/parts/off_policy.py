@@ -207,7 +207,7 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
     def _acting(self, s_t: Tensor, estimates: Tensor, q: Tensor, noise: ActingNoise) -> Acting:
         """Greedy actions by q [N, A] but where the noise explores; `estimates`: [N, A, K]."""
         greedy_a_t = q.argmax(1)
-        a_t = greedy_a_t if self._epsilon is None else self._epsilon.actions(s_t, greedy_a_t, noise)
+        a_t = greedy_a_t if self._epsilon is None else self._epsilon.actions(greedy_a_t, noise, s_t)
         chosen, greedy = self._bootstrap.acting(estimates, q, a_t)
         return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 
