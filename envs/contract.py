@@ -38,8 +38,6 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
     """Its name in sentences, which make_env gives it."""
     masked = False
     """Whether frames end with which actions are legal (envs/legal.py)."""
-    waits_for_others = False
-    """Whether a step is due to others than its game: nobody hangs then."""
     single_observation_space: Box
     single_action_space: Discrete | Box
 
@@ -100,6 +98,11 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         if not (np.isfinite(rewards).all() and (frames.dtype == np.uint8 or np.isfinite(frames).all())):
             raise not_finite(self.game, frames, rewards)
         return steps
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a step waits for other players, so that the game does not hang."""
+        return False
 
     def state_dict(self) -> State | None:
         """Returns all that later steps depend on, as plain values and arrays; None where it cannot be had."""

@@ -91,12 +91,13 @@ def play_matches(
 
     Raises EnvError where the game has no two seats.
     """
-    description, rows = describe_env(config), min(width, games)
+    description, places = describe_env(config), min(width, games)
+    pairing = _Pairing((ours, theirs), config, description, seed)
     play: _Turns | _Tables
     if description.by_turns:
-        play = _Turns(ours, theirs, config, description, seed, opening_plies, rows)
+        play = _Turns(pairing, opening_plies, places)
     elif description.seats == 2:
-        play = _Tables(ours, theirs, config, description, seed, rows)
+        play = _Tables(pairing, places)
     else:
         raise EnvError(f"{config.game} is no game of two seats: --against is for those.")
     results = np.zeros(games, np.int64)
@@ -108,6 +109,15 @@ def play_matches(
     finally:
         play.close()
     return Matches(results, np.arange(games) % 2 == 0)
+
+
+class _Pairing(NamedTuple):
+    """Who plays what."""
+
+    policies: tuple[Policy, Policy]  # ours, theirs
+    config: EnvConfig
+    description: EnvDescription
+    seed: int
 
 
 class _Side:
@@ -127,40 +137,76 @@ class _Side:
         return self._policy.act(self._stack.push(frames, first))
 
 
-class _Turns:
-    """Rows of games by turns; each goes on with the next game of the list."""
+class _Play:
+    """Games that are played beside each other; each place goes on with the next game of the list."""
 
-    def __init__(
-        self,
-        ours: Policy,
-        theirs: Policy,
-        config: EnvConfig,
-        description: EnvDescription,
-        seed: int,
-        opening_plies: int,
-        rows: int,
-    ) -> None:
-        assert description.num_actions is not None
-        self._sides = _Side(ours, rows, description), _Side(theirs, rows, description)
-        self._num_actions, self._seed, self._opening_plies = description.num_actions, seed, opening_plies
-        self._games, self._next = np.arange(rows), rows
-        self._env = make_env(config, [self._seed_of(row) for row in range(rows)])
+    def __init__(self, pairing: _Pairing, places: int, rows: int) -> None:
+        """`rows`: environments, the same number at each place."""
+        self._sides = [_Side(policy, rows, pairing.description) for policy in pairing.policies]
+        self._seed, self._games, self._next = pairing.seed, np.arange(places), places
+        seeds = [self._seed_of(row * places // rows) for row in range(rows)]
+        self._env = make_env(pairing.config, seeds)
         self._frames, _ = self._env.reset()
-        self._plies, self._first = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
-        self._openings, self._begun = [np.random.default_rng()] * rows, np.zeros(rows, np.int64)
-        self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
-        for row in range(rows):
-            self._start(row)
+        self._first = np.ones(rows, np.bool_)
 
     @property
     def playing(self) -> bool:
         """Whether any game has not ended."""
         return bool((self._games >= 0).any())
 
+    def close(self) -> None:
+        """Ends the games."""
+        self._env.close()
+
+    def _moves(self, ours: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """[rows]: those of our policy where `ours`, and of theirs elsewhere."""
+        moves: NDArray[np.int64] = np.where(
+            ours, *(side.act(self._frames, self._first) for side in self._sides)
+        )
+        self._first = np.zeros_like(self._first)
+        return moves
+
+    def _take_next(self, place: int, games: int) -> None:
+        """Its next game; -1 where none is left."""
+        self._games[place] = self._next if self._next < games else -1
+        self._next += 1
+
+    def _restart(self, place: int, rows: list[int]) -> None:
+        """Its game begins."""
+        game = max(int(self._games[place]), 0)
+        self._first[rows] = True
+        mask = np.isin(np.arange(len(self._first)), rows)
+        seeds = [self._seed_of(game)] * len(rows)
+        self._frames, _ = self._env.reset(seed=seeds, options={"reset_mask": mask})
+
+    def _start_policies(self, place: int, rows: list[int]) -> None:
+        for number, side in enumerate(self._sides):
+            seed = episode_seeds(self._seed, 2 * int(self._games[place]) + number).policy
+            for row in rows:
+                side.start(row, seed)
+
+    def _seed_of(self, game: int) -> int:
+        """Of the environment, the same for both games of a pair."""
+        return episode_seeds(self._seed, game // 2).environment
+
+
+class _Turns(_Play):
+    """Games by turns, each a row."""
+
+    def __init__(self, pairing: _Pairing, opening_plies: int, rows: int) -> None:
+        super().__init__(pairing, rows, rows)
+        assert pairing.description.num_actions is not None
+        self._num_actions, self._opening_plies = pairing.description.num_actions, opening_plies
+        self._plies, self._openings = np.zeros(rows, np.int64), [np.random.default_rng()] * rows
+        self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
+        self._begun = np.zeros(rows, np.int64)  # [N] openings in a row that ended the game
+        for row in range(rows):
+            self._begin(row)
+
     def step(self, games: int) -> list[tuple[int, int]]:
         """One move in every row; games that ended, with our result."""
         ours = (self._games + self._plies) % 2 == 0  # to move
-        moves = np.where(ours, *(side.act(self._frames, self._first) for side in self._sides))
+        moves = self._moves(ours)
         in_opening = (self._plies < self._opening_plies) & (self._games >= 0)
         for row in np.flatnonzero(in_opening).tolist():
             legal = legal_actions(self._frames[row : row + 1], self._num_actions)
@@ -168,110 +214,67 @@ class _Turns:
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._plies += 1
         self._lead = -(self._lead + rewards)
-        self._first = np.zeros(len(ours), np.bool_)
         ended = []
         for row in np.flatnonzero((terminated | truncated) & (self._games >= 0)).tolist():
-            if not in_opening[row]:  # else it is begun again, with other random moves
-                sign = -1 if ours[row] else 1  # who moved last is no longer to move
-                ended.append((int(self._games[row]), sign * int(np.sign(self._lead[row]))))
-                self._games[row] = self._next if self._next < games else -1
-                self._next += 1
-            self._restart(row, is_new=not in_opening[row])
+            if in_opening[row]:
+                self._begin_again(row)
+                continue
+            sign = -1 if ours[row] else 1  # who moved last is no longer to move
+            ended.append((int(self._games[row]), sign * int(np.sign(self._lead[row]))))
+            self._take_next(row, games)
+            self._reset(row)
+            self._begin(row)
         return ended
 
-    def close(self) -> None:
-        """Ends the games."""
-        self._env.close()
-
-    def _restart(self, row: int, is_new: bool) -> None:
-        mask = np.arange(len(self._games)) == row
-        seed = self._seed_of(max(int(self._games[row]), 0))
-        self._frames, _ = self._env.reset(seed=[seed], options={"reset_mask": mask})
-        self._plies[row], self._first[row], self._lead[row] = 0, True, 0.0
-        self._begun[row] = 0 if is_new else self._begun[row] + 1
+    def _begin_again(self, row: int) -> None:
+        """With other random moves. Raises EnvError where that is of no use."""
+        self._begun[row] += 1
         if self._begun[row] >= MOST_OPENINGS:
             raise EnvError(f"Games of {self._env.game} end in their opening: give fewer --opening-plies.")
-        if is_new and self._games[row] >= 0:
-            self._start(row)
+        self._reset(row)
 
-    def _start(self, row: int) -> None:
-        game = int(self._games[row])
-        self._openings[row] = np.random.default_rng(self._seed_of(game))
-        for number, side in enumerate(self._sides):
-            side.start(row, episode_seeds(self._seed, 2 * game + number).policy)
+    def _reset(self, row: int) -> None:
+        self._restart(row, [row])
+        self._plies[row], self._lead[row] = 0, 0.0
 
-    def _seed_of(self, game: int) -> int:
-        return _environment_seed(self._seed, game)
+    def _begin(self, row: int) -> None:
+        """A game that no opening has begun yet."""
+        if self._games[row] >= 0:
+            self._begun[row] = 0
+            self._openings[row] = np.random.default_rng(self._seed_of(int(self._games[row])))
+            self._start_policies(row, [row])
 
 
-class _Tables:
+class _Tables(_Play):
     """Tables of two seats that move at the same time; who has gained more at the end has won."""
 
-    def __init__(
-        self,
-        ours: Policy,
-        theirs: Policy,
-        config: EnvConfig,
-        description: EnvDescription,
-        seed: int,
-        tables: int,
-    ) -> None:
-        self._sides = [_Side(policy, 2 * tables, description) for policy in (ours, theirs)]
-        self._seed, self._games, self._next = seed, np.arange(tables), tables
-        self._env = make_env(config, np.repeat(self._seeds(self._games), 2).tolist())
-        self._frames, _ = self._env.reset()
-        self._first, self._gains = np.ones(2 * tables, np.bool_), np.zeros((tables, 2))
-        self._start(np.arange(tables))
-
-    @property
-    def playing(self) -> bool:
-        """Whether any game has not ended."""
-        return bool((self._games >= 0).any())
+    def __init__(self, pairing: _Pairing, tables: int) -> None:
+        super().__init__(pairing, tables, 2 * tables)
+        self._gains = np.zeros((tables, 2))
+        for table in range(tables):
+            self._start_policies(table, self._rows(table))
 
     def step(self, games: int) -> list[tuple[int, int]]:
         """One step at every table; games that ended, with our result."""
         our_seat = self._games % 2  # [tables]
-        ours = (np.arange(len(self._first)) % 2) == np.repeat(our_seat, 2)  # [rows]
-        moves = np.where(ours, *(side.act(self._frames, self._first) for side in self._sides))
+        seats = np.arange(len(self._first)) % 2
+        moves = self._moves(seats == np.repeat(our_seat, 2))
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._gains += rewards.reshape(-1, 2)
-        self._first = np.zeros_like(self._first)
-        over = (terminated | truncated)[::2] & (self._games >= 0)
-        lead = np.take_along_axis(self._gains, our_seat[:, None], 1)[:, 0] * 2 - self._gains.sum(1)
-        ended = [(int(self._games[table]), int(np.sign(lead[table]))) for table in np.flatnonzero(over)]
-        for table in np.flatnonzero(over):
-            self._games[table] = self._next if self._next < games else -1
-            self._next += 1
-        begun = np.flatnonzero(over & (self._games >= 0))
-        if len(begun):
-            self._begin(begun)
+        ended = []
+        for table in np.flatnonzero((terminated | truncated)[::2] & (self._games >= 0)).tolist():
+            own, other = self._gains[table, our_seat[table]], self._gains[table, 1 - our_seat[table]]
+            ended.append((int(self._games[table]), int(np.sign(own - other))))
+            self._take_next(table, games)
+            if self._games[table] >= 0:
+                self._restart(table, self._rows(table))
+                self._gains[table] = 0
+                self._start_policies(table, self._rows(table))
         return ended
 
-    def close(self) -> None:
-        """Ends the games."""
-        self._env.close()
-
-    def _begin(self, tables: NDArray[np.int64]) -> None:
-        self._first = np.repeat(np.isin(np.arange(len(self._games)), tables), 2)
-        seeds = np.repeat(self._seeds(self._games[tables]), 2).tolist()
-        self._frames, _ = self._env.reset(seed=seeds, options={"reset_mask": self._first})
-        self._gains[tables] = 0
-        self._start(tables)
-
-    def _start(self, tables: NDArray[np.int64]) -> None:
-        for table in tables.tolist():
-            for number, side in enumerate(self._sides):
-                seed = episode_seeds(self._seed, 2 * int(self._games[table]) + number).policy
-                for row in (2 * table, 2 * table + 1):
-                    side.start(row, seed)
-
-    def _seeds(self, games: NDArray[np.int64]) -> list[int]:
-        return [_environment_seed(self._seed, game) for game in games.tolist()]
-
-
-def _environment_seed(seed: int, game: int) -> int:
-    """The same for both games of a pair."""
-    return episode_seeds(seed, game // 2).environment
+    @staticmethod
+    def _rows(table: int) -> list[int]:
+        return [2 * table, 2 * table + 1]
 
 
 @contextmanager

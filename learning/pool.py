@@ -41,21 +41,21 @@ class Pool:
         self._config, self._learner = config, learner
         self._folder, self._prefix = folder, f"pool_{file_name}_"
         self._added = learner.t_learner // config.pool_every
-        held = read_members(learner.slot.client, learner.slot.keys)
-        self._members, found = [], pool_files(folder, file_name)
-        for updates, path in found.items():
-            if updates <= learner.updates:
-                self._members.append(updates)
-            else:
-                path.rename(path.with_suffix(".earlier"))
-        gone = [each for each in held if each not in self._members]
-        if gone and not self._members:
-            learner.slot.patience(
-                learner.slot.client.unlink, learner.slot.keys.pool, learner.slot.keys.pool_members
-            )
+        found = pool_files(folder, file_name)
+        self._members = [updates for updates in found if updates <= learner.updates]
+        for updates in found.keys() - set(self._members):
+            found[updates].rename(found[updates].with_suffix(".earlier"))
+        self._fill_redis()
+
+    def _fill_redis(self) -> None:
+        """So that it has what is on disk and nothing else."""
+        slot = self._learner.slot
+        held = slot.patience(read_members, slot.client, slot.keys)
+        if held == self._members:
+            return
+        slot.patience(slot.client.unlink, slot.keys.pool, slot.keys.pool_members)
         for updates in self._members:
-            if updates not in held or gone:
-                self._publish(updates, self._path(updates).read_bytes(), gone)
+            self._publish(updates, self._path(updates).read_bytes(), [])
 
     def add_due(self) -> None:
         """Add the present weights where it is time."""

@@ -5,10 +5,18 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from args import UserError, read_args
+from envs.config import EnvConfig
+from envs.multi.shared import SeatView, SharedTables, play_seats
+from launch_actor import run_seats
+from supervision.process import Stop
 from tests.processes import PATIENCE_S, run, start, wait
+from wiring.actor import check_fits_tables
+from wiring.setting import setting_of
 
 GAME = "pettingzoo:pong_v3"
 WORDS = (
@@ -58,6 +66,55 @@ def test_independent_learners_and_a_shared_one(redis_socket: str, tmp_path: Path
     assert f"{GAME} against {models['right']}: 4 games" in text
     results = json.loads((tmp_path / "matches_pettingzoo_pong_v3.json").read_text())["results"]
     assert len(results) == 4 and set(results) <= {-1, 0, 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--seat-runs left,left", "a run for each seat, none twice"),
+        ("--seat-runs left,", "a run for each seat"),
+        ("--seat-runs left,right --no-push", "excludes --event-log-out, --render and --no-push"),
+        ("--seat-runs left,right --id-actor -1", "--id-actor must be 0 or more"),
+    ],
+)
+def test_a_mistake_is_one_sentence(words: str, sentence: str) -> None:
+    """Before a server is asked."""
+    with pytest.raises(UserError, match=sentence):
+        run_seats(read_args(["--game", GAME, *words.split()]), Stop())
+
+
+@pytest.mark.parametrize("difference", ["--resize 84", "--max-episode-steps 5", "--envs-per-actor 3"])
+def test_runs_of_unlike_tables_are_refused(difference: str) -> None:
+    """Whatever shapes the tables is to be alike."""
+    words = ["--game", GAME, "--resize", "42", "--grey", "True", "--envs-per-actor", "2"]
+    args = read_args(words)
+    tables = SharedTables(args.select(EnvConfig), 2, [1, 2])
+    check_fits_tables(setting_of(args), tables.seat(1))
+    other = setting_of(read_args([*words, *difference.split()]))
+    with pytest.raises(UserError, match="The runs of the seats differ"):
+        check_fits_tables(other, tables.seat(1))
+    tables.tables.close()
+
+
+def test_a_wait_for_another_seat_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch of environments asks: only while the games themselves move is a seat waiting for them."""
+    args = read_args(["--game", GAME, "--resize", "42", "--grey", "True"])
+    tables = SharedTables(args.select(EnvConfig), 2, [1])
+    seen, step = list[bool](), tables.tables.step
+
+    def watched(actions: Any) -> Any:
+        seen.append(tables.seat(0).waits_for_others)
+        return step(actions)
+
+    monkeypatch.setattr(tables.tables, "step", watched)
+    assert tables.seat(0).waits_for_others
+
+    def play(seat: int, env: SeatView) -> None:
+        env.reset()
+        env.step([0])
+
+    play_seats(tables, play)
+    assert seen == [False]
 
 
 def _scores(folder: Path) -> list[float]:

@@ -40,9 +40,9 @@ class EpsilonGreedy:
 
     def __init__(self, config: EpsilonGreedyConfig, problem: Problem, device: torch.device) -> None:
         self._config, self._device = config, device
-        self._draw_from(problem)
+        self._set_actions(problem)
 
-    def _draw_from(self, problem: Problem) -> None:
+    def _set_actions(self, problem: Problem) -> None:
         self._legal = legal_actions_of(problem)
         self._numbers = MANY if self._legal else problem.discrete_actions()
 
@@ -105,7 +105,7 @@ class EpsilonBesideNoise(EpsilonGreedy):
     ) -> None:
         """`network`: it has been given to `add_epsilon`."""
         self._schedule, self._network, self._device = config, network, device
-        self._draw_from(problem)
+        self._set_actions(problem)
 
     def epsilon_at(self, t_learner: int) -> float:
         """The share of random actions at that time."""

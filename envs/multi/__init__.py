@@ -1,10 +1,10 @@
 """The family of games for several players, by PettingZoo's API: "pettingzoo:connect_four_v3" and others.
 
-One network plays every seat (parameter sharing), in one of two ways:
+One network plays every seat (parameter sharing), unless --opponents or --seat-runs says otherwise:
 
 * A game by turns of two players (turns.py) is one environment. Whoever is to move sees it from their own
   side, so that its steps are both players' by turns, and what one gains the other loses. A negative
-  --discount says so: Q(s, a) = r - gamma max Q(s', .), which is negamax. n-step returns alternate alike. Each
+  --discount says so: Q(s, a) = r - gamma max Q(s', .), which is negamax. n-step returns alternate alike. An
   agent so plays against itself, and learns from both sides of every game.
 * In a game of moves at the same time (seats.py) every seat is an environment, and sees which seat it is.
 

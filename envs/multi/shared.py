@@ -87,7 +87,7 @@ class SeatView(SeededVectorEnv):
         self._rows = slice(seat, None, shared.seats)
 
     @property
-    def waits_for_others(self) -> bool:  # type: ignore[override]
+    def waits_for_others(self) -> bool:
         """Unless the games are at work."""
         return not self._shared.is_moving
 

@@ -14,7 +14,7 @@ from envs.playback import Action, Frames, Screen
 from envs.saving import State
 
 
-class Match:
+class Duel:
     """One game after another between two seats."""
 
     def __init__(self, game: Any, name: str) -> None:
@@ -67,16 +67,16 @@ class Match:
 
 
 class TurnsVector(SeededVectorEnv):
-    """N matches: frames [N, *frame] as in envs/legal.py, seen by whoever is to move.
+    """N duels: frames [N, *frame] as in envs/legal.py, seen by whoever is to move.
 
-    A reward is the mover's. What a match shows at its end is what the other player sees then.
+    A reward is the mover's. What a duel shows at its end is what the other player sees then.
     """
 
     masked = True
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build) -> None:
-        self._matches = [Match(build(config), config.game) for _ in seeds]
-        seat = self._matches[0].seat
+        self._duels = [Duel(build(config), config.game) for _ in seeds]
+        seat = self._duels[0].seat
         super().__init__(masked_space(seat), Discrete(seat.num_actions), seeds)
         self._generators = [np.random.default_rng(seed) for seed in seeds]
         self._max_steps = config.max_episode_steps
@@ -92,53 +92,53 @@ class TurnsVector(SeededVectorEnv):
         return self._frames.copy(), {}
 
     def _begin(self, row: int) -> None:
-        self._frames[row] = self._matches[row].begin(int(self._generators[row].integers(2**31)))
+        self._frames[row] = self._duels[row].begin(int(self._generators[row].integers(2**31)))
 
     def _advance(self, actions: Actions) -> Steps:
         rewards = np.zeros(self.num_envs)
         terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
         for row, action in enumerate(actions.tolist()):
-            match = self._matches[row]
-            if match.is_over:
+            duel = self._duels[row]
+            if duel.is_over:
                 self._begin(row)
                 continue
-            if not match.legal[action]:
+            if not duel.legal[action]:
                 raise EnvError(f"The rules of {self.game} forbid action {action} there.")
-            self._frames[row], rewards[row], terminated[row], truncated[row] = match.move(action)
-            if len(match.moves) == self._max_steps and not match.is_over:
-                truncated[row] = match.is_over = True
+            self._frames[row], rewards[row], terminated[row], truncated[row] = duel.move(action)
+            if len(duel.moves) == self._max_steps and not duel.is_over:
+                truncated[row] = duel.is_over = True
         return self._frames.copy(), rewards, terminated, truncated, {}
 
     def state_dict(self) -> State:
-        """The seed and the moves of every match: together they give it again."""
+        """The seed and the moves of every duel: together they give it again."""
         return {
             "generators": [each.bit_generator.state for each in self._generators],
-            "matches": [[match.seed, match.is_over, *match.moves] for match in self._matches],
+            "duels": [[duel.seed, duel.is_over, *duel.moves] for duel in self._duels],
         }
 
     def load_state_dict(self, state: State) -> None:
         """Plays the same moves again."""
-        for row, (seed, is_over, *moves) in enumerate(state["matches"]):
+        for row, (seed, is_over, *moves) in enumerate(state["duels"]):
             self._generators[row].bit_generator.state = state["generators"][row]
-            match = self._matches[row]
-            self._frames[row] = match.begin(seed)
+            duel = self._duels[row]
+            self._frames[row] = duel.begin(seed)
             for move in moves:
-                self._frames[row] = match.move(move)[0]
-            match.is_over = bool(is_over)
+                self._frames[row] = duel.move(move)[0]
+            duel.is_over = bool(is_over)
 
     @property
     def can_be_drawn(self) -> bool:
         """Whether the game has pictures."""
-        return all(match.can_be_drawn for match in self._matches)
+        return all(duel.can_be_drawn for duel in self._duels)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""
-        for match in self._matches:
-            match.close()
+        for duel in self._duels:
+            duel.close()
 
 
 class TurnsPlayback:
-    """Replays a match from its seed and its moves, with the game's own pictures."""
+    """Replays a game from its seed and its moves, with the game's own pictures."""
 
     def __init__(self, config: EnvConfig, seed: int, build: Build = build) -> None:
         self._env = TurnsVector(config, [seed], lambda config, _=None: build(config, "rgb_array"))
@@ -146,11 +146,11 @@ class TurnsPlayback:
             raise EnvError(f"{config.game} cannot be filmed: it has no render().")
 
     def first(self) -> Frames:
-        """Starts the match and returns its first frame."""
+        """Starts the game and returns its first frame."""
         frame: Frames = self._env.reset()[0][0]
         return frame
 
     def step(self, action: Action) -> tuple[Frames, list[Screen]]:
         """Returns the frame after `action`, and its picture."""
         frame: Frames = self._env.step(np.asarray([action]))[0][0]
-        return frame, [self._env._matches[0].screen()]
+        return frame, [self._env._duels[0].screen()]
