@@ -116,10 +116,10 @@ class Runner:
         early = code == -signal.SIGTERM and (self._stop() or not in_time)  # before it could listen to that
         if code == 0 or early:
             return replace(record, state="stopped" if in_time else "out of time")
-        return replace(record, state="failed", why=_reason(child.last_lines(LAST_LINES)) or described(code))
+        return replace(record, state="failed", why=reason_in(child.last_lines(LAST_LINES)) or described(code))
 
 
-def _reason(lines: Sequence[str]) -> str:
+def reason_in(lines: Sequence[str]) -> str:
     """The last of them that names an error, before which others may have said good-bye; else the last one."""
     errors = [line for line in lines if "error: " in line]
     return errors[-1].partition("error: ")[2] if errors else "".join(lines[-1:])

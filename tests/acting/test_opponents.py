@@ -171,6 +171,7 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     left, right = (state["acting_weights"] for state in states)
     assert all(torch.equal(left[name], right[name]) for name in left)
 
+    assert not list(tmp_path.glob("*/best_model_*")), "no score of play against itself is a best one"
     keys = Keys("one")
     members = read_members(client, keys)
     files = {

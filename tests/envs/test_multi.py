@@ -226,6 +226,16 @@ def test_seats_in_threads_play_as_the_tables_do(make_config: Callable[..., EnvCo
     assert told == ["Another seat of pettingzoo:pong_v3 has ended."]
 
 
+def test_a_step_that_was_taken_is_told_also_after_the_end(make_config: Callable[..., EnvConfig]) -> None:
+    """To a seat that wakes up after the others have ended; the next step is nobody's."""
+    shared = SharedTables(make_config("pettingzoo:pong_v3", resize=42, grey=True), 2, [5])
+    shared.steps, shared.taken = shared.tables.step([0, 0]), 1
+    shared.close()
+    assert shared.step(1) is shared.steps
+    with pytest.raises(TableClosed):
+        shared.step(2)
+
+
 def test_an_error_of_one_seat_ends_all_and_is_raised(make_config: Callable[..., EnvConfig]) -> None:
     shared = SharedTables(make_config("pettingzoo:pong_v3", resize=42, grey=True), 2, [5])
 

@@ -12,7 +12,7 @@ from args import UserError
 from lab.folder import lab_process, stop_lab
 from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
-from lab.runner import Runner
+from lab.runner import Runner, reason_in
 from lab.search.ledger import Ledger
 from lab.search.space import Search
 from lab.search.trial import TrialRecord, read_trials, write_trial
@@ -107,3 +107,13 @@ def test_stop_and_clear_name_a_damaged_session(tmp_path: Path) -> None:
     for work in (stop_lab, unfinished):
         with pytest.raises(UserError, match="session_0/session.json is damaged"):
             work(tmp_path)
+
+
+def test_the_reason_of_a_failure_is_its_error_not_the_last_word() -> None:
+    lines = [
+        "T = 400 / 400",
+        "learner: error: The loss is not finite; try a lower --lr.",
+        "The replay stays in x.",
+    ]
+    assert reason_in(lines) == "The loss is not finite; try a lower --lr."
+    assert reason_in(lines[:1]) == "T = 400 / 400" and reason_in([]) == ""

@@ -40,6 +40,12 @@ def test_estimates_may_leave_them_by_a_tenth(estimate: float, beyond: bool) -> N
     assert bounds_of([1.0] * 10).exclude(estimate) == beyond
 
 
+def test_where_players_move_by_turns_one_can_lose_what_the_other_gains() -> None:
+    bounds = ValueBounds()
+    bounds.see(np.array([1.0], np.float32), np.array([-0.5], np.float32))
+    assert (bounds.low, bounds.high) == (-2.0, 2.0)
+
+
 def test_nothing_is_said_before_a_reward_or_without_a_discount() -> None:
     assert not ValueBounds().exclude(1e6)
     assert not bounds_of([0.0] * 10).exclude(1e6)

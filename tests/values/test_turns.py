@@ -46,3 +46,6 @@ def test_every_random_move_is_legal() -> None:
     one, two = (torch.from_numpy(seen(pebbles))[None, None].expand(1000, 1, 7) for pebbles in (1, 2))
     assert legal.drawn(one, numbers).tolist() == [0] * 1000
     assert 400 < int(legal.drawn(two, numbers).sum()) < 600
+    second_and_fourth = torch.tensor([7.0, 0, 1, 0, 1]).expand(1000, 1, 5)
+    drawn = LegalActions(4).drawn(second_and_fourth, numbers)
+    assert set(drawn.tolist()) == {1, 3} and 400 < int((drawn == 1).sum()) < 600
