@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 
-from acting import watch
 from acting.watch import EnvironmentWatch
 
 
@@ -23,7 +23,7 @@ class Stuck:
 @pytest.mark.parametrize("waits", [False, True])
 def test_only_a_game_hangs(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
-    monkeypatch.setattr(watch.os, "_exit", ended.append)
+    monkeypatch.setattr(os, "_exit", ended.append)
     player = cast(Any, Stuck(waits, time.monotonic() - 60))
     with EnvironmentWatch(player, "Actor 0", lambda: True):
         time.sleep(0.8)  # it looks twice a second
