@@ -73,7 +73,7 @@ tables = train(
     host_redis=str(folder / "redis.sock"),
     spec=str(Path.cwd().parents[1] / "specs" / "classic" / "catch_dqn.yaml"),
     temperature=0.02,
-    T_max=6000,
+    T_max=18000,
 )
 scores = np.array(tables.episodes["score_saber_points"], float)
 plt.plot(np.convolve(scores, np.ones(50) / 50, "valid"))
