@@ -45,8 +45,8 @@ class Actor(Saved):
 
     def watch(self, save: Callable[[], None] = lambda: None) -> EnvironmentWatch:
         """A watch over its environments; `save`: done before a process ends whose environment hangs."""
-        name = f"Actor {self._config.id_actor}"
-        return EnvironmentWatch(self._player, name, self._link.stopped, save)
+        asked_at, where = self._player.asked_at, self._tracker.where
+        return EnvironmentWatch(self._config, asked_at, where, self._link.stopped, save)
 
     def run(self) -> None:
         """Play until the run ends or a stop is asked for, then push what is left. Raises as Link."""

@@ -86,6 +86,7 @@ class EpisodeTracker(Saved):
         self._caps = np.array(caps)[:, None]  # [3, 1]
         self._scores = np.zeros((3, num_envs))
         self._lengths = np.zeros(num_envs, np.int64)
+        self._numbers = np.ones(num_envs, np.int64)  # of the running episodes, since this process began
         self._actions = action_counter
         self._rooms: list[set[int]] = [set() for _ in range(num_envs)]
 
@@ -122,7 +123,13 @@ class EpisodeTracker(Saved):
         finished = list(map(self._finished, ended.tolist()))
         self._scores[:, ended] = 0.0
         self._lengths[ended] = 0
+        self._numbers[ended] += 1
         return finished
+
+    def where(self) -> str:
+        """How far each row is, as a sentence says it: "after step 20 of episode 3"."""
+        rows = zip(self._lengths.tolist(), self._numbers.tolist(), strict=True)
+        return " or ".join(f"after step {length} of episode {number}" for length, number in rows)
 
     def _finished(self, row: int) -> FinishedEpisode:
         score_5min, score_30min, score_saber = self._scores[:, row].tolist()

@@ -36,6 +36,7 @@ class ActorConfig:
     log_interval: int
     eval: bool
     post_episode_sleep: float
+    env_patience: float
 
 
 class Link:

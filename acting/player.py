@@ -80,7 +80,7 @@ class Player(Saved):
         noise = agent.draw_acting_noise(env.num_envs, self._torch)
         self._noise = noise if noisy else agent.mean_acting_noise(env.num_envs)
         self._steps = 0
-        self.asked_at: float | None = None  # when the environments began a step; None between steps
+        self._asked_at: float | None = None
         self.frames, _ = env.reset()  # [N, *frame] the current frames
         self._first = np.ones(env.num_envs, np.bool_)
         self._ended = np.zeros(env.num_envs, np.bool_)
@@ -97,19 +97,21 @@ class Player(Saved):
             self._steps += 1
             acting = self._act(s_t, self._noise)
             a_t = acting.a_t
-        self.asked_at = time.monotonic()
+        self._asked_at = time.monotonic()
         self.frames, rewards, terminated, truncated, infos = self._environments.step(a_t)
-        self.asked_at = None
+        self._asked_at = None
         self._first, self._ended = self._ended, terminated | truncated
         return VectorStep(frames, acting, a_t, rewards, terminated, truncated, active, self.frames, infos)
 
     def _act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting | RolloutActing:
         return self.agent.act(s_t, noise)
 
-    @property
-    def waits_for_others(self) -> bool:
-        """Whether a step of its environments waits for other players."""
-        return self._environments.waits_for_others
+    def asked_at(self) -> float | None:
+        """When the environments began the step that they are in (time.monotonic).
+
+        None between steps, and where a step waits for other players.
+        """
+        return None if self._environments.waits_for_others else self._asked_at
 
     def close(self) -> None:
         """Close the environments."""

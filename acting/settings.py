@@ -28,6 +28,11 @@ class ActorSettings(Settings):
     )
     no_push: bool = parameter(False, "Actor: keep its experience out of the replay")
     post_episode_sleep: float = parameter(0.0, "Actor: pause after each episode, seconds", ge=0)
+    env_patience: float = parameter(
+        30.0,
+        "Seconds after which an environment that does not answer is named, with step, episode and line of code (30: more than a step of Malmo, the slowest here, takes)",
+        gt=0,
+    )
     ckpt_dir: str | None = parameter(
         None,
         "Actor: take weights from the newest snapshot in this folder, read again each episode, not from Redis",

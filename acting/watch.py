@@ -4,35 +4,51 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
-from acting.player import Player
+from acting.link import ActorConfig
 
 log = logging.getLogger(__name__)
 
-SILENT_AFTER_S = 30.0
-"""A step of Malmo, the slowest environment here, takes less unless Minecraft starts again."""
 HANGS_AFTER_S = 5.0
 """How long a process that was asked to stop waits for its environment: a step is over by then, or never."""
 
 
 class EnvironmentWatch:
-    """Says that the environment is silent, and ends a process that was asked to stop and waits for it.
+    """Says where the environment is silent, and ends a process that was asked to stop and waits for it.
 
-    Within `with`, from a thread of its own: the main thread is in the environment's code.
+    Within `with`, from a thread of its own: the thread that enters is in the environment's code.
     """
 
     def __init__(
-        self, player: Player, name: str, stopped: Callable[[], bool], save: Callable[[], None] = lambda: None
+        self,
+        config: ActorConfig,
+        asked_at: Callable[[], float | None],
+        where: Callable[[], str],
+        stopped: Callable[[], bool],
+        save: Callable[[], None] = lambda: None,
     ) -> None:
-        """`save`: what is done before the process ends."""
-        self._player, self._name, self._stopped, self._save = player, name, stopped, save
+        """Watch from the next `with` on.
+
+        Args:
+          asked_at: when the environment began what it does (time.monotonic); None while nobody waits for it.
+          where: the end of a sentence that names step and episode.
+          stopped: whether this process was asked to end.
+          save: what is done before the process ends.
+        """
+        self._config, self._asked_at, self._where = config, asked_at, where
+        self._stopped, self._save = stopped, save
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="environment", daemon=True)
+        self._watched = 0
 
     def __enter__(self) -> None:
+        self._watched = threading.get_ident()
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
@@ -42,15 +58,21 @@ class EnvironmentWatch:
     def _watch(self) -> None:
         warned_of: float | None = None
         while not self._ended.wait(0.5):
-            asked_at = None if self._player.waits_for_others else self._player.asked_at
+            asked_at = self._asked_at()
             silent = 0.0 if asked_at is None else time.monotonic() - asked_at
-            if silent > SILENT_AFTER_S and warned_of != asked_at:
-                log.warning("%s: its environment has not answered for %.0f s.", self._name, silent)
+            if silent > self._config.env_patience and warned_of != asked_at:
+                log.warning("Actor %d: %s.", self._config.id_actor, self._told(silent))
                 warned_of = asked_at
             if self._stopped() and silent > HANGS_AFTER_S:
-                sentence = "%s ends, as it was asked to: its environment has not answered for %.0f s."
-                log.error(sentence, self._name, silent)
+                told = self._told(silent)
+                log.error("Actor %d ends, as it was asked to: %s.", self._config.id_actor, told)
                 try:
                     self._save()
                 finally:
                     os._exit(1)
+
+    def _told(self, silent: float) -> str:
+        """What does not answer, where in its play and where in its code."""
+        code = traceback.extract_stack(sys._current_frames()[self._watched])[-1]
+        place = f"{Path(code.filename).name}, line {code.lineno}"
+        return f"{self._config.game} has not answered for {silent:.0f} s, {self._where()} ({place})"

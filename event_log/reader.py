@@ -23,6 +23,7 @@ from event_log.records import (
 from event_log.soundness import Unsound, header_from, piece_from
 from memory.chunks.codec import CodecError
 from memory.chunks.decoding import Packed, unpack
+from own_code import SHOWN
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +60,15 @@ def read_opened_header(file: BinaryIO, path: Path) -> LogHeader:
 
 def check_header(path: Path, logged: LogHeader, played: LogHeader) -> None:
     """Raises EventLogError, naming both, unless they are equal."""
-    if logged != played:
+    if logged._replace(code=played.code) != played:
         raise EventLogError(
             f"The event log {path} was recorded from {logged}; what is played here is {played}."
+        )
+    if logged.code != played.code:
+        raise EventLogError(
+            f"The event log {path} was recorded from another {played.game}, of the SHA-256"
+            f" {logged.code[:SHOWN] or 'unknown'}, and it is {played.code[:SHOWN]} here: give the same file"
+            " to --game, or --changed-code beside --event-log-in."
         )
 
 

@@ -39,6 +39,7 @@ class LogHeader(NamedTuple):
     action_low: tuple[float, ...] | None  # None for discrete ones
     action_high: tuple[float, ...] | None
     frames_per_step: int = 1  # --action-repeat, where there is one: the length of a step in time
+    code: str = ""  # SHA-256 of the file that the user's own game is in; of others empty
 
     def __str__(self) -> str:
         low, high = self.action_low, self.action_high
@@ -47,8 +48,8 @@ class LogHeader(NamedTuple):
         return f"{self.game} with {frames}, {actions} and {self.frames_per_step} frames per step"
 
 
-def log_header(game: str, description: EnvDescription) -> LogHeader:
-    """The header of a log of `game` (its canonical name)."""
+def log_header(game: str, description: EnvDescription, code: str = "") -> LogHeader:
+    """The header of a log of `game` (its canonical name); `code` as in LogHeader."""
     return LogHeader(
         game=game,
         frame_shape=description.frame_shape,
@@ -57,6 +58,7 @@ def log_header(game: str, description: EnvDescription) -> LogHeader:
         action_low=description.action_low,
         action_high=description.action_high,
         frames_per_step=description.frames_per_step,
+        code=code,
     )
 
 
@@ -100,6 +102,7 @@ def header_to_bytes(header: LogHeader) -> bytes:
         "game": header.game,
         "dtype": header.frame_dtype,
         "frames_per_step": header.frames_per_step,
+        "code": header.code,
     }
     columns: Columns = {"frame_shape": np.array(header.frame_shape, np.int64)}
     if header.num_actions is not None:

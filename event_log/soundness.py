@@ -30,6 +30,9 @@ def header_from(record: Packed) -> LogHeader:
         raise Unsound("with neither a game nor a kind of frames")
     if type(frames_per_step) is not int or frames_per_step < 1:
         raise Unsound("with no number of frames per step")
+    code = meta.get("code", "")  # logs of earlier versions have none
+    if not isinstance(code, str):
+        raise Unsound("with no SHA-256 of its code")
     shape = _vector(columns.get("frame_shape"), np.dtype(np.int64))
     if (
         shape is None
@@ -38,7 +41,7 @@ def header_from(record: Packed) -> LogHeader:
     ):
         raise Unsound("with frames of no size")
     actions = _actions(record)
-    return LogHeader(game, tuple(map(int, shape)), str(dtype), *actions, frames_per_step)
+    return LogHeader(game, tuple(map(int, shape)), str(dtype), *actions, frames_per_step, code)
 
 
 def _actions(

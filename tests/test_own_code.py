@@ -201,6 +201,21 @@ def test_a_run_goes_on_with_the_same_code_alone(folder: Path, redis_socket: str,
     run(folder, "launch_learner.py", *words, 400, "--changed-code")
 
 
+@pytest.mark.slow
+def test_a_replay_is_filled_from_experience_with_the_same_code_alone(folder: Path, redis_socket: str) -> None:
+    alone = "--game my_env.py:Corridor --agent random --no-push --T-max 200 --event-log-out a.events".split()
+    run(folder, "launch_actor.py", *alone)
+    (folder / "my_env.py").write_text(CORRIDOR.replace("Go right", "Run right"))
+    said = run(folder, "launch_actor.py", *alone, code=2)
+    assert "a.events was recorded from another my_env.py:Corridor" in said
+    words = ["--game", "my_env.py:Corridor", *SMALL, "--serial", "--host-redis", redis_socket]
+    words += ["--path-to-results", "out", "--T-max", "300", "--event-log-in", "a.events"]
+    said = run(folder, "launch_learner.py", *words, code=2)
+    assert "a.events was recorded from another my_env.py:Corridor" in said and "--changed-code" in said
+    said = run(folder, "launch_learner.py", *words, "--changed-code")
+    assert "The replay begins with 200 transitions from a.events." in said
+
+
 HOSTILE = (
     "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nclass Env:\n    config_type = 5\n"
 )

@@ -49,7 +49,9 @@ RULES: dict[str, Rule] = {
         "envs.legal kernels models memory.replay.batch memory.rollouts.rollout own_code", "numpy torch"
     ),
     "reporting": _rule(packages="cv2 matplotlib mlflow numpy plotly tensorboard trackio wandb"),
-    "event_log": _rule("acting envs memory reporting", "cv2 gymnasium h5py minari msgpack numpy zstandard"),
+    "event_log": _rule(
+        "acting envs memory own_code reporting", "cv2 gymnasium h5py minari msgpack numpy zstandard"
+    ),
     "acting": _rule(
         "agents memory envs reporting learning.snapshot", "cv2 gymnasium numpy safetensors torch"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,8 @@ class Sick(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
+        if self.ill is waits:
+            sleeps(None)
         return np.zeros(2, np.float32), {}
 
     def step(self, action):
@@ -56,8 +59,11 @@ def locks(frame):
     for _ in range(2):
         ctypes.CDLL(None).pthread_mutex_lock(mutex)
 
+def waits(frame):
+    """Its first reset never ends."""
+
 ILLS = {"Frame": lambda frame: (frame * np.nan, 0.0), "Reward": lambda frame: (frame, float("nan")),
-        "Raises": raises, "Sleeps": sleeps, "Locks": locks}
+        "Raises": raises, "Sleeps": sleeps, "Locks": locks, "Waits": waits}
 for name, ill in ILLS.items():
     gymnasium.register(f"{name}-v0", Sick, kwargs={"ill": ill}, disable_env_checker=True)
 '''
@@ -81,7 +87,7 @@ def sick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("Frame", "is at fault: it returned a frame with nan (row 0)."),
         ("Reward", "is at fault: it returned a reward with nan (row 0)."),
-        ("Raises", "failed: KeyError: 'the wheel came off' (sick.py, line 24)."),
+        ("Raises", "failed: KeyError: 'the wheel came off' (sick.py, line 26)."),
     ],
 )
 def test_whose_fault_it_is_is_said_in_one_sentence(sick: Path, ill: str, sentence: str) -> None:
@@ -92,18 +98,32 @@ def test_whose_fault_it_is_is_said_in_one_sentence(sick: Path, ill: str, sentenc
     assert "Traceback" not in log.read_text()
 
 
-@pytest.mark.parametrize("ill", ["Sleeps", "Locks"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_an_actor_whose_environment_hangs_ends_when_asked(sick: Path, ill: str, number: int) -> None:
+@pytest.mark.parametrize(
+    ("ill", "number"),
+    [
+        ("Sleeps", signal.SIGTERM),
+        ("Locks", signal.SIGTERM),
+        ("Locks", signal.SIGHUP),
+        ("Waits", signal.SIGTERM),
+    ],
+)
+def test_an_actor_whose_environment_hangs_is_named_and_ends_when_asked(
+    sick: Path, ill: str, number: int
+) -> None:
     log = sick / "actor.log"
-    actor = start("launch_actor.py", *ALONE, "--game", f"sick:{ill}-v0", log=log)
+    words = ("--game", f"sick:{ill}-v0", "--env-patience", "1")
+    actor = start("launch_actor.py", *ALONE, *words, log=log)
     try:
         until(lambda: actor.poll() is not None or "hanging" in log.read_text(), log.read_text)
         actor.send_signal(number)
         assert actor.wait(30) == 1
     finally:
         actor.kill()
-    assert "Actor 0 ends, as it was asked to: its environment has not answered for" in log.read_text()
+    said = log.read_text()
+    where = "before its first step" if ill == "Waits" else "after step 20 of episode 1"
+    named = rf"Actor 0: sick:{ill}-v0 has not answered for \d+ s, {where} \(sick.py, line \d+\)"
+    assert len(re.findall(named, said)) == 1, said
+    assert f"Actor 0 ends, as it was asked to: sick:{ill}-v0 has not answered for" in said
 
 
 def test_a_serial_run_whose_environment_hangs_saves_and_ends_when_asked(
@@ -117,7 +137,7 @@ def test_a_serial_run_whose_environment_hangs_saves_and_ends_when_asked(
     until(lambda: learner.poll() is not None or "hanging" in log.read_text(), log.read_text)
     learner.send_signal(signal.SIGTERM)
     assert learner.wait(60) == 1, log.read_text()
-    assert "ends, as it was asked to: its environment has not answered for" in log.read_text()
+    assert "ends, as it was asked to: sick:Locks-v0 has not answered for" in log.read_text()
     (path,) = last_models(results, "sick_Locks-v0")
     assert load_snapshot(path)["updates"] > 0 and log.read_text().count("Saved ") == 2
 

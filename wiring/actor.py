@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -19,6 +20,7 @@ from acting.rollout_writer import RolloutShape, RolloutWriter
 from acting.run_link import RunLink
 from acting.settings import event_log_path
 from acting.shard_link import ShardLink
+from acting.watch import EnvironmentWatch
 from acting.weights import PublishedWeights, SnapshotWeights, WeightsSource
 from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
@@ -29,7 +31,6 @@ from envs.contract import SeededVectorEnv
 from envs.multi.shared import SeatView, SharedTables
 from envs.registry import make_env
 from envs.seeding import environment_seeds
-from event_log.records import log_header
 from event_log.writer import EventRecorder
 from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPusher
@@ -38,6 +39,7 @@ from memory.runs.push import ChunkPusher, Pusher
 from memory.runs.scripts import Sender
 from memory.runs.weights import WeightsReader
 from memory.server.patience import Patience
+from wiring.code import log_header_of
 from wiring.setting import ACTOR, Setting, build_agent, derived_seed, set_up_torch
 from wiring.shards import connect_own_shard
 from wiring.sources import sizes_of
@@ -130,18 +132,25 @@ def _actor(
 ) -> Actor:
     """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
     args = setting.args
-    playing, began_at = args.playing(_game_of_actor(args)), link.counters.steps
+    playing = args.playing(_game_of_actor(args))
+    config, began_at = playing.select(ActorConfig), None if env else time.monotonic()
+    with EnvironmentWatch(config, lambda: began_at, lambda: "before its first step", link.stopped):
+        player = _player(playing, agent, link.counters.steps, members, env)
+    tracker = tracker_of(setting.description, args.envs_per_actor)
+    return Actor(config, link, player, tracker, exchange, _observers(setting))
+
+
+def _player(
+    args: Args, agent: Agent, began_at: int, members: Members | None, env: SeededVectorEnv | None
+) -> Player:
     env_seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
     seed = derived_seed(args.seed, ACTOR, args.id_actor, began_at)
-    config = playing.select(EnvConfig)
     if env is None:
+        config = args.select(EnvConfig)
         env = make_env(config.of_whole_games() if args.eval else config, env_seeds)
     if members is None:
-        player = Player(agent, env, args.history_length, seed, noisy=not args.eval)
-    else:
-        player = PoolPlayer(agent, env, args.select(OpponentsConfig), seed, members)
-    tracker = tracker_of(setting.description, args.envs_per_actor)
-    return Actor(playing.select(ActorConfig), link, player, tracker, exchange, _observers(setting))
+        return Player(agent, env, args.history_length, seed, noisy=not args.eval)
+    return PoolPlayer(agent, env, args.select(OpponentsConfig), seed, members)
 
 
 def _replay_sink(
@@ -201,7 +210,7 @@ def _observers(setting: Setting) -> list[StepObserver]:
     if args.event_log_out:
         path = event_log_path(args.event_log_out, args.id_actor, args.nb_actor)
         log.info("Actor %d writes the event log %s.", args.id_actor, path)
-        observers.append(EventRecorder(path, log_header(game, setting.description)))
+        observers.append(EventRecorder(path, log_header_of(game, setting.description)))
     if args.render:
         observers.append(LiveWindow(f"{game}, actor {args.id_actor}", setting.description))
     return observers

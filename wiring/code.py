@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 
 from args import CODE, Args, Plain, UserError
-from envs.config import EnvError
+from envs.config import EnvDescription, EnvError
 from envs.registry import canonical_game
+from event_log.records import LogHeader, log_header
 from own_code import SHOWN, import_code, imported_code, names_code, short_name
 
 ARGUMENTS = f"{CODE}--env-args"
@@ -54,6 +55,12 @@ def code_settings(args: Args) -> dict[str, Plain]:
     used = (imported_code(name) for name in (*args.games, args.agent))
     arguments: dict[str, Plain] = {ARGUMENTS: args.env_args} if args.env_args else {}
     return arguments | {CODE + code.name: code.sha256 for code in used if code is not None}
+
+
+def log_header_of(game: str, description: EnvDescription) -> LogHeader:
+    """The header of an event log of `game`, with the SHA-256 of the user's own code."""
+    code = imported_code(game)
+    return log_header(game, description, code.sha256 if code else "")
 
 
 def check_code(args: Args, settings: Mapping[str, object], whose: str, same_arguments: bool = True) -> None:

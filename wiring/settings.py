@@ -19,7 +19,8 @@ class RunSettings(Settings):
         shared=True,
     )
     changed_code: bool = parameter(
-        False, "Go on with a run or snapshot though the code of your own --game or --agent was another then"
+        False,
+        "Go on with a run, snapshot or event log though the code of your own --game or --agent was another then",
     )
     rainbow_only: bool = parameter(False, "The original's name for --agent rainbow: C51 instead of IQN")
     game: str = parameter(

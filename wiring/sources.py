@@ -13,7 +13,7 @@ from agents.base import RolloutAgent
 from agents.parts.devices import Staging
 from agents.registry import agent_type
 from args import Args, UserError
-from event_log.records import log_header
+from event_log.reader import read_header
 from learning.fill_replay import (
     FileProgress,
     ReplayDump,
@@ -35,6 +35,7 @@ from memory.rollouts.blocks import RolloutStore
 from memory.rollouts.rollout import RolloutLimits
 from memory.runs.counters import Limiter, read_counters
 from memory.runs.run import LAYOUT, LearnerSlot, OpenedRun, allow_learning, read_settings
+from wiring.code import log_header_of
 from wiring.setting import SAMPLER, Setting, derived_seed, device_of
 from wiring.shards import check_shards
 
@@ -162,7 +163,9 @@ def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapsh
     if snapshot is not None:
         replay_dump(args, slot).restore()
     elif args.event_log_in:
-        path, header = Path(args.event_log_in), log_header(args.game, setting.description)
+        path, header = Path(args.event_log_in), log_header_of(args.game, setting.description)
+        if args.changed_code:
+            header = header._replace(code=read_header(path).code)
         transitions = preseed(path, header, slot, sizes.chunk, sizes.replay.slots, FileProgress(path))
         log.info("The replay begins with %s transitions from %s.", f"{transitions:,}", path)
 

@@ -14,7 +14,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Space
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces.utils import flatten_space
 from gymnasium.wrappers import (
     FlattenObservation,
     GrayscaleObservation,
@@ -64,7 +65,36 @@ def _flat(env: Env, game: str) -> Env:
             f"The observations of {game} are a {type(space).__name__}, whose size changes: wrap it in"
             " gymnasium.wrappers.TransformObservation with a Box."
         )
+    if flatten_space(space).dtype != np.uint8:
+        env = TransformObservation(env, lambda parts: _scaled(space, parts), _scaled_space(space))
     return FlattenObservation(env)
+
+
+def _scaled_space(space: Space[Any]) -> Space[Any]:
+    """The space of what `_scaled` makes: bytes among other numbers become shares of 255.
+
+    Networks divide bytes that stand alone in the same way; 255 beside a position of 0.5 would drown it.
+    """
+    if isinstance(space, Dict):
+        return Dict({name: _scaled_space(part) for name, part in space.spaces.items()})
+    if isinstance(space, Tuple):
+        return Tuple([_scaled_space(part) for part in space.spaces])
+    if not _is_bytes(space):
+        return space
+    assert isinstance(space, Box)
+    return Box(space.low / np.float32(255), space.high / np.float32(255), dtype=np.float32)
+
+
+def _scaled(space: Space[Any], observation: Any) -> Any:
+    if isinstance(space, Dict):
+        return {name: _scaled(part, observation[name]) for name, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(_scaled(part, each) for part, each in zip(space.spaces, observation, strict=True))
+    return np.asarray(observation) / np.float32(255) if _is_bytes(space) else observation
+
+
+def _is_bytes(space: Space[Any]) -> bool:
+    return isinstance(space, Box) and space.dtype == np.uint8
 
 
 def _as_image(env: Env) -> Env:
@@ -73,7 +103,7 @@ def _as_image(env: Env) -> Env:
     assert isinstance(space, Box)
     shape = space.shape
     is_first = len(shape) == 3 and shape[0] <= MOST_CHANNELS < min(shape[1:])
-    if space.dtype != np.uint8 or not is_first:
+    if not (_is_bytes(space) and is_first):
         return env
     moved = Box(np.moveaxis(space.low, 0, -1), np.moveaxis(space.high, 0, -1), dtype=np.uint8)
     return TransformObservation(env, lambda image: np.moveaxis(image, 0, -1), moved)

@@ -24,7 +24,9 @@ def _asked_at_random(
 
     link = Link(lambda: False)
     link.counters = link.counters._replace(steps=steps, learning_starts_at=learning_starts_at)
-    config = ActorConfig(0, "none", 10**6, "", LEARN_START, 1, eval=is_eval, post_episode_sleep=0.0)
+    config = ActorConfig(
+        0, "none", 10**6, "", LEARN_START, 1, eval=is_eval, post_episode_sleep=0.0, env_patience=30
+    )
     player: Any = SimpleNamespace(step=step)
     no_tracker: Any = None
     with pytest.raises(StopIteration):

@@ -129,12 +129,12 @@ def test_a_lease_of_another_is_told(client: Client, keys: Keys, link: RunLink) -
 
 def _actor(link: RunLink, left: list[Packet]) -> Actor:
     """One that has only `left` to push."""
-    config = ActorConfig(0, "none", 10**6, "", 0, 1, eval=False, post_episode_sleep=0.0)
-    player: Any = SimpleNamespace(frames=np.zeros((1, 1)))
+    config = ActorConfig(0, "none", 10**6, "", 0, 1, eval=False, post_episode_sleep=0.0, env_patience=30)
+    player: Any = SimpleNamespace(frames=np.zeros((1, 1)), asked_at=lambda: None)
+    tracker: Any = SimpleNamespace(where=str)
     writer: Any = SimpleNamespace(flush=lambda frames: left)
-    nothing: Any = None
     link.stopped = lambda: True
-    return Actor(config, link, player, nothing, Exchange(writer=writer))
+    return Actor(config, link, player, tracker, Exchange(writer=writer))
 
 
 def test_an_actor_ends_when_its_last_packets_are_stored(client: Client, keys: Keys, link: RunLink) -> None:

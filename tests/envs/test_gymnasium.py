@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Space, Tuple
+from gymnasium.spaces.utils import flatten
 
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env, make_env
@@ -121,6 +122,27 @@ def test_observations_become_a_vector_or_an_image(
     for frames in (env.reset()[0], env.step(np.array([0, 1]))[0]):
         assert frames.shape == (2, *shape)
         assert frames.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("space", "dtype"),
+    [
+        (Dict(look=PIXELS, n=Discrete(3)), "float32"),
+        (Tuple([Dict(look=PIXELS), NUMBERS]), "float32"),
+        (Dict(look=PIXELS, more=PIXELS), "uint8"),
+    ],
+)
+def test_bytes_among_other_numbers_are_shares_of_255(
+    space: Space[Any], dtype: str, register: Callable[..., str], make_config: MakeConfig
+) -> None:
+    """As networks see bytes that stand alone."""
+    frames, _ = make_env(make_config(register(space, Discrete(2))), [7]).reset()
+    space.seed(7)
+    expected = np.asarray(flatten(space, space.sample()), np.float64)
+    pixels = PIXELS.shape[0] * PIXELS.shape[1] * PIXELS.shape[2]
+    if dtype == "float32":
+        expected[:pixels] /= 255
+    assert frames.dtype == dtype and np.allclose(frames[0], expected)
 
 
 def test_the_channels_of_an_image_are_moved_not_mixed(

@@ -160,6 +160,18 @@ def test_what_does_not_fit_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert (log.read_bytes(), letter.read_bytes()) == before
 
 
+def test_a_log_of_another_file_of_the_user_s_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "log", PIXELS._replace(code="b" * 64)
+    write_log(path, PIXELS._replace(code="a" * 64), seed=7, environments=1, each=1)
+    assert read_header(path).code == "a" * 64
+    sentence = r"another blocks, of the SHA-256 a{12}, and it is b{12} here: .* or --changed-code"
+    with pytest.raises(EventLogError, match=sentence):
+        EventLogWriter(path, other)
+    write_log(tmp_path / "earlier", PIXELS, seed=7, environments=1, each=1)
+    with pytest.raises(EventLogError, match="of the SHA-256 unknown"):
+        EventLogWriter(tmp_path / "earlier", other)
+
+
 def test_only_one_process_writes(tmp_path: Path) -> None:
     writer = EventLogWriter(tmp_path / "log", PIXELS)
     with pytest.raises(EventLogError, match="Another process is writing"):

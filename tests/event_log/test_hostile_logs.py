@@ -164,9 +164,10 @@ def test_a_header_that_cannot_be_is_a_sentence(tmp_path: Path, caplog: pytest.Lo
     path = tmp_path / "log"
     write_log(path, PIXELS, seed=3, environments=1, each=1)
     whole = _records(path)
-    for name in ("format", "game", "dtype", "frames_per_step", "num_actions"):
-        records = [Packed({**whole[0].meta, name: "abc"}, whole[0].columns), *whole[1:]]
-        del records[0].meta[name]
+    for name in ("format", "game", "dtype", "frames_per_step", "num_actions", "code"):
+        records = [Packed({**whole[0].meta, name: 5}, whole[0].columns), *whole[1:]]
+        if name != "code":  # those of earlier versions have none
+            del records[0].meta[name]
         _write(path, records)
         with caplog.at_level(logging.ERROR), pytest.raises(SystemExit) as ending:
             caplog.clear()
