@@ -99,9 +99,9 @@ class Housekeeper:
         now = time.monotonic()
         if now - self._status.published_at < STATUS_EVERY_S:
             return
-        if not self._saver.lock.is_ours:  # it may have slept until its lease ran out, and not know that yet
-            raise LostLease("Another learner has begun: it continues this run.")
+        self._saver.check_folder()
         self._status.publish(now)
+        self._saver.check_folder()  # again, since Redis may have been waited for
         self._silent.look(now, partial(self._patiently, read_living, self._slot.client, self._slot.keys))
         self._on_disk("scores", self._patiently, self._results.collect, self._slot.client, self._slot.keys)
         if self._source.drawn and not self._size_logged:
@@ -113,7 +113,11 @@ class Housekeeper:
             self._save_at, self._evaluated = now + self._until_next_save(), evaluated
 
     def record_last_updates(self) -> None:
-        """Keep the metrics that no status has shown: all of them where learning took less than a second."""
+        """Keep the metrics that no status has shown: all of them where learning took less than a second.
+
+        Raises LostLease.
+        """
+        self._saver.check_folder()
         self._status.record(time.monotonic())
 
     def _until_next_save(self) -> float:

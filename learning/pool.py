@@ -11,7 +11,9 @@ from safetensors.torch import save as save_tensors
 
 from learning.learner import Learner
 from learning.snapshot import numbered_files
+from memory.replay.replay import ReplayLost
 from memory.runs.pool import add_member, read_members
+from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights
 from reporting.atomic import write_atomically
 
@@ -55,29 +57,34 @@ class Pool:
             return
         slot.patience(slot.client.unlink, slot.keys.pool, slot.keys.pool_members)
         for updates in self._members:
-            self._publish(updates, self._path(updates).read_bytes(), [])
+            self._publish(updates, self._path(updates).read_bytes(), self._members, [])
 
     def add_due(self) -> None:
-        """Add the present weights where it is time."""
+        """Add the present weights where it is time: in Redis first, which refuses those of an earlier epoch.
+
+        Raises ReplayLost where the epoch is over, and OSError.
+        """
         added = self._learner.t_learner // self._config.pool_every
         if added == self._added:
             return
         updates, payload = self._learner.updates, save_tensors(self._learner.agent.acting_weights())
+        members = sorted({*self._members, updates})
+        kept = thinned(members, self._config.pool_size)
+        gone = [each for each in members if each not in kept]
+        self._publish(updates, payload, kept, gone)
         write_atomically(self._path(updates), payload)
-        self._added = added
-        self._members = sorted({*self._members, updates})
-        kept = thinned(self._members, self._config.pool_size)
-        gone = [each for each in self._members if each not in kept]
-        self._members = kept
-        self._publish(updates, payload, gone)
+        self._added, self._members = added, kept
         for each in gone:
             self._path(each).unlink(missing_ok=True)
         log.info("The pool has %d past selves; the newest is of update %s.", len(kept), f"{updates:,}")
 
-    def _publish(self, updates: int, payload: bytes, gone: list[int]) -> None:
+    def _publish(self, updates: int, payload: bytes, kept: list[int], gone: list[int]) -> None:
         slot = self._learner.slot
         weights = Weights(slot.epoch, updates, self._learner.t_learner, payload)
-        slot.patience(add_member, slot.client, slot.keys, weights, self._members, gone)
+        try:
+            slot.patience(add_member, slot.client, slot.keys, weights, kept, gone)
+        except StaleEpoch as stale:
+            raise ReplayLost(str(stale)) from stale
 
     def _path(self, updates: int) -> Path:
         return self._folder / f"{self._prefix}{updates}.safetensors"

@@ -42,6 +42,7 @@ FORESEEN = (redis.exceptions.RedisError, CountersError, WeightsError, Interrupte
 STOPPING_S = 15.0
 """Longest wait for room on the disk where the process was asked to end: its supervisor allows it a minute."""
 TRY_EVERY_S = 1.0
+SUCCEEDED = "Another learner has begun: it continues this run."
 NOT_FINITE = "The weights are not finite: they are not saved, and the last snapshot stays."
 
 
@@ -195,11 +196,12 @@ class Saver:
         learner, slot = self._learner, self._learner.slot
         try:
             if learner.finished:
-                slot.patience(finish_run, slot.client, slot.keys)
+                slot.patience(finish_run, slot.client, slot.keys, slot.epoch)
             with suppress(ReplayLost):
                 slot.patience(learner.source.ingest)  # what the actors pushed while learning ended
             collect = self._figures.results.collect, slot.client, slot.keys
-            self._wait_for_room("the last scores", slot.patience, *collect)
+            if self.lock.is_ours:
+                self._wait_for_room("the last scores", slot.patience, *collect)
         finally:
             self._wait_for_room("the last snapshot", self.close, actor)
         self._wait_for_room("the replay", self._save_replay)
@@ -222,6 +224,11 @@ class Saver:
         self.save(actor)
         self._figures.close()
 
+    def check_folder(self) -> None:
+        """Raise LostLease where a successor writes to it: a process that slept may not know of another."""
+        if not self.lock.is_ours:
+            raise LostLease(SUCCEEDED)
+
     @contextmanager
     def _successor_is_named(self) -> Iterator[None]:
         try:
@@ -234,7 +241,7 @@ class Saver:
         """Raise LostLease where a successor has begun: its snapshots must not be written over."""
         slot = self._learner.slot
         if not self.lock.is_ours or patience(read_counters, slot.client, slot.keys).epoch > slot.epoch:
-            raise LostLease("Another learner has begun: it continues this run.") from lost
+            raise LostLease(SUCCEEDED) from lost
 
     def _save_new(self, write: Callable[[Snapshot], Path], **parts: object) -> None:
         """Save what this process has learned since its last snapshot, if it is finite."""

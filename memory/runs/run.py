@@ -59,6 +59,9 @@ AT_LEAST = """
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 if held < tonumber(ARGV[2]) then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 """
+_FINISH = """
+if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then redis.call('HSET', KEYS[1], 'finished', 1) end
+"""
 
 
 class OpenedRun(NamedTuple):
@@ -175,9 +178,9 @@ def allow_learning(client: Client, keys: Keys, learning_starts_at: int, refill: 
     client.hset(keys.counters, mapping={"learning_starts_at": learning_starts_at, "refill": refill})
 
 
-def finish_run(client: Client, keys: Keys) -> None:
-    """Tell the actors that the run is over."""
-    client.hset(keys.counters, "finished", 1)
+def finish_run(client: Client, keys: Keys, epoch: int) -> None:
+    """Tell the actors that the run is over, unless another learner than that of `epoch` has begun."""
+    client.eval(_FINISH, 1, keys.counters, epoch)
 
 
 def read_settings(client: Client, keys: Keys) -> RunInfo | None:

@@ -42,7 +42,7 @@ def _play(client: Client, keys: Keys) -> None:
     client.hset(keys.chunks, "0", b"chunk")
     client.hset(keys.priorities, "0", b"leaves")
     client.xadd(keys.episodes, {"episode": b"[]"})
-    finish_run(client, keys)
+    finish_run(client, keys, read_counters(client, keys).epoch)
 
 
 def test_a_first_opening_sets_counters_from_the_snapshot(client: Client, keys: Keys) -> None:
@@ -149,10 +149,19 @@ def test_waiting_ends_when_asked_to(client: Client, keys: Keys) -> None:
     assert wait_for_run(client, keys, Patience(5.0, lambda: True)) is None
 
 
+def test_a_replaced_learner_ends_no_run(client: Client, keys: Keys) -> None:
+    """It may have slept, and wake where its own clock is at the end."""
+    replaced, present = _open(client, keys, keep=False), _open(client, keys, keep=True)
+    finish_run(client, keys, replaced.epoch)
+    assert not read_counters(client, keys).finished
+    finish_run(client, keys, present.epoch)
+    assert read_counters(client, keys).finished
+
+
 def test_small_counters(client: Client, keys: Keys) -> None:
-    _open(client, keys, keep=False)
+    opened = _open(client, keys, keep=False)
     allow_learning(client, keys, 700)
-    finish_run(client, keys)
+    finish_run(client, keys, opened.epoch)
     counters = read_counters(client, keys)
     assert (counters.learning_starts_at, counters.finished) == (700, 1)
 

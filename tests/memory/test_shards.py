@@ -188,7 +188,7 @@ def test_every_shard_knows_the_whole_clock(places: list[Place]) -> None:
         assert counters._replace(last_chunk=0, elsewhere=0) == Counters(run.epoch, steps, 9, 77, 0, 0, 5)
     reply = actors[3].pusher.push(some_packets(9, 10))
     assert reply.steps > steps and reply.batches == 9, "the reply to a push is the whole run's"
-    finish_run(*places[0])
+    finish_run(*places[0], run.epoch)
     time.sleep(TELL_EVERY_S)
     assert shards.ingest().steps == reply.steps == read_counters(*places[2]).steps
     assert all(read_counters(*place).finished for place in places)

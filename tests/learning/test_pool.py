@@ -1,0 +1,41 @@
+"""The learner's pool of past selves, where another learner has begun meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from learning.pool import Pool, PoolConfig
+from memory.replay.replay import ReplayLost
+from memory.runs.keys import Keys
+from memory.runs.pool import read_members
+from memory.server.connection import Client
+from memory.server.patience import Patience
+
+
+def _pool(client: Client, keys: Keys, folder: Path, epoch: int) -> Pool:
+    """Of a learner to which each tenth update gives a member, and whose twentieth was the last."""
+    slot = SimpleNamespace(client=client, keys=keys, epoch=epoch, patience=Patience(1.0, lambda: False))
+    agent = SimpleNamespace(acting_weights=lambda: {"weight": torch.ones(2)})
+    learner = SimpleNamespace(slot=slot, agent=agent, updates=0, t_learner=0)
+    pool = Pool(PoolConfig("past", 4, 10), folder, "game", cast(Any, learner))
+    learner.updates = learner.t_learner = 20
+    return pool
+
+
+def test_a_member_is_in_redis_and_on_disk(client: Client, keys: Keys, tmp_path: Path) -> None:
+    client.hset(keys.counters, "epoch", 7)
+    _pool(client, keys, tmp_path, epoch=7).add_due()
+    assert read_members(client, keys) == [20] and (tmp_path / "pool_game_20.safetensors").is_file()
+
+
+def test_a_replaced_learner_adds_nothing(client: Client, keys: Keys, tmp_path: Path) -> None:
+    """Neither to its successor's pool nor to its folder, and it ends as one that Redis has forgotten."""
+    client.hset(keys.counters, "epoch", 8)
+    with pytest.raises(ReplayLost, match="Epoch 7 is over"):
+        _pool(client, keys, tmp_path, epoch=7).add_due()
+    assert read_members(client, keys) == [] and list(tmp_path.iterdir()) == []
