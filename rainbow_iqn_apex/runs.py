@@ -106,18 +106,13 @@ def read_run(folder: str | Path = "results", game: str | None = None) -> RunTabl
     """The tables of the run in a folder.
 
     Args:
-        game: which, where there are several; as in the files' names.
+        game: which, where there are several; as for --game, or as in the files' names.
 
     Raises:
         ValueError: one sentence; there is none, or there are several.
     """
-    found = sorted(path.stem.removeprefix("run_") for path in Path(folder).glob("run_*.json"))
-    if game is not None:
-        found = [name for name in found if name == game]
-    if len(found) != 1:
-        others = f"several: name one of {', '.join(found)} as game" if found else "none"
-        raise UserError(f"One run is read from {folder}, and it holds {others}.")
-    place, (name,) = Path(folder), found
+    place = Path(folder)
+    name = _only_run(place, game)
     settings = json.loads((place / f"run_{name}.json").read_text())
     evaluations = {
         path.stem.removeprefix("evaluation_"): json.loads(path.read_text())
@@ -125,6 +120,17 @@ def read_run(folder: str | Path = "results", game: str | None = None) -> RunTabl
     }
     episodes, learning = _table(place / f"{name}.csv"), _table(place / f"learning_{name}.csv")
     return RunTables(name, settings, episodes, learning, evaluations)
+
+
+def _only_run(folder: Path, game: str | None) -> str:
+    """The run of `game` in the folder, as it is called in the files' names. Raises UserError."""
+    there = sorted(path.stem.removeprefix("run_") for path in folder.glob("run_*.json"))
+    wanted = there if game is None else [checked_args({"game": game}).file_name]
+    found = [name for name in there if name in wanted]
+    if len(found) == 1:
+        return found[0]
+    holds = f"{'several: name one' if found else f'none of {game}, but those'} of {', '.join(there)} as game"
+    raise UserError(f"One run is read from {folder}, and it holds {holds if there else 'none'}.")
 
 
 def _table(path: Path) -> Any:

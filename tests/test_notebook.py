@@ -15,6 +15,7 @@ import torch
 from args import read_args
 from memory.runs.keys import Keys
 from memory.server.connection import Client
+from rainbow_iqn_apex import read_run
 from tests.processes import ONE_THREAD, ROOT
 from tests.test_own_code import CORRIDOR
 
@@ -146,6 +147,21 @@ def _processes_in(folder: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize("game", ["my_env.py:Corridor", "some/my_env.py:Corridor", "my_env_Corridor"])
+def test_a_run_is_read_by_the_name_of_its_game_or_of_its_files(game: str, tmp_path: Path) -> None:
+    for name in ("pong", "my_env_Corridor"):
+        (tmp_path / f"run_{name}.json").write_text('{"seed": 5}')
+    tables = read_run(tmp_path, game)
+    assert (tables.game, tables.settings) == ("my_env_Corridor", {"seed": 5})
+    there = "of my_env_Corridor, pong as game"
+    with pytest.raises(ValueError, match=f"it holds several: name one {there}"):
+        read_run(tmp_path)
+    with pytest.raises(ValueError, match=f"it holds none of breakout, but those {there}"):
+        read_run(tmp_path, "breakout")
+    with pytest.raises(ValueError, match="it holds none"):
+        read_run(tmp_path / "nothing", game)
 
 
 def test_a_wrong_flag_is_a_sentence_at_once(folder: Path) -> None:
