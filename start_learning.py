@@ -60,12 +60,16 @@ GAMES = {
 """Kinds of games -> the specs in specs/ that say what a run of them does not. For others, and where there is
 no such file, that is the flags' own defaults, which are Atari's.
 """
+GYMNASIUMS = "gym", "gym.own"
+"""Families of games whose kind their spaces tell: Gymnasium's ids and a user's own environments."""
+OF_DISCRETE, OF_CONTINUOUS = "classic/cartpole_{agent}", "classic/pendulum_{agent}"
+"""Specs of those that observe vectors, by their actions."""
 LIGHTER = {
     "iqn": "specs/atari/rainbow_iqn_cpu.yaml",
     "rainbow": "specs/atari/rainbow_iqn_cpu.yaml",
     "ppo_rnd": "specs/atari/rnd_cpu.yaml",
 }
-"""Agents -> the spec of Atari that two cores can train."""
+"""Agents -> the spec of Atari, or of a user's own images, that two cores can train."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ class Plan(RunPlan):
     @property
     def lighter(self) -> str:
         """What to do where the run takes days."""
-        spec = LIGHTER.get(self.args.agent) if family_name(self.args.games[0]) == "atari" else None
+        has_lighter = family_name(self.args.games[0]) in ("atari", "gym.own")
+        spec = LIGHTER.get(self.args.agent) if has_lighter else None
         if spec is None or spec in str(self.args.spec):
             return "A lower --T-max ends it earlier."
         return f"--spec {spec} is for two CPU cores."
@@ -128,16 +133,31 @@ def _program(name: str) -> str:
 
 
 def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
-    """The run with the spec of its kind of game and agent, unless it names one (--spec '': none)."""
+    """The run with the spec of its kind of game and agent, unless it names one (--spec '': none).
+
+    Raises:
+        UserError, EnvError, EnvFailure: what the game is cannot be found out.
+    """
     if "spec" in args.model_fields_set:
         return args, list(argv)
-    stem = next((stem for pattern, stem in GAMES.items() if fnmatchcase(args.game, pattern)), "")
+    stem = next((stem for pattern, stem in GAMES.items() if fnmatchcase(args.game, pattern)), None)
+    stem = _by_spaces(canonical(args)) if stem is None else stem
     path = ROOT / "specs" / f"{stem.format(agent=args.agent)}.yaml"
     if not path.is_file():
         return args, list(argv)
     _print_error(f"What is not given comes from {path.relative_to(ROOT)} (without it: --spec '').")
     argv = ["--spec", str(path), *argv]
     return read_args(argv), argv
+
+
+def _by_spaces(args: Args) -> str:
+    """The spec of a game of GYMNASIUMS that observes vectors; "" for others."""
+    if len(args.games) > 1 or family_name(args.game) not in GYMNASIUMS:
+        return ""
+    described = describe_env(args.select(EnvConfig))
+    if described.by_turns or len(described.frame_shape) > 1:
+        return ""
+    return OF_CONTINUOUS if described.num_actions is None else OF_DISCRETE
 
 
 def learner_threads(cores: int, actors: int, synchronised: bool) -> int:
@@ -243,6 +263,6 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
 if __name__ == "__main__":
     try:
         ARGS, ARGV = with_spec(ARGS, sys.argv[1:])
-    except UserError as mistake:
+    except (UserError, EnvError, EnvFailure) as mistake:
         fail(mistake)
     sys.exit(main(ARGS, ARGV, sys.argv[1:]))

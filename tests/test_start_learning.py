@@ -30,6 +30,18 @@ SMALL = (
     "--game probe:catch --memory-capacity 2000 --learn-start 64 --log-interval 100 --hidden-size 16 "
     "--batch-size 8 --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4"
 )
+OWN = """
+from gymnasium import Env
+from gymnasium.spaces import Box, Dict, Discrete
+
+
+class Vector(Env):
+    observation_space, action_space = Dict(look=Box(0, 255, (6, 5, 3), "uint8"), n=Discrete(2)), Discrete(3)
+
+
+class Image(Env):
+    observation_space, action_space = Box(0, 255, (60, 50, 3), "uint8"), Discrete(3)
+"""
 
 
 def plan(*argv: str, cores: int = 2, earlier: frozenset[SnapshotFile] = frozenset()) -> Plan:
@@ -240,12 +252,18 @@ def _read(terminal: int) -> bytes:
         ("--game minatar:asterix --agent iqn", "minatar/iqn.yaml"),
         ("--game minatar:asterix --agent ppo", None),
         ("--game pong", None),
+        ("--game Acrobot-v1 --agent dqn", "classic/cartpole_dqn.yaml"),
+        ("--game MountainCarContinuous-v0 --agent naf", "classic/pendulum_naf.yaml"),
+        ("--game {folder}/own.py:Vector --agent iqn", "classic/cartpole_iqn.yaml"),
+        ("--game {folder}/own.py:Image --agent iqn", None),
     ],
 )
 def test_what_is_not_given_comes_from_the_spec_of_the_kind_of_game(
-    words: str, spec: str | None, capsys: pytest.CaptureFixture[str]
+    words: str, spec: str | None, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """The game stays the one asked for; flags override; every process gets the same."""
+    (tmp_path / "own.py").write_text(OWN)
+    words = words.format(folder=tmp_path)
     given = [*words.split(), "--lr", "0.5"]
     args, argv = with_spec(read_args(given), given)
     expected = [] if spec is None else ["--spec", str(ROOT / "specs" / spec)]
