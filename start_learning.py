@@ -24,6 +24,7 @@ if __name__ == "__main__":
 import contextlib
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -108,7 +109,7 @@ class Plan(RunPlan):
         folder, name = self.folder, self.args.file_name
         snapshot = newest(folder, name)
         screen.end("finished" if finished else "stopped", steps_of(snapshot) if snapshot else 0)
-        program = shlex.split(os.environ.get("START_COMMAND", f"python {_program('start_learning.py')}"))
+        program = shlex.split(os.environ.get("START_COMMAND", f"{_python()} {_program('start_learning.py')}"))
         evaluation = self.evaluation() if finished else ()
         for line in last_words(folder, name, [*program, *self.given], evaluation):
             _print(line)
@@ -119,7 +120,7 @@ class Plan(RunPlan):
         named = {"--game": asked.game, "--agent": asked.agent}
         own = [word for flag, name in named.items() if names_code(name) for word in (flag, name)]
         arguments = ["--env-args", asked.env_args] if asked.env_args else []
-        return ["python", _program("test_multiple_seed.py"), *own, *arguments]
+        return [_python(), _program("test_multiple_seed.py"), *own, *arguments]
 
     def _gpu(self, place: int) -> list[str]:
         numbers = self.args.gpu_numbers
@@ -128,8 +129,16 @@ class Plan(RunPlan):
 
 def _program(name: str) -> str:
     """As the user may type it from where they stand."""
-    path = ROOT / name
-    return min(os.path.relpath(path), str(path), key=len)
+    return _from_here(str(ROOT / name))
+
+
+def _python() -> str:
+    """The same of this interpreter: a plain `python` may be one without the packages."""
+    return "python" if shutil.which("python") == sys.executable else _from_here(sys.executable)
+
+
+def _from_here(path: str) -> str:
+    return min(os.path.relpath(path), path, key=len)
 
 
 def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
