@@ -9,9 +9,10 @@ token (the environment variable PAGE_TOKEN, or a new one that is printed).
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
 
     exit_quietly_on_interrupt()
+    name_missing_packages()
 
     from args import parse_args
     from usage import LIVE_PAGE

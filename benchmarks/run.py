@@ -15,6 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 from benchmarks import agent, loops, replay, report, scale  # noqa: E402
 from benchmarks.harness import Effort, throwaway_server  # noqa: E402
 from benchmarks.report import Figure  # noqa: E402

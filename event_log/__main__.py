@@ -6,6 +6,11 @@ python -m event_log random.events --episodes 3,7-9 --nth 10 --img-output-dir pic
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import argparse
 import logging
 from collections.abc import Container, Sequence

@@ -20,6 +20,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import numpy as np  # noqa: E402
 
 from args import Args, UserError, parse_args  # noqa: E402

@@ -6,6 +6,11 @@ the other player threatens to win at once in exactly one place, which must be ta
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import argparse
 import sys
 from collections.abc import Iterator

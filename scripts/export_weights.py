@@ -5,6 +5,11 @@ python -m scripts.export_weights results/last_model_pong_400000.pth results/kept
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

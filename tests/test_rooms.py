@@ -44,6 +44,7 @@ RULES: dict[str, Rule] = {
     "wiring.check_env": _rule(f"{EVERY_ROOM} folder_imports own_code", "gymnasium numpy"),
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
     "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
+    "memory.runs.__main__": _rule("supervision.process", "redis"),
     "models": _rule("kernels", "torch"),
     "agents": _rule(
         "envs.legal kernels models memory.replay.batch memory.rollouts.rollout own_code", "numpy torch"
@@ -52,6 +53,7 @@ RULES: dict[str, Rule] = {
     "event_log": _rule(
         "acting envs memory own_code reporting", "cv2 gymnasium h5py minari msgpack numpy zstandard"
     ),
+    "event_log.__main__": _rule("reporting supervision.process", "numpy"),
     "acting": _rule(
         "agents memory envs reporting learning.snapshot", "cv2 gymnasium numpy safetensors torch"
     ),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import argparse
 import sys
 from collections.abc import Sequence

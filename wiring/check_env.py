@@ -6,6 +6,11 @@ launch_learner.py too, as --env-args, --resize and --grey.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import os
 import sys
 import time

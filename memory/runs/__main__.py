@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from supervision.process import name_missing_packages
+
+    name_missing_packages()
+
 import argparse
 import json
 import sys
@@ -19,9 +24,7 @@ from memory.runs.reports import read_actor_statuses, read_statuses
 from memory.runs.run import read_living_run, read_settings, run_names
 from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
 from memory.server.replies import UNREACHABLE, refusals_as_outages
-
-MISTAKE, INTERRUPTED = 2, 130
-"""Exit codes: of a user's mistake, and of Ctrl-C, as a shell has it."""
+from supervision.process import INTERRUPTED, USER_ERROR
 
 
 class RunsError(ValueError):
@@ -157,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(answer(sys.argv[1:] if argv is None else argv))
     except (RunsError, RedisRefused) as error:
         print(f"error: {error}", file=sys.stderr)
-        return MISTAKE
+        return USER_ERROR
     except KeyboardInterrupt:
         print("\nInterrupted; nothing was changed.", file=sys.stderr)
         return INTERRUPTED
