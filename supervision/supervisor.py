@@ -97,6 +97,7 @@ class Supervisor:
         self._output = output
         self._limits = limits
         self._signals = 0
+        self._asked_by = "Ctrl-C"
         self.finished = False
         """Whether the run has come to its end."""
 
@@ -129,7 +130,7 @@ class Supervisor:
                 return 0
             self._pause()
         saves = ": the learner saves a snapshot" if self._learner else ""
-        self._output.print(f"Stopping{saves}. A second Ctrl-C hurries.")
+        self._output.print(f"Stopping{saves}. A second {self._asked_by} hurries.")
         return 0
 
     def _supervise(self, worker: _Worker) -> int | None:
@@ -211,6 +212,8 @@ class Supervisor:
             self._signals += 1
 
         previous = {number: signal.signal(number, count) for number in stop_signals()}
+        if previous[signal.SIGINT] is signal.SIG_IGN:  # in the background of a script: no Ctrl-C comes
+            self._asked_by = "SIGTERM"
         try:
             yield
         finally:
