@@ -7,6 +7,7 @@ played at once; nor does its score.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +23,11 @@ from envs.playback import Frames
 from envs.registry import describe_env, make_env
 from evaluation.policies import Policy
 from evaluation.result import Evaluation
+
+log = logging.getLogger(__name__)
+
+LONG = 27_000
+"""Agent steps of 30 minutes of Atari (Machado et al. 2018), 60 frames a second and four to a step."""
 
 Action = int | NDArray[np.float32]
 """One of the discrete actions, or [A] numbers."""
@@ -98,6 +104,10 @@ def evaluate(
             for episode in play.step():
                 if on_progress is not None:
                     on_progress(episode)
+            if play.steps_without_end == LONG:
+                log.warning(
+                    "No episode has ended for %s steps; --max-episode-steps sets an end.", f"{LONG:,}"
+                )
     finally:
         play.close()
     results = [play.results[episode] for episode in range(episodes)]
@@ -132,6 +142,7 @@ class _VectorPlay:
         self._env = make_env(env_config, [each.environment for each in seeds[:rows]])
         self._episodes = np.arange(rows)  # [N] the episode of each row; -1 for none
         self._started = rows
+        self.steps_without_end = 0  # vector steps since an episode ended
         self._first = np.ones(rows, np.bool_)
         self.results: dict[int, FinishedEpisode] = {}
         policy.begin(rows)
@@ -152,6 +163,7 @@ class _VectorPlay:
         rooms = infos.get("room")
         finished = self._tracker.step(a_t, rewards, terminated, truncated, active, rooms)
         self._first = np.zeros_like(active)
+        self.steps_without_end = 0 if finished else self.steps_without_end + 1
         if finished:
             self._start_next(finished)
         return finished

@@ -45,7 +45,7 @@ def test_what_is_said_of_a_sound_environment(tmp_path: Path) -> None:
     assert "'last': Discrete(2)): a vector of 3 float32, 1 to a state" in said
     assert "Discrete(2): 2 actions" in said
     assert "checker       passed" in said
-    assert "steps per second at random" in said
+    assert "steps per second at random" in said and "episodes" not in said
     assert "agents        iqn, rainbow, dqn, double_dqn, ppo_rnd, reinforce, a2c, ppo, random" in said
     assert "not naf: This agent needs continuous actions" in said
     last = said.splitlines()[-1]
@@ -61,6 +61,7 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
     assert "an image of 40 x 40 float32, 4 to a state" in said
     assert "MultiDiscrete([2 3]): 6 actions" in said
     assert "checker       failed: AssertionError" in said
+    assert " steps at random; --max-episode-steps sets an end" in said
     assert "specs/atari/rainbow_iqn_cpu.yaml" in said.splitlines()[-1]
 
 

@@ -57,7 +57,7 @@ def report(args: Args) -> list[str]:
         f"  observations  {seen}: {_frames(setting.description)}",
         f"  actions       {taken}: {_actions(setting.description)}",
         *(f"  checker       {line}" for line in _checked(env)),
-        f"  speed         {_steps_per_second(config):,.0f} steps per second at random, one environment",
+        *(f"  {line}" for line in _played(config)),
         *(f"  {line}" for line in _agents(setting)),
         f"  start         {_command(args, setting.description)}",
     ]
@@ -104,16 +104,19 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
     return [verdict, *dict.fromkeys(told)]
 
 
-def _steps_per_second(config: EnvConfig) -> float:
+def _played(config: EnvConfig) -> list[str]:
+    """How fast it is at random, and whether an episode ended meanwhile."""
     env, generator = make_env(config, [0]), np.random.default_rng(0)
     env.action_space.seed(int(generator.integers(1 << 31)))
     env.reset()
-    steps, began = 0, time.perf_counter()
+    steps, ended, began = 0, False, time.perf_counter()
     while (took := time.perf_counter() - began) < TIMED_S:
-        env.step(env.action_space.sample())
-        steps += 1
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        steps, ended = steps + 1, ended or bool(terminated[0] or truncated[0])
     env.close()
-    return steps / took
+    endless = f"episodes      none ended in {steps:,} steps at random; --max-episode-steps sets an end"
+    speed = f"speed         {steps / took:,.0f} steps per second at random, one environment"
+    return [speed] if ended else [speed, endless]
 
 
 def _agents(setting: Setting) -> list[str]:

@@ -25,6 +25,7 @@ from memory.server.patience import Interrupted
 from memory.server.replies import UNREACHABLE, Refusing, explained
 from reporting.film import FilmError
 from reporting.trackers import TrackerError
+from supervision.process import INTERRUPTED
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,9 @@ def exit_on_errors() -> Iterator[None]:
     except Interrupted as interruption:
         log.info("%s", interruption)
         raise SystemExit(0) from interruption
+    except KeyboardInterrupt as interruption:  # of programs that only read; the others save and end
+        log.error("Interrupted.")
+        raise SystemExit(INTERRUPTED) from interruption
     except USER_ERRORS as error:
         log.error("error: %s", error)
         raise SystemExit(2) from error
