@@ -1,4 +1,4 @@
-"""The run's clock: what ends a run, and that steps which refill a replay are outside of it."""
+"""The clock of a run: what ends it, what beta follows, and that steps which refill are outside of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from learning.snapshot import last_models, load_snapshot
 from memory.runs.counters import Counters
@@ -16,6 +17,7 @@ LEARN_START, REPLAY_FREQUENCY = 200, 4
 WORDS = (
     f"--game probe:catch --memory-capacity 4000 --learn-start {LEARN_START} --batch-size 8 --hidden-size 16"
     " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 200 --threads 1"
+    " --log-interval 100"
 ).split()
 
 
@@ -26,6 +28,12 @@ def words(client: Client, redis_socket: str, tmp_path: Path) -> list[object]:
 
 def _snapshot(folder: Path) -> dict[str, Any]:
     return load_snapshot(last_models(folder, "probe_catch")[0])
+
+
+def _last_beta(folder: Path) -> tuple[int, float]:
+    """T_learner when it was last reported, and beta then."""
+    last = EventAccumulator(str(folder / "tensorboard" / "probe_catch")).Reload().Scalars("replay/beta")[-1]
+    return last.step, last.value
 
 
 def _play(folder: Path, words: list[object]) -> str:
@@ -74,6 +82,8 @@ def test_a_run_resumed_without_its_replay_makes_its_due_updates(
         assert due <= last["updates"] <= due + tail
         assert last["refilled"] >= 500 * (t_max - 600) // 100
         assert last["t_actors"] - last["refilled"] >= t_max
+        t_learner, beta = _last_beta(tmp_path)
+        assert t_learner >= t_max and beta == pytest.approx(1)
     closing = said.splitlines()[-1]
     assert f" and {last['updates']:,} updates, " in closing and "samples per insert." in closing
     assert f"{last['refilled']:,} steps besides refilled the replay." in closing
@@ -90,8 +100,12 @@ def test_without_synchronisation_both_clocks_end_the_run(
     last = _snapshot(tmp_path)
     due = t_max - LEARN_START
     assert f" and {last['updates']:,} updates, " in said.splitlines()[-1]
+    t_learner, beta = _last_beta(tmp_path)
     if end_by == "actors":
         assert last["t_actors"] >= t_max and last["updates"] < due
+        ahead = 0.6 * 8 / t_max  # five batches in the queue, and those being drawn
+        assert 0.4 + 0.6 * t_learner / t_max <= beta <= 0.4 + 0.6 * t_learner / t_max + ahead
     else:
         assert last["updates"] >= due
+        assert beta == pytest.approx(1) and t_learner >= t_max
         assert end_by == "learner" or last["t_actors"] >= t_max
