@@ -231,8 +231,9 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], boo
 
 
 def _run_hostile(folder: Path, program: str, *words: object) -> str:
-    command = [sys.executable, str(ROOT / program), *map(str, words)]
-    environment = {**ONE_THREAD, "PYTHONPATH": str(folder)}
+    named = [str(ROOT / program)] if program.endswith(".py") else ["-m", program]
+    command = [sys.executable, *named, *map(str, words)]
+    environment = {**ONE_THREAD, "PYTHONPATH": f"{folder}:{ROOT}"}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
     assert ended.returncode == 2, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
@@ -268,8 +269,9 @@ def test_what_a_snapshot_names_is_not_run(
     snapshot = {"format": 1, "settings": settings, "acting_weights": {}, "config": settings, **clocks}
     torch.save(snapshot, tmp_path / "last_model_hostile_1.pth")
     model = ["--model", "last_model_hostile_1.pth"]
-    said = _run_hostile(tmp_path, "test_multiple_seed.py", *model)
-    assert f"--{flag} " in said and name in said
+    for program in ("test_multiple_seed.py", "wiring.advantage_surface"):
+        said = _run_hostile(tmp_path, program, *model)
+        assert f"--{flag} " in said and name in said
     if flag == "game":
         alone = ["--no-push", "--ckpt-dir", ".", "--game", "CartPole-v1", "--agent", "dqn"]
         assert "CartPole" in _run_hostile(tmp_path, "launch_actor.py", *alone)
