@@ -143,19 +143,26 @@ def _changed(header: LogHeader, changes: dict[str, Callable[[Any], Any]], folder
 
 
 @pytest.mark.parametrize(
-    ("column", "change", "said"),
+    ("header", "column", "change", "said"),
     [
-        ("frames", lambda frames: frames[:, :2], "1 with frames of another shape"),
-        ("a_t", lambda a_t: np.full_like(a_t, 99), "1 with actions out of range"),
-        ("r_t", lambda r_t: np.full_like(r_t, np.nan), "1 with rewards that are not finite"),
-        ("r_t", lambda r_t: r_t[:-1], "1 with more frames than steps, or fewer"),
-        ("episode", lambda _: "abc", "1 with numbers that cannot be"),
+        (PIXELS, "frames", lambda frames: frames[:, :2], "1 with frames of another shape"),
+        (VECTORS, "frames", lambda frames: frames * np.nan, "1 with frames that are not finite"),
+        (PIXELS, "frames", lambda frames: frames[:-1], "1 that end an episode without its last frame"),
+        (PIXELS, "a_t", lambda a_t: np.full_like(a_t, 99), "1 with actions out of range"),
+        (PIXELS, "r_t", lambda r_t: np.full_like(r_t, np.nan), "1 with rewards that are not finite"),
+        (PIXELS, "r_t", lambda r_t: r_t[:-1], "1 with more frames than steps, or fewer"),
+        (PIXELS, "episode", lambda _: "abc", "1 with numbers that cannot be"),
     ],
 )
 def test_pieces_that_cannot_be_are_counted_and_left_out(
-    column: str, change: Callable[[Any], Any], said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    header: LogHeader,
+    column: str,
+    change: Callable[[Any], Any],
+    said: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    path = _changed(PIXELS, {column: change}, tmp_path)
+    path = _changed(header, {column: change}, tmp_path)
     assert {piece.episode for piece in read_pieces(path)} == {1, 2}
     assert f"These records of {path} are left out: {said}" in caplog.text
 
@@ -174,3 +181,26 @@ def test_a_header_that_cannot_be_is_a_sentence(tmp_path: Path, caplog: pytest.Lo
             main([str(path)])
         assert ending.value.code == 2 and len(caplog.records) == 1, name
         assert str(path) in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("frames_per_step", 0, "with no number of frames per step"),
+        ("frame_shape", [0, 4], "with frames of no size"),
+        ("frame_shape", [1 << 20, 1 << 20], "with frames of no size"),
+    ],
+)
+def test_a_header_whose_numbers_cannot_be_is_refused(
+    name: str, value: Any, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log"
+    write_log(path, PIXELS, seed=3, environments=1, each=1)
+    (meta, columns), *pieces = _records(path)
+    if name in columns:
+        columns = {**columns, name: np.array(value, np.int64)}
+    else:
+        meta = {**meta, name: value}
+    _write(path, [Packed(meta, columns), *pieces])
+    with pytest.raises(EventLogError, match=said):
+        read_header(path)

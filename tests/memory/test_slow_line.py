@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,6 +71,21 @@ def test_weights_arrive_over_a_slow_line(tmp_path: Path) -> None:
         began = time.monotonic()
         assert WeightsReader(far, keys).poll() == sent
         assert time.monotonic() - began > 2 * TIMEOUT_S
+
+
+def test_little_of_a_command_waits_in_the_kernel() -> None:
+    """Else a slow line would be sending long after the wait for the reply has begun."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with socket.create_connection(server.getsockname()) as line, server.accept()[0]:
+            begun = SimpleNamespace(_sock=line, socket_timeout=TIMEOUT_S, on_connect=lambda: None)
+            connection._begin(begun)
+            line.setblocking(False)
+            taken = 0
+            with suppress(BlockingIOError):
+                while True:
+                    taken += line.send(bytes(connection.READ_BYTES))
+    assert taken <= 4 * connection.UNSENT_BYTES, "in the buffers of both ends"
 
 
 @pytest.mark.parametrize("command", ["PING", f"SET key {PAYLOAD}"], ids=["reading", "sending"])
