@@ -26,10 +26,10 @@ folder.mkdir(parents=True, exist_ok=True)
 # %% A spec
 # The first line names paper and deviations; the keys are flags of args.py; `meta` says how often to run.
 spec = folder / "tutorial.yaml"
-spec.write_text("""# A2C: Mnih et al. 2016 (arXiv 1602.01783) on Catch, cut down to seconds for the tutorial
+spec.write_text("""# A2C: Mnih et al. 2016 (arXiv 1602.01783): specs/classic/catch_a2c.yaml, shorter
 agent: a2c
 game: probe:catch
-T-max: 4000
+T-max: 30000
 learn-start: 32
 rollout-length: 5
 envs-per-actor: 16
@@ -37,9 +37,10 @@ sequential: true
 serial: true                 # one process alternates acting and learning
 gae-lambda: 1
 entropy-coeff: 0.01
-lr: 0.003
-head-sizes: "32"
-log-interval: 1000
+lr: 0.002
+adam-eps: 0.00001
+head-sizes: "64"
+log-interval: 5000
 threads: 1
 meta:
   sessions: 2
@@ -82,6 +83,6 @@ for session in sessions:
     axes.plot(steps[49:], caught, label=f"seed {session.seed}")
 axes.axhline((standard.random + 1) / 2, color="grey", linestyle=":", label="random play")
 axes.set(xlabel="agent steps", ylabel="share of balls caught")
-axes.legend()
+axes.legend(loc="lower right")
 figure.savefig(folder / "caught.png")
 print(f"drawn: {folder / 'caught.png'}")
