@@ -9,6 +9,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from learning.value_bounds import ValueBounds
+from memory.runs.keys import Keys
+from memory.runs.reports import read_statuses
+from memory.server.connection import Client
 from tests.processes import run
 
 GAMMA = 0.99
@@ -70,7 +73,10 @@ CARTPOLE = (
         ),
     ],
 )
-def test_a_run_that_diverges_says_so_once(words: str, warned: int, redis_socket: str, tmp_path: Path) -> None:
+def test_a_run_that_diverges_says_so_once(
+    words: str, warned: int, client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """In its log, among its scalars, and in the status that the live views show."""
     place = ["--host-redis", redis_socket, "--run", "values", "--path-to-results", tmp_path / "results"]
     story = run("launch_learner.py", *CARTPOLE, *words.split(), *place, log=tmp_path / "log")
     assert story.count("learning diverges") == warned, story
@@ -78,3 +84,5 @@ def test_a_run_that_diverges_says_so_once(words: str, warned: int, redis_socket:
     events = EventAccumulator(str(folder)).Reload()
     shown = [scalar.value for scalar in events.Scalars("learner/q_beyond_rewards")]
     assert bool(max(shown)) == bool(warned)
+    warning = read_statuses(client, Keys("values"))["learner"]["warning"]
+    assert ("learning diverges" in str(warning)) == bool(warned)

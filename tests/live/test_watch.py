@@ -6,7 +6,8 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import torch
 from args import read_args
 from evaluation.estimates import estimates
 from live.estimator import NoEstimate
-from live.overview import HEADER, groups_of, row_of, settings_rows
+from live.overview import HEADER, groups_of, row_of, settings_rows, state_of
 from live.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
 from live.reading import ReadOnlyClient
 from live.sight import Seen
@@ -176,3 +177,11 @@ def test_a_server_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     watch = Watch(RedisConfig(str(tmp_path / "none"), 0), tmp_path)
     watch.look()
     assert watch.trouble.startswith("Redis at") and watch.runs == []
+
+
+def test_what_a_learner_warns_of_stands_beside_its_state() -> None:
+    said = {"state": "learning", "warning": "learning diverges"}
+    run: Any = SimpleNamespace(server=SimpleNamespace(learner_lives=True, learner=said))
+    assert state_of(run) == "learning ⚠ learning diverges"
+    said["warning"] = ""
+    assert state_of(run) == "learning"
