@@ -227,10 +227,13 @@ class Replay:
         """Set the priorities of drawn transitions from their losses [B]; those whose chunk was overwritten
         meanwhile are dropped.
         """
-        slots = leaf // self.shape.chunk_length
+        slots, tree = leaf // self.shape.chunk_length, self._ring.tree
         valid = self._ring.ids[slots] == chunk_id
-        self._ring.tree.set(leaf[valid], self._rule.leaves(losses[valid]))
-        self._ring.dirty.update(slots[valid].tolist())
+        leaf, slots = leaf[valid], slots[valid]
+        before = tree.leaves[leaf]
+        tree.set(leaf, self._rule.leaves(losses[valid]))
+        changed = tree.leaves[leaf] != before  # none where the replay is uniform
+        self._ring.dirty.update(slots[changed].tolist())
 
     def write_back(self) -> None:
         """Send changed leaves to Redis, where the next learner finds them if this one is killed.
@@ -257,16 +260,13 @@ class Replay:
     def count_batches(self, batches: int) -> None:
         """Publish how many batches were consumed in this epoch: the actors' limiter waits for it.
 
-        While a batch is in flight the count goes with the next `sample`, `ingest` or `write_back` and its
-        answer is not waited for: a later `sample` raises its error. A count that is lost with its connection
-        does no harm: the next one replaces it.
+        While a batch is in flight the count goes with the next `sample`, `ingest` or `write_back`. Its answer
+        is not waited for: a later `sample` raises its error. A count that is lost with its connection does no
+        harm: the next one replaces it.
         """
-        command = "HSET", self._keys.counters, "batches", batches
-        if self._in_flight:
-            self._channel.queue(command)
-        else:
-            self._channel.send([command])
-            list(self._channel.answers(1))
+        self._channel.queue(("HSET", self._keys.counters, "batches", batches))
+        if not self._in_flight:
+            self._send_count()
 
     def _send_count(self) -> None:
         """Send the count of batches that `count_batches` has queued, if there is one."""

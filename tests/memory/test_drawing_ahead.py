@@ -93,7 +93,7 @@ def test_batches_are_counted_with_and_without_one_on_its_way(
     for count, later_betas in enumerate((LATER, LATER, (), (), ()), 1):
         replay.sample(BATCH, 0.5, later_betas)
         replay.count_batches(count)
-    assert read_counters(client, keys).batches == count
+    _await_count(client, keys, count)
     replay.sample(BATCH, 0.5, LATER)
     replay.count_batches(7)
     for _ in range(3):

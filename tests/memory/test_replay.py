@@ -21,7 +21,7 @@ from memory.runs.keys import Keys
 from memory.runs.scripts import LostLease, StaleEpoch
 from memory.server.connection import Client
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes
-from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
+from tests.memory.road import SHAPE, begin, filled_replay, make_pusher, make_replay, packets
 
 CAPACITY = 400
 
@@ -138,6 +138,25 @@ def test_new_priorities_reach_tree_and_redis_only_for_the_chunk_they_were_made_f
     np.testing.assert_allclose(replay._ring.tree.leaves[kept], expected)
     np.testing.assert_array_equal(replay._ring.tree.leaves[batch.leaf[overwritten]], 1.0)
     lease.release()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_only_priorities_that_changed_are_written_back(alpha: float, client: Client, keys: Keys) -> None:
+    """None of a uniform replay, where every loss makes the same."""
+    filled_replay(client, keys, CAPACITY, CAPACITY)
+    epoch = read_counters(client, keys).epoch
+    replay = make_replay(client, keys, epoch, CAPACITY, alpha)
+    replay.load()
+    batch = replay.sample(64, beta=1.0)
+    replay.update(batch.leaf, batch.chunk_id, np.linspace(0.5, 2.0, 64).astype(np.float32))
+    before = _calls_of_scripts(client)
+    replay.write_back()
+    assert (_calls_of_scripts(client) == before) == (alpha == 0.0)
+
+
+def _calls_of_scripts(client: Client) -> int:
+    """How many the server has run."""
+    return int(client.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"])
 
 
 def test_a_rebuilt_tree_equals_the_lost_one_and_draws_the_same(client: Client, keys: Keys) -> None:
