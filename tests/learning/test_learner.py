@@ -64,6 +64,25 @@ def test_weights_are_not_published_before_a_pause(
     assert _published(client, keys, every_update=False, serial=False) == [5, 10]
 
 
+@pytest.mark.parametrize(
+    ("synchronised", "owes", "over"), [(True, True, False), (True, False, True), (False, True, True)]
+)
+def test_a_run_that_actors_end_waits_for_updates_that_are_due(
+    synchronised: bool, owes: bool, over: bool, client: Client, keys: Keys
+) -> None:
+    """A synchronised learner first makes those of the steps that were played."""
+    source: Any = SimpleNamespace(
+        t_learner=lambda updates: STEPS_PER_UPDATE * updates,
+        counters=SimpleNamespace(played=1000),
+        is_due=lambda: owes,
+        drawn=7,
+        consumed=7,
+    )
+    slot = LearnerSlot(client, keys, Lease(client, keys.learner_lease), 1, Patience(1.0))
+    config = LearnerConfig(1000, "actors", synchronised, SYNCHRO_FREQUENCY, serial=False)
+    assert Learner(config, slot, SimpleNamespace(), source, updates=7).finished is over  # type: ignore[arg-type]
+
+
 def _scores(mean: float, episodes: int) -> ScoreSummary:
     return ScoreSummary(mean, 1.0, mean, mean, 10.0, 10, episodes)
 

@@ -36,6 +36,13 @@ def test_bounds_are_those_of_a_reward_that_comes_at_each_step() -> None:
     assert bounds.low == pytest.approx(-200.0, rel=1e-4) and bounds.high == 0.0
 
 
+def test_without_a_discount_rewards_allow_any_value_and_none_allow_no_other_than_0() -> None:
+    bounds = bounds_of([0.0] * 10, gamma=1.0)
+    assert (bounds.low, bounds.high) == (0.0, 0.0)
+    bounds = bounds_of([0.0] * 10 + [1.0] * 10, gamma=1.0)
+    assert (bounds.low, bounds.high) == (0.0, np.inf)
+
+
 @pytest.mark.parametrize(
     ("estimate", "beyond"), [(0.0, False), (-9.0, False), (109.0, False), (111.0, True), (-11.0, True)]
 )

@@ -12,6 +12,7 @@ import pytest
 
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHUNK_ID
+from memory.replay.recovery import empty_missing
 from memory.runs.counters import CountersError, read_counters
 from memory.runs.keys import Keys
 from memory.runs.scripts import StaleEpoch
@@ -42,6 +43,28 @@ def test_priorities_that_are_none(client: Client, keys: Keys, odd: float) -> Non
         assert 3 not in batch.chunk_id and np.isfinite(batch.weights).all() and batch.weights.max() == 1
         replay.update(batch.leaf, batch.chunk_id, np.ones(32))
     replay.write_back()
+
+
+def test_lost_chunks_are_counted_once(client: Client, keys: Keys) -> None:
+    """Also where more are lost later."""
+    replay = filled_replay(client, keys, CAPACITY, 400)
+    for lost, known in (((2, 5), 2), ((9,), 3)):
+        client.hdel(keys.chunks, *map(str, lost))
+        for _ in range(100):
+            replay.sample(32, 0.5)
+        assert replay.left_out == known
+
+
+def test_chunks_that_were_replaced_are_not_lost(client: Client, keys: Keys) -> None:
+    """Those that the learner has not taken in yet, too."""
+    replay = filled_replay(client, keys, 400, 600)
+    pusher, lease = make_pusher(client, keys, read_counters(client, keys).epoch, 400, actor=1)
+    episodes = random_episodes(np.random.default_rng(2), 100)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), episodes), 1.0))
+    client.hdel(keys.chunks, str(replay.newest_chunk))
+    missing = empty_missing(replay._ring, client, keys)
+    assert replay._ring.left_out == 1 and len(missing) == 1
+    lease.release()
 
 
 @pytest.mark.parametrize("size", [1e-38, 1e-45, 3e38])
