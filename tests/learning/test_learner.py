@@ -57,10 +57,11 @@ def test_weights_are_published_once_an_interval(client: Client, keys: Keys) -> N
 def test_weights_are_not_published_before_a_pause(
     client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learner_module, "PUBLISH_AT_MOST_EVERY_S", 3600.0)
-    assert _published(client, keys, every_update=False, serial=False) == []
+    """As long as their bytes ask for."""
+    monkeypatch.setattr(learner_module, "PUBLISHED_BYTES_PER_S", 0.01)
+    assert _published(client, keys, every_update=False, serial=False) == [5]
     assert _published(client, keys, every_update=True, serial=False) == [*range(1, 13)]
-    monkeypatch.setattr(learner_module, "PUBLISH_AT_MOST_EVERY_S", 0.0)
+    monkeypatch.setattr(learner_module, "PUBLISHED_BYTES_PER_S", 1e12)
     assert _published(client, keys, every_update=False, serial=False) == [5, 10]
 
 

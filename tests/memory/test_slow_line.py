@@ -139,7 +139,7 @@ def test_learning_goes_on_while_weights_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Publications that fall due meanwhile are skipped, the pace is said once, each version is whole."""
-    monkeypatch.setattr(learner_module, "PUBLISH_AT_MOST_EVERY_S", 0.01)
+    monkeypatch.setattr(learner_module, "PUBLISHED_BYTES_PER_S", 2e8)  # a hundredth of a second
     monkeypatch.setattr(publishing, "SLOW_S", 0.2)
     with _behind(tmp_path, 4e6) as (far, near):
         keys, seen = Keys("run"), list[bytes]()
