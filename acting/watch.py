@@ -15,6 +15,7 @@ from acting.link import ActorConfig
 
 log = logging.getLogger(__name__)
 
+LOOK_EVERY_S = 0.5
 HANGS_AFTER_S = 5.0
 """How long a process that was asked to stop waits for its environment: a step is over by then, or never."""
 
@@ -57,22 +58,22 @@ class EnvironmentWatch:
 
     def _watch(self) -> None:
         warned_of: float | None = None
-        while not self._ended.wait(0.5):
+        while not self._ended.wait(LOOK_EVERY_S):
             asked_at = self._asked_at()
             silent = 0.0 if asked_at is None else time.monotonic() - asked_at
             if silent > self._config.env_patience and warned_of != asked_at:
-                log.warning("Actor %d: %s.", self._config.id_actor, self._told(silent))
+                log.warning("Actor %d: %s.", self._config.id_actor, self._silence(silent))
                 warned_of = asked_at
             if self._stopped() and silent > HANGS_AFTER_S:
-                told = self._told(silent)
-                log.error("Actor %d ends, as it was asked to: %s.", self._config.id_actor, told)
+                silence = self._silence(silent)
+                log.error("Actor %d ends, as it was asked to: %s.", self._config.id_actor, silence)
                 try:
                     self._save()
                 finally:
                     os._exit(1)
 
-    def _told(self, silent: float) -> str:
-        """What does not answer, where in its play and where in its code."""
+    def _silence(self, seconds: float) -> str:
+        """Who does not answer, for how long, and where in its play and in its code."""
         code = traceback.extract_stack(sys._current_frames()[self._watched])[-1]
         place = f"{Path(code.filename).name}, line {code.lineno}"
-        return f"{self._config.game} has not answered for {silent:.0f} s, {self._where()} ({place})"
+        return f"{self._config.game} has not answered for {seconds:.0f} s, {self._where()} ({place})"

@@ -26,7 +26,7 @@ from evaluation.result import Evaluation
 
 log = logging.getLogger(__name__)
 
-LONG = 27_000
+LONG_EPISODE = 27_000
 """Agent steps of 30 minutes of Atari (Machado et al. 2018), 60 frames a second and four to a step."""
 
 Action = int | NDArray[np.float32]
@@ -104,9 +104,9 @@ def evaluate(
             for episode in play.step():
                 if on_progress is not None:
                     on_progress(episode)
-            if play.steps_without_end == LONG:
+            if play.steps_without_end == LONG_EPISODE:
                 log.warning(
-                    "No episode has ended for %s steps; --max-episode-steps sets an end.", f"{LONG:,}"
+                    "No episode has ended for %s steps; --max-episode-steps sets an end.", f"{LONG_EPISODE:,}"
                 )
     finally:
         play.close()

@@ -42,7 +42,7 @@ FORESEEN = (redis.exceptions.RedisError, CountersError, WeightsError, Interrupte
 STOPPING_S = 15.0
 """Longest wait for room on the disk where the process was asked to end: its supervisor allows it a minute."""
 TRY_EVERY_S = 1.0
-SUCCEEDED = "Another learner has begun: it continues this run."
+REPLACED = "Another learner has begun: it continues this run."
 NOT_FINITE = "The weights are not finite: they are not saved, and the last snapshot stays."
 
 
@@ -227,7 +227,7 @@ class Saver:
     def check_folder(self) -> None:
         """Raise LostLease where a successor writes to it: a process that slept may not know of another."""
         if not self.lock.is_ours:
-            raise LostLease(SUCCEEDED)
+            raise LostLease(REPLACED)
 
     @contextmanager
     def _successor_is_named(self) -> Iterator[None]:
@@ -241,7 +241,7 @@ class Saver:
         """Raise LostLease where a successor has begun: its snapshots must not be written over."""
         slot = self._learner.slot
         if not self.lock.is_ours or patience(read_counters, slot.client, slot.keys).epoch > slot.epoch:
-            raise LostLease(SUCCEEDED) from lost
+            raise LostLease(REPLACED) from lost
 
     def _save_new(self, write: Callable[[Snapshot], Path], **parts: object) -> None:
         """Save what this process has learned since its last snapshot, if it is finite."""

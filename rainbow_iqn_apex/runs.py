@@ -129,8 +129,11 @@ def _only_run(folder: Path, game: str | None) -> str:
     found = [name for name in there if name in wanted]
     if len(found) == 1:
         return found[0]
-    holds = f"{'several: name one' if found else f'none of {game}, but those'} of {', '.join(there)} as game"
-    raise UserError(f"One run is read from {folder}, and it holds {holds if there else 'none'}.")
+    holds = "none"
+    if there:
+        which = "several: name one" if found else f"none of {game}, but those"
+        holds = f"{which} of {', '.join(there)} as game"
+    raise UserError(f"One run is read from {folder}, and it holds {holds}.")
 
 
 def _table(path: Path) -> Any:

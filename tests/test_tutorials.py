@@ -99,23 +99,20 @@ def test_a_picture_beside_numbers_is_learned_from(tmp_path: Path, redis_socket: 
 
 
 @pytest.mark.slow
-def test_the_lab_runs_an_environment(tmp_path: Path) -> None:
-    save("own_environment", tmp_path)
-    spec = "# DQN, cut short\nagent: dqn\ngame: my_env.py:MyEnv\nhidden-size: 16\n"
+@pytest.mark.parametrize(
+    ("name", "own", "game"),
+    [
+        ("own_environment", "agent: dqn\ngame: my_env.py:MyEnv\n", "my_env_MyEnv"),
+        ("tutorials/own_agent", "agent: my_agent.py:QrDqn\ngame: CartPole-v1\nquantiles: 8\n", "CartPole-v1"),
+    ],
+)
+def test_the_lab_runs_it(name: str, own: str, game: str, tmp_path: Path) -> None:
+    save(name, tmp_path)
+    spec = f"# of a user's own, cut short\n{own}hidden-size: 16\n"
     spec += "memory-capacity: 2000\nlearn-start: 200\nT-max: 800\nserial: true\nthreads: 1\n"
     (tmp_path / "own.yaml").write_text(spec)
     type_in(tmp_path, ["python", "run_lab.py", "run", "own.yaml", "own", "train"], "--results", "lab")
-    assert list((tmp_path / "lab").rglob("last_model_my_env_MyEnv_8*.pth"))
-
-
-@pytest.mark.slow
-def test_the_lab_runs_it(tmp_path: Path) -> None:
-    save("tutorials/own_agent", tmp_path)
-    spec = "# QR-DQN, cut short\nagent: my_agent.py:QrDqn\ngame: CartPole-v1\nquantiles: 8\nhidden-size: 16\n"
-    spec += "memory-capacity: 2000\nlearn-start: 200\nT-max: 800\nserial: true\nthreads: 1\n"
-    (tmp_path / "qr.yaml").write_text(spec)
-    type_in(tmp_path, ["python", "run_lab.py", "run", "qr.yaml", "qr", "train"], "--results", "lab")
-    assert list((tmp_path / "lab").rglob("last_model_CartPole-v1_8*.pth"))
+    assert list((tmp_path / "lab").rglob(f"last_model_{game}_8*.pth"))
 
 
 def test_fields_of_the_config_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,7 +130,7 @@ def _actor(
     members: Members | None = None,
     env: SeededVectorEnv | None = None,
 ) -> Actor:
-    """T_actors at its start is part of its seeds, so that an actor that starts again plays other episodes."""
+    """With its player and observers; environments that hang while they are made, or reset, are named."""
     args = setting.args
     playing = args.playing(_game_of_actor(args))
     config, began_at = playing.select(ActorConfig), None if env else time.monotonic()
@@ -141,10 +141,11 @@ def _actor(
 
 
 def _player(
-    args: Args, agent: Agent, began_at: int, members: Members | None, env: SeededVectorEnv | None
+    args: Args, agent: Agent, t_actors: int, members: Members | None, env: SeededVectorEnv | None
 ) -> Player:
-    env_seeds = environment_seeds(args.seed, args.id_actor, began_at, args.envs_per_actor)
-    seed = derived_seed(args.seed, ACTOR, args.id_actor, began_at)
+    """`t_actors` at its start is part of its seeds: an actor that starts again plays other episodes."""
+    env_seeds = environment_seeds(args.seed, args.id_actor, t_actors, args.envs_per_actor)
+    seed = derived_seed(args.seed, ACTOR, args.id_actor, t_actors)
     if env is None:
         config = args.select(EnvConfig)
         env = make_env(config.of_whole_games() if args.eval else config, env_seeds)

@@ -5,32 +5,50 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 
+from acting import watch
 from acting.link import ActorConfig
 from acting.watch import EnvironmentWatch
+from tests.processes import until
 
 CONFIG = ActorConfig(3, "my_env.py:MyEnv", 10**6, "", 0, 1, False, 0.0, env_patience=20.0)
+LOOKS = 3
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_only_a_game_hangs(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "LOOK_EVERY_S", 0.01)
+
+
+def _watched(silent: float | None, stopped: Callable[[], bool]) -> None:
+    """Let a watch look a few times at an environment that was asked `silent` seconds ago, or never."""
+    asked_at, looks = None if silent is None else time.monotonic() - silent, list[None]()
+
+    def ask() -> float | None:
+        looks.append(None)
+        return asked_at
+
+    with EnvironmentWatch(CONFIG, ask, lambda: "after step 7 of episode 2", stopped):
+        until(lambda: len(looks) > LOOKS, lambda: "It does not look.")
+
+
+@pytest.mark.parametrize("waits_for_others", [False, True])
+def test_only_a_game_hangs(waits_for_others: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
-    asked_at = None if waits else time.monotonic() - 60
-    with EnvironmentWatch(CONFIG, lambda: asked_at, lambda: "", lambda: True):
-        time.sleep(0.8)  # it looks twice a second
-    assert bool(ended) == (not waits)
+    _watched(None if waits_for_others else 60, lambda: True)
+    assert bool(ended) == (not waits_for_others)
 
 
 @pytest.mark.parametrize("silent", [10, 60])
 def test_who_is_silent_for_longer_than_the_patience_is_named_once(
     silent: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked_at = time.monotonic() - silent
-    with EnvironmentWatch(CONFIG, lambda: asked_at, lambda: "after step 7 of episode 2", lambda: False):
-        time.sleep(1.3)  # it looks twice a second
-    said = r"Actor 3: my_env.py:MyEnv has not answered for 6\d s, after step 7 of episode 2 \(test_watch.py, "
+    _watched(silent, lambda: False)
+    where = r"after step 7 of episode 2 \(\w+.py, line \d+\)"
+    said = rf"Actor 3: my_env.py:MyEnv has not answered for 6\d s, {where}\."
     assert len(caplog.messages) == (silent == 60)
-    assert all(re.match(said, each) for each in caplog.messages)
+    assert all(re.fullmatch(said, each) for each in caplog.messages)

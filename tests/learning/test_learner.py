@@ -72,6 +72,7 @@ def test_a_run_that_actors_end_waits_for_updates_that_are_due(
     synchronised: bool, owes: bool, over: bool, client: Client, keys: Keys
 ) -> None:
     """A synchronised learner first makes those of the steps that were played."""
+    agent: Any = SimpleNamespace()
     source: Any = SimpleNamespace(
         t_learner=lambda updates: STEPS_PER_UPDATE * updates,
         counters=SimpleNamespace(played=1000),
@@ -81,7 +82,7 @@ def test_a_run_that_actors_end_waits_for_updates_that_are_due(
     )
     slot = LearnerSlot(client, keys, Lease(client, keys.learner_lease), 1, Patience(1.0))
     config = LearnerConfig(1000, "actors", synchronised, SYNCHRO_FREQUENCY, serial=False)
-    assert Learner(config, slot, SimpleNamespace(), source, updates=7).finished is over  # type: ignore[arg-type]
+    assert Learner(config, slot, agent, source, updates=7).finished is over
 
 
 def _scores(mean: float, episodes: int) -> ScoreSummary:

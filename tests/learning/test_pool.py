@@ -18,7 +18,7 @@ from memory.server.patience import Patience
 
 
 def _pool(client: Client, keys: Keys, folder: Path, epoch: int) -> Pool:
-    """Of a learner to which each tenth update gives a member, and whose twentieth was the last."""
+    """It is due a member every 10 steps, and its learner has come to 20."""
     slot = SimpleNamespace(client=client, keys=keys, epoch=epoch, patience=Patience(1.0, lambda: False))
     agent = SimpleNamespace(acting_weights=lambda: {"weight": torch.ones(2)})
     learner = SimpleNamespace(slot=slot, agent=agent, updates=0, t_learner=0)

@@ -36,7 +36,7 @@ def test_bounds_are_those_of_a_reward_that_comes_at_each_step() -> None:
     assert bounds.low == pytest.approx(-200.0, rel=1e-4) and bounds.high == 0.0
 
 
-def test_without_a_discount_rewards_allow_any_value_and_none_allow_no_other_than_0() -> None:
+def test_without_a_discount_nothing_but_rewards_of_0_bounds_values() -> None:
     bounds = bounds_of([0.0] * 10, gamma=1.0)
     assert (bounds.low, bounds.high) == (0.0, 0.0)
     bounds = bounds_of([0.0] * 10 + [1.0] * 10, gamma=1.0)
