@@ -133,8 +133,9 @@ def _program(name: str) -> str:
 
 
 def _python() -> str:
-    """The same of this interpreter: a plain `python` may be one without the packages."""
-    return "python" if shutil.which("python") == sys.executable else _from_here(sys.executable)
+    """The same of this interpreter: the terminal's plain `python` may be one without the packages."""
+    plain = shutil.which("python", path=os.environ.get("TERMINAL_PATH"))
+    return "python" if plain == sys.executable else _from_here(sys.executable)
 
 
 def _from_here(path: str) -> str:

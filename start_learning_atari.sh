@@ -14,7 +14,8 @@ for word in "$@"; do
         LunarLander*) EXTRAS="${EXTRAS:-} box2d" ;;
     esac
 done
+TERMINAL_PATH=$PATH # the last lines are for this terminal, in which the set-up enters no environment
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
 START_COMMAND="bash $(printf %q "${BASH_SOURCE[0]}")" # for the last line, which says how to go on
-export START_COMMAND
+export START_COMMAND TERMINAL_PATH
 exec "$PYTHON" "$SETUP_ROOT/start_learning.py" "$@"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -228,6 +229,22 @@ def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.rdb")), "a run that is finished needs no replay"
 
 
+@pytest.mark.slow
+def test_the_command_that_evaluates_works_where_it_is_shown(tmp_path: Path) -> None:
+    """In the terminal of a newcomer, who has not entered .venv."""
+    entered = Path(sys.executable).parent
+    folders = [each for each in os.environ["PATH"].split(os.pathsep) if Path(each) != entered]
+    environment = {**ONE_THREAD, "PATH": os.pathsep.join(folders)}
+
+    def type_in(*words: str) -> str:
+        return subprocess.check_output(words, cwd=ROOT, env=environment, text=True, timeout=120)
+
+    said = type_in("bash", "start_learning_atari.sh", *command(tmp_path, "--T-max", "300")[2:])
+    shown = re.search(r"^Evaluate +(.*)", said, re.MULTILINE)
+    assert shown is not None, said
+    assert "whole episode" in type_in(*shlex.split(shown[1]), "--evaluation-episodes", "2")
+
+
 def test_a_run_under_another_name_of_its_game_ends(tmp_path: Path) -> None:
     """Learner, actors and results have the one name that the project gives the game."""
     words = "--game ALE/Pong-v5 --torso data_efficient --T-max 200".split()
@@ -296,7 +313,7 @@ def test_an_evaluation_is_told_of_code_of_the_users_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program = str(ROOT / "test_multiple_seed.py")  # shorter than from a folder of a test
-    monkeypatch.setattr(shutil, "which", lambda name: sys.executable)
+    monkeypatch.setattr(shutil, "which", lambda name, path: sys.executable)
     assert plan("--game", "pong").evaluation() == ["python", program]
     words = ["--game", "some/my_env.py:MyEnv", "--env-args", '{"size": 5}']
     assert plan(*words, "--lr", "1").evaluation() == ["python", program, *words]
@@ -308,7 +325,7 @@ def test_an_interpreter_that_is_not_the_terminals_is_named(
     """A newcomer has not entered .venv: a plain python lacks the packages."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/python")
+    monkeypatch.setattr(shutil, "which", lambda name, path: "/usr/bin/python")
     assert plan("--game", "pong").evaluation()[0] == ".venv/bin/python"
 
 
