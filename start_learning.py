@@ -51,6 +51,7 @@ from wiring.code import canonical
 GAMES = {
     "CartPole-v*": "classic/cartpole_{agent}",
     "Pendulum-v*": "classic/pendulum_{agent}",
+    "HalfCheetah-v*": "classic/halfcheetah_{agent}",
     "probe:lock*": "classic/lock_{agent}",
     "probe:*": "classic/catch_{agent}",
     "maze:*": "maze/{agent}_cpu",

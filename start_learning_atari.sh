@@ -12,6 +12,8 @@ for word in "$@"; do
         pettingzoo:*) EXTRAS="${EXTRAS:-} multi" ;;
         unity:3dball | unity:gridworld) EXTRAS="${EXTRAS:-} unity" ;;
         LunarLander*) EXTRAS="${EXTRAS:-} box2d" ;;
+        Reacher-v* | Pusher-v* | InvertedPendulum-v* | InvertedDoublePendulum-v* | HalfCheetah-v* | Hopper-v* | Swimmer-v* | \
+            Walker2d-v* | Ant-v* | Humanoid-v* | HumanoidStandup-v*) EXTRAS="${EXTRAS:-} mujoco" ;;
     esac
 done
 TERMINAL_PATH=$PATH # the last lines are for this terminal, in which the set-up enters no environment

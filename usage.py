@@ -155,7 +155,7 @@ Agents, for --agent:
 
 Games, for --game:
   pong, space_invaders ...          Atari: any ALE game for one player
-  CartPole-v1, Pendulum-v1 ...      any Gymnasium id
+  CartPole-v1, HalfCheetah-v5 ...   any Gymnasium id
   minatar:breakout ...              MinAtar's asterix, breakout, freeway, seaquest, space_invaders
   maze:1 to maze:3, maze:4x4        mazes of pixels, continuous actions
   vizdoom:my_way_home, malmo:1 ...  Doom, Minecraft

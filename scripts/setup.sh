@@ -7,8 +7,8 @@
 #
 #     EXTRAS="maze vizdoom" bash scripts/setup.sh
 #
-# maze (MiniWorld, and OpenGL without a display), vizdoom, box2d (LunarLander), multi (games of several players), minari (event logs
-# as Minari datasets), search (Ray and Optuna, for the lab's mode search), cluster (Ray, for launch_cluster.py), page (the live page),
+# maze (MiniWorld, and OpenGL without a display), vizdoom, box2d (LunarLander), mujoco (HalfCheetah and its like), multi (games of
+# several players), minari (event logs as Minari datasets), search (Ray and Optuna, for the lab's mode search), cluster (Ray, for launch_cluster.py), page (the live page),
 # notebooks (docs/notebooks), unity (two builds, by npm), docs (the site of the documents), test, page-test (a browser),
 # malmo-test and deploy-test (the checks).
 #
@@ -223,7 +223,7 @@ want_extras() {
     local name
     for name in ${EXTRAS_WANTED[@]+"${EXTRAS_WANTED[@]}"}; do
         [[ $name != unity ]] || continue # no package of Python's
-        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, box2d, multi, minari, search, cluster, page, notebooks, unity, docs, wandb, mlflow and trackio."
+        [[ -f requirements/$name.txt ]] || fail "there is no extra $name: EXTRAS may name maze, vizdoom, minatar, box2d, mujoco, multi, minari, search, cluster, page, notebooks, unity, docs, wandb, mlflow and trackio."
         REQUIREMENTS+=("requirements/$name.txt")
     done
 }

@@ -24,8 +24,8 @@ BASE = {"torch": "requirements/torch.txt", "core": "requirements/core.txt"}
 EXTRAS = {
     name: f"requirements/{name}.txt"
     for name in (
-        "test maze vizdoom minatar box2d multi minari search cluster page page-test notebooks docs wandb"
-        " mlflow trackio malmo-test deploy-test"
+        "test maze vizdoom minatar box2d mujoco multi minari search cluster page page-test notebooks docs"
+        " wandb mlflow trackio malmo-test deploy-test"
     ).split()
 }
 """Groups that are installed on top of BASE, each of them alone or with others."""

@@ -1,6 +1,7 @@
 """The family of Gymnasium environments: every registered id. A user's own ones are in own.py beside."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -115,6 +116,7 @@ class GymPlayback:
     """
 
     def __init__(self, config: EnvConfig, seed: int, build: Build = build_registered) -> None:
+        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo then draws without a display
         self._game = config.game
         self._env = build(config, "rgb_array")
         (self._seed,) = checked_seeds([seed], 1)

@@ -133,8 +133,8 @@ def test_an_unknown_extra_is_named(machine: Machine) -> None:
     run = machine.set_up(EXTRAS="labyrinth")
     assert run.returncode == 1
     assert run.stderr == (
-        "Set-up stopped: there is no extra labyrinth: EXTRAS may name maze, vizdoom, minatar, box2d, multi,"
-        " minari, search, cluster, page, notebooks, unity, docs, wandb, mlflow and trackio.\n"
+        "Set-up stopped: there is no extra labyrinth: EXTRAS may name maze, vizdoom, minatar, box2d, mujoco,"
+        " multi, minari, search, cluster, page, notebooks, unity, docs, wandb, mlflow and trackio.\n"
     )
 
 
@@ -164,6 +164,8 @@ def test_mazes_need_opengl(machine: Machine, tmp_path: Path) -> None:
         ("--game pettingzoo:pong_v3", "multi"),
         ("--game unity:gridworld --agent dqn", "unity"),
         ("--game=LunarLander-v3", "box2d"),
+        ("--game HalfCheetah-v5", "mujoco"),
+        ("--game Humanoid-v5 --agent naf", "mujoco"),
         ("--spec naf.yaml", "maze"),
         ("--spec=naf.yaml --seed 3", "maze"),
         ("--game amaze --run maze_1", ""),
