@@ -54,9 +54,9 @@ class Source(ABC, Generic[BatchT]):
         self._ingested_at = self._written_at = 0.0
 
     @property
-    def fill(self) -> float:
-        """Share of the store that is filled."""
-        return 0.0
+    def fill(self) -> float | None:
+        """Share of the replay that is filled; None where there is no replay."""
+        return None
 
     @abstractmethod
     def is_due(self, ahead: int = 0) -> bool:

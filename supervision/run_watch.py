@@ -33,8 +33,8 @@ class Story:
 
     learner: Status = field(default_factory=dict)
     """Its status; empty while it has published none. Keys, all optional or None: t, t_max (steps), t_actors,
-    steps and learning_starts_at (the run's counters), replay_fill (0 to 1), updates, loss, last_score,
-    mean_score, weights_age (seconds), state, warning.
+    steps and learning_starts_at (the run's counters), replay_fill (0 to 1; None without a replay), updates,
+    loss, last_score, mean_score, weights_age (seconds), state, warning.
     """
     actors: Mapping[str, Status] = field(default_factory=dict)
     """By name ("0"), with the same keys, and steps_per_second; t counts the steps of all actors."""

@@ -119,18 +119,24 @@ def _progress(story: Story) -> RenderableType:
 
 
 def _learning(learner: Status) -> RenderableType:
-    fill = number(learner, "replay_fill")
     grid = Table.grid(padding=(0, 1))
     grid.add_row(
-        "[dim]replay[/]",
-        ProgressBar(total=1, completed=fill, width=14, complete_style="green", finished_style="green"),
-        f"{fill:.0%}  ",
+        *_replay(learner),
         "[dim]updates[/]",
         _shown(learner, "updates", ",.0f") + "  ",
         "[dim]loss[/]",
         _shown(learner, "loss", ".4g"),
     )
     return grid
+
+
+def _replay(learner: Status) -> Sequence[RenderableType]:
+    """Nothing of agents that learn from rollouts."""
+    if learner.get("replay_fill") is None:
+        return ()
+    fill = number(learner, "replay_fill")
+    bar = ProgressBar(total=1, completed=fill, width=14, complete_style="green", finished_style="green")
+    return "[dim]replay[/]", bar, f"{fill:.0%}  "
 
 
 class _Chart:

@@ -32,10 +32,12 @@ from supervision.terminal_view import live_view as drawn_view  # noqa: E402
 
 CARTPOLE = "--game", "CartPole-v1", "--agent", "reinforce"
 CATCH = "--game", "probe:catch", "--agent", "iqn"
-HALF_WAY = 75_000
-"""Agent steps of the first run at which the terminal is drawn."""
+LATE = 120_000
+"""Agent steps of the first run at which the terminal is drawn, if the time left is not told before."""
 CAUGHT = 0.5
 """Mean score, of -1 to 1, at which the live page is."""
+WITHIN_AN_EPISODE = "new Set([...document.querySelectorAll('img.frame')].map(each => each.src)).size == 4"
+"""Four frames that differ: at an episode's beginning those before it are black."""
 COLUMNS = 88
 PAGE = """<!doctype html><body style="margin:0;background:#292929">{}</body>"""
 
@@ -55,7 +57,7 @@ def site(folder: Path) -> Path:
 def live_view(folder: Path) -> Path:
     """What the terminal of the README's first run shows after a while."""
     with _running(folder, *CARTPOLE):
-        story = _story(folder, "CartPole-v1", lambda story: story.t > HALF_WAY)
+        story = _story(folder, "CartPole-v1", lambda story: bool(story.seconds_left) or story.t > LATE)
     console = Console(record=True, width=COLUMNS, file=(folder / "terminal").open("w"))
     console.print(drawn_view("CartPole-v1 · reinforce", story, references("CartPole-v1")))
     page = folder / "view.html"
@@ -74,6 +76,7 @@ def live_page(folder: Path, picture: Path) -> None:
         _story(folder, "probe:catch", lambda story: bool(story.scores) and story.scores[-1][1] > CAUGHT)
         page.locator(".tab", has_text="What the agent sees").click()
         page.wait_for_selector("#graph-values .trace", timeout=60_000)
+        page.wait_for_function(WITHIN_AN_EPISODE, timeout=60_000)
         page.screenshot(path=picture)
         browser.close()
 

@@ -76,6 +76,7 @@ def test_a_run_is_learned_though_the_next_rollout_is_drawn_already(client: Clien
     config = RolloutSourceConfig(nb_actor=1, max_policy_lag=1, rollout_patience=60.0, redis_patience=5.0)
     source = RolloutSource(config, RolloutStore(client, keys, epoch), 0, 0, read_counters(client, keys))
     pusher, lease = pusher_of(client, keys, epoch, 0, 1)
+    assert source.fill is None, "there is no replay"
     first, second = (random_packet(0, number, number) for number in (1, 2))
     pusher.push([first])
     pusher.push([second])

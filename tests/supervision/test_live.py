@@ -75,6 +75,11 @@ def test_a_warning_of_the_learner_is_shown() -> None:
     assert "None" not in shown({**LEARNER, "warning": ""}, ACTORS)
 
 
+def test_without_a_replay_none_is_shown() -> None:
+    text = shown({**LEARNER, "replay_fill": None}, ACTORS)
+    assert "replay" not in text and "updates 250" in text
+
+
 def test_processes_that_said_nothing_yet_are_starting() -> None:
     text = shown({}, {"0": {}})
     assert text.count("starting") == 2
