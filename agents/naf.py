@@ -16,7 +16,7 @@ from torch import Tensor
 from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
 from agents.parts.distributions import ActionBox
 from agents.parts.exploration import ExplorationConfig, exploration
-from agents.parts.gradient_step import GradientStep
+from agents.parts.learning import GradientStep
 from agents.parts.off_policy import OffPolicyAgent, OffPolicyConfig
 from agents.parts.weights import NetworkT, Target, torso_and_head
 from models.naf import NafNetwork, Quadratic, advantage

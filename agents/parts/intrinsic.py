@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, Agent, AgentError, Problem, ReplayAgent, Update
-from agents.parts.gradient_step import GradientStep
-from agents.parts.learning import ACTING_ONLY, LearningAgent
+from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent
 from agents.parts.rnd import Rnd
 from agents.parts.weights import Part, TorsoConfig
 from memory.replay.batch import Batch

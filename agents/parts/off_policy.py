@@ -16,8 +16,7 @@ from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, T
 from agents.losses import Bootstrap, DoubleBootstrap
 from agents.parts.devices import ForwardPasses, StagedBatch
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
-from agents.parts.gradient_step import GradientStep
-from agents.parts.learning import ACTING_ONLY, LearningAgent, LearningConfig
+from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig
 from agents.parts.legal import LegalActions
 from agents.parts.weights import NetworkT, Part, Target
 from memory.replay.batch import Batch

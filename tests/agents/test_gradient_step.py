@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.base import AgentError
-from agents.parts.gradient_step import GradientStep
+from agents.parts.learning import GradientStep
 from agents.parts.weights import load_state, state_of
 
 ADAM = {"step", "exp_avg", "exp_avg_sq"}
