@@ -18,7 +18,7 @@ from lab.spec import Experiment
 from reporting.atomic import write_atomically
 from reporting.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
 from reporting.history import reward_points
-from reporting.progress import GameScores
+from reporting.scores import GameScores
 from reporting.tables import EpisodeRecord, by_purpose, read_episodes
 
 DONE = ("finished", "out of time")

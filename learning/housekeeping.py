@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from acting.actor import Actor
 from learning.learner import Learner
 from learning.pool import Pool
 from learning.results import LearnerStatus, PatientDisk, Results
 from learning.saving import Saver
-from memory.runs.reports import STATUS_EVERY_S, Status, read_living
+from learning.silent_actors import SilentActors
+from memory.runs.reports import STATUS_EVERY_S, read_living
 from memory.runs.scripts import LostLease
 from reporting.progress import ProgressLines
 
 log = logging.getLogger(__name__)
 
-SILENT_AFTER_S = 30.0
-"""An actor publishes a status each second; one that does not is in a step of its environment, or stopped."""
 LOOK_EVERY_S = 10.0
 """How often the learner looks for actors that are silent."""
 SAVE_AGAIN_AFTER_S = 10.0
@@ -37,32 +34,6 @@ class HousekeepingConfig:
     snapshot_seconds: float
 
 
-class SilentActors:
-    """Warns of actors that hold their lease and publish no status."""
-
-    def __init__(self) -> None:
-        self._look_at = 0.0
-        self._heard: dict[str, tuple[object, float]] = {}  # role -> time in its status, and when that was new
-        self._silent: set[str] = set()
-
-    def look(self, now: float, read: Callable[[], Mapping[str, Status]]) -> None:
-        """Look, if that is due, at the statuses of living actors by their roles; `now` is monotonic."""
-        if now < self._look_at:
-            return
-        self._look_at, statuses, heard = now + LOOK_EVERY_S, read(), self._heard
-        self._heard = {}
-        for role, status in statuses.items():
-            said, since = heard.get(role, (None, now))
-            self._heard[role] = status["time"], since if status["time"] == said else now
-        silent = {role for role in statuses if now - self._heard[role][1] >= SILENT_AFTER_S}
-        for role in sorted(silent - self._silent):
-            sentence = "%s has said nothing for %.0f s: its environment may hang, or its machine."
-            log.warning(sentence, role.replace(":", " ").capitalize(), now - self._heard[role][1])
-        for role in sorted((self._silent - silent) & statuses.keys()):
-            log.info("%s is no longer silent.", role.replace(":", " ").capitalize())
-        self._silent = silent
-
-
 class Housekeeper:
     """Reports how learning goes, and says when it is time to save."""
 
@@ -77,12 +48,13 @@ class Housekeeper:
         self._pool = pool
         self._config, self._learner, self._results, self._saver = config, learner, results, saver
         self._slot, self._source, self._patiently = learner.slot, learner.source, learner.slot.patience
+        self._lock = saver.lock
         self._lines = ProgressLines("learner", config.log_interval, config.t_max)
         self._evaluated = self._source.counters.played // config.evaluation_interval
         self._save_at = time.monotonic() + self._until_next_save()
         self._seen_updates = -1
         self._size_logged = False
-        self._silent = SilentActors()
+        self._silent, self._look_at = SilentActors(), 0.0
         self._on_disk = PatientDisk()
         self._status = LearnerStatus(config.t_max, learner, results, self._on_disk)
 
@@ -99,10 +71,12 @@ class Housekeeper:
         now = time.monotonic()
         if now - self._status.published_at < STATUS_EVERY_S:
             return
-        self._saver.check_folder()
+        self._lock.check()
         self._status.publish(now)
-        self._saver.check_folder()  # again, since Redis may have been waited for
-        self._silent.look(now, partial(self._patiently, read_living, self._slot.client, self._slot.keys))
+        self._lock.check()  # again, since Redis may have been waited for
+        if now >= self._look_at:
+            self._silent.look(now, self._patiently(read_living, self._slot.client, self._slot.keys))
+            self._look_at = now + LOOK_EVERY_S
         self._on_disk("scores", self._patiently, self._results.collect, self._slot.client, self._slot.keys)
         if self._source.drawn and not self._size_logged:
             log.info("%s", self._patiently(self._source.size_sentence))
@@ -117,7 +91,7 @@ class Housekeeper:
 
         Raises LostLease.
         """
-        self._saver.check_folder()
+        self._lock.check()
         self._status.record(time.monotonic())
 
     def _until_next_save(self) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from memory.runs.scripts import LostLease
 from memory.server.patience import Interrupted
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,9 @@ ENDING_S = 17.0
 GUARD_S = 10.0
 """Longest wait for another process's write; one that was stopped in the middle must not hold up all."""
 POLL_EVERY_S = 0.2
+
+
+REPLACED = "Another learner has begun: it continues this run."
 
 
 class FolderTaken(RuntimeError):
@@ -110,6 +114,11 @@ class FolderLock:
             return os.path.samestat(os.fstat(self._file), self._path.stat())
         except FileNotFoundError:
             return True
+
+    def check(self) -> None:
+        """Raise LostLease where a successor has the right: a process that slept may not know of another."""
+        if not self.is_ours:
+            raise LostLease(REPLACED)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[bool]:

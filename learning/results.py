@@ -17,7 +17,7 @@ from memory.runs.reports import Status, publish_status, read_episodes
 from memory.server.connection import Client
 from reporting.fitness import EVALUATION_WINDOW, WINDOW
 from reporting.history import RunHistory
-from reporting.progress import GameScores
+from reporting.scores import GameScores
 from reporting.tables import EpisodeRecord, EpisodeTable, LearningPoint, LearningTable
 
 log = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from agents.base import Diverged
 from learning.fill_replay import ReplayDump
 from learning.folder import SnapshotFolder
 from learning.learner import Learner
+from learning.lock import REPLACED
 from learning.results import PatientDisk, Results, learning_path
 from learning.snapshot import Snapshot, is_finite
 from memory.replay.replay import ReplayLost
@@ -30,8 +31,8 @@ from memory.runs.scripts import LostLease
 from memory.runs.weights import WeightsError
 from memory.server.patience import FULL_PATIENCE_S, Interrupted, Patience
 from reporting.fitness import WINDOW
-from reporting.progress import ScoreSummary
 from reporting.run_page import RunFacts, write_run_html
+from reporting.scores import ScoreSummary
 from reporting.tensorboard import Scalars
 from reporting.trackers import Tracking
 
@@ -42,7 +43,6 @@ FORESEEN = (redis.exceptions.RedisError, CountersError, WeightsError, Interrupte
 STOPPING_S = 15.0
 """Longest wait for room on the disk where the process was asked to end: its supervisor allows it a minute."""
 TRY_EVERY_S = 1.0
-REPLACED = "Another learner has begun: it continues this run."
 NOT_FINITE = "The weights are not finite: they are not saved, and the last snapshot stays."
 
 
@@ -223,11 +223,6 @@ class Saver:
         """Save and close what is on disk; needs no Redis."""
         self.save(actor)
         self._figures.close()
-
-    def check_folder(self) -> None:
-        """Raise LostLease where a successor writes to it: a process that slept may not know of another."""
-        if not self.lock.is_ours:
-            raise LostLease(REPLACED)
 
     @contextmanager
     def _successor_is_named(self) -> Iterator[None]:

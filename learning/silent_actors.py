@@ -22,8 +22,7 @@ class SilentActors:
 
     def look(self, now: float, statuses: Mapping[str, Status]) -> None:
         """Look at the statuses of living actors by their roles; `now` is monotonic."""
-        heard = self._heard
-        self._heard = {}
+        heard, self._heard = self._heard, {}
         for role, status in statuses.items():
             said, since = heard.get(role, (None, now))
             self._heard[role] = status["time"], since if status["time"] == said else now

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporting.fitness import EVALUATION_WINDOW, WINDOW
-from reporting.progress import summarise
+from reporting.scores import summarise
 from reporting.tables import EpisodeRecord, LearningPoint, mean_metrics
 
 Floats = NDArray[np.float64]

@@ -1,16 +1,8 @@
-"""What a run adds as it goes: lines of progress, windows of the last scores and their summaries."""
+"""Lines of progress in the log of a learner or an actor."""
 
 import time
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
-
-import numpy as np
-
-from reporting.fitness import WINDOW, human_reference
-from reporting.tables import EpisodeRecord
 
 
 class ProgressLines:
@@ -37,89 +29,3 @@ class ProgressLines:
             print(f"Time between 2 log_interval for {self._role} ({seconds:.3f} sec)", flush=True)
         self._since = now
         return True
-
-
-class ScoreSummary(NamedTuple):
-    """Statistics of the episodes in a window."""
-
-    mean: float
-    std: float  # population standard deviation: 0 for a single episode
-    minimum: float
-    maximum: float
-    mean_length: float  # agent steps
-    longest_episode: int  # agent steps
-    episodes: int  # how many episodes the numbers are made of
-
-
-class GameScores:
-    """The last scores of each game, never filled up with zeros, and their joined summary.
-
-    Scores of several games are joined as fractions of human play (0 random, 1 human) where all of them have
-    that reference, so that a game of large numbers does not decide alone; else as they are.
-    """
-
-    def __init__(self, games: Sequence[str], size: int = WINDOW) -> None:
-        """`games`: all that the run plays; an episode that does not say its game is of the first."""
-        self._windows: dict[str, deque[tuple[float, int]]] = {game: deque(maxlen=size) for game in games}
-        self.last: float | None = None
-        """Raw score of the newest episode; None before the first."""
-
-    def add(self, record: EpisodeRecord) -> None:
-        """Take in an episode; the oldest leaves a full window.
-
-        Raises:
-          ValueError: the episode is of no game of this run.
-        """
-        game = record.game or next(iter(self._windows))
-        if game not in self._windows:
-            raise ValueError(f"An episode of {game} in a run of {', '.join(self._windows)}.")
-        self._windows[game].append((record.score_saber, record.length))
-        self.last = record.score_saber
-
-    def by_game(self) -> dict[str, ScoreSummary]:
-        """Raw scores of each game that has any."""
-        summaries = {}
-        for game, window in self._windows.items():
-            if window:
-                summaries[game] = summarise(window)
-        return summaries
-
-    def summary(self) -> ScoreSummary | None:
-        """One game's own; of several the means over games. None until each has an episode."""
-        known = self.by_game()
-        if len(known) < len(self._windows):
-            return None
-        return next(iter(known.values())) if len(known) == 1 else joined(known)
-
-
-def summarise(episodes: Iterable[tuple[float, int]]) -> ScoreSummary:
-    """Statistics of at least one episode, each its score and its length in agent steps."""
-    scores, lengths = np.array([*episodes], np.float64).T
-    spread = float(scores.mean()), float(scores.std()), float(scores.min()), float(scores.max())
-    return ScoreSummary(*spread, float(lengths.mean()), int(lengths.max()), len(scores))
-
-
-def joined(known: Mapping[str, ScoreSummary]) -> ScoreSummary:
-    """The means over games, each as a fraction of human play where all have that reference."""
-    references = {game: human_reference(game) for game in known}
-    comparable = all(references.values())
-    parts = [_scaled(known[game], each if comparable else None) for game, each in references.items()]
-    return ScoreSummary(
-        mean=float(np.mean([part.mean for part in parts])),
-        std=float(np.mean([part.std for part in parts])),
-        minimum=min(part.minimum for part in parts),
-        maximum=max(part.maximum for part in parts),
-        mean_length=float(np.mean([part.mean_length for part in parts])),
-        longest_episode=max(part.longest_episode for part in parts),
-        episodes=min(part.episodes for part in parts),
-    )
-
-
-def _scaled(summary: ScoreSummary, reference: tuple[float, float] | None) -> ScoreSummary:
-    if reference is None:
-        return summary
-    random, human = reference
-    mean, low, high = (
-        (score - random) / (human - random) for score in (summary.mean, summary.minimum, summary.maximum)
-    )
-    return summary._replace(mean=mean, std=summary.std / (human - random), minimum=low, maximum=high)

@@ -3,18 +3,19 @@
 Runs launch_learner.py in this process, without the status that is due each second: whether one falls into a
 few steps would depend on how busy the machine is. After `AFTER` vector steps it counts every Python function
 of the project that is entered during the next `STEPS`, in all threads but that of the lease, for the same
-reason. Compiled loops are no Python functions: they count where they are called. The last line of output is
-the count as JSON.
+reason. Compiled loops are no Python functions: they count where they are called. The output lists the files;
+its last line is the count as JSON.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import runpy
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -71,14 +72,29 @@ def main(steps: int, after: int, flags: list[str]) -> None:
     runpy.run_path(str(ROOT / "launch_learner.py"), run_name="__main__")
     sys.setprofile(None)
     assert road.complete, "the run was too short"
-    files: Counter[str] = Counter()
-    for code, calls in road.calls.items():
-        files[str(Path(code.co_filename).relative_to(ROOT))] += calls
-    for file, calls in files.most_common():
-        print(f"{calls / steps:8.1f} calls a step  {file}")
-    lines = sum(len((ROOT / file).read_text().splitlines()) for file in files)
-    figures = {"files": len(files), "lines": lines, "functions": len(road.calls)}
-    print(json.dumps({**figures, "calls_per_step": round(files.total() / steps, 1)}))
+    lines = _list_files(road.calls, steps)
+    figures = {"files": len(lines), "lines": sum(lines.values()), "functions": len(road.calls)}
+    print(json.dumps({**figures, "calls_per_step": round(road.calls.total() / steps, 1)}))
+
+
+def _list_files(calls: Counter[CodeType], steps: int) -> dict[str, int]:
+    """Print the files that were entered, the longest first, with the functions entered in each.
+
+    Returns:
+        Lines by file.
+    """
+    entered: dict[str, list[CodeType]] = defaultdict(list)
+    for code in sorted(calls, key=lambda code: code.co_firstlineno):
+        entered[str(Path(code.co_filename).relative_to(ROOT))].append(code)
+    lines = {file: len((ROOT / file).read_text().splitlines()) for file in entered}
+    print("lines of the file, lines of the functions entered in it, calls a step")
+    for file in sorted(entered, key=lines.__getitem__, reverse=True):
+        codes = entered[file]
+        used = sum(len(inspect.getsourcelines(code)[0]) for code in codes)
+        calls_per_step = sum(calls[code] for code in codes) / steps
+        names = ", ".join(code.co_qualname for code in codes)
+        print(f"{lines[file]:4} {used:4} {calls_per_step:6.1f}  {file}: {names}")
+    return lines
 
 
 if __name__ == "__main__":

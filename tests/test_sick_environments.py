@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from learning.housekeeping import LOOK_EVERY_S, SILENT_AFTER_S, SilentActors
+from learning.housekeeping import LOOK_EVERY_S
+from learning.silent_actors import SILENT_AFTER_S, SilentActors
 from learning.snapshot import last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -150,7 +151,7 @@ def test_the_learner_says_which_actor_is_silent(
 
     def look(after: float) -> list[str]:
         caplog.clear()
-        silent.look(began + after, lambda: read_living(client, keys))
+        silent.look(began + after, read_living(client, keys))
         return caplog.messages
 
     with (

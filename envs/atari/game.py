@@ -1,6 +1,6 @@
 """ALE games on ALEInterface, which gives what AtariVectorEnv hides: memory, colours, states to save."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import cv2
@@ -22,7 +22,7 @@ GameStep = tuple[Grey, int, bool, bool]  # frame [84, 84], points, terminated, t
 GameSteps = tuple[Frames, npt.NDArray[np.int32], Flags, Flags, Infos]  # of N games; frames [N, 1, 84, 84]
 
 
-class AleGame:
+class AleGame(Saved):
     """Does to one game what ale_py.AtariVectorEnv does: from the same seed, all is equal bit for bit. After a
     reset it can be saved.
 
@@ -33,6 +33,8 @@ class AleGame:
     Raises:
         EnvError: ALE has no such game.
     """
+
+    SAVED = "_held", "_captured", "_noops"
 
     def __init__(self, config: EnvConfig, film: bool = False) -> None:
         ALEInterface.setLoggerMode(LoggerMode.Error)
@@ -90,26 +92,19 @@ class AleGame:
         ours, ales = self._generator.state["state"], generator_in(state)["state"]
         if ours["pos"] != ales["pos"] or (ours["key"] != ales["key"]).any():
             raise EnvError("ALE drew other random numbers than this program knows of: it cannot be saved.")
-        return {
-            "ale": np.frombuffer(state, np.uint8).copy(),
-            "held": self._held,
-            "captured": [screen.copy() for screen in self._captured],
-            "noops": self._noops.state_dict(),
-        }
+        return {"ale": np.frombuffer(state, np.uint8).copy(), **(super().state_dict() or {})}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from it, after a reset.
 
         Raises:
             EnvError: it is damaged or of another game.
         """
-        saved, held = bytes(state["ale"]), int(state["held"])
-        restore_ale(self.ale, saved, held if self._sticky_below else None)
-        self._generator.state = generator_in(saved)
-        self._held = held
-        self._captured = [screen.copy() for screen in state["captured"]]
-        if "noops" in state:  # an earlier version knew none
-            self._noops.load_state_dict(state["noops"])
+        ale, held = bytes(state["ale"]), int(state["held"])
+        restore_ale(self.ale, ale, held if self._sticky_below else None)
+        self._generator.state = generator_in(ale)
+        own = {"noops": self._noops.state_dict()}  # an earlier version knew none
+        super().load_state_dict({**own, **state})
 
     def _frame(self) -> Grey:
         latest, before = self._captured

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.layouts import (
-    BODY,
-    LAYOUT,
-    Opened,
-    Rows,
-)
+from kernels.layouts import BODY, LAYOUT, Opened, Rows
 from kernels.read_chunks import open_chunks, read_transitions
 from memory.chunks.chunk import OF_ANOTHER, WRONG, WRONG_ACTION, ChunkLimits, Kind, UnsoundRow
 from memory.chunks.codec import CodecError

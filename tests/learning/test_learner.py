@@ -18,7 +18,7 @@ from memory.runs.run import LearnerSlot
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from reporting.fitness import WINDOW
-from reporting.progress import ScoreSummary
+from reporting.scores import ScoreSummary
 from tests.memory.road import begin
 
 STEPS_PER_UPDATE, SYNCHRO_FREQUENCY = 4, 20

@@ -6,7 +6,7 @@ import pytest
 
 from lab.session import joined_means
 from reporting.fitness import normalised
-from reporting.progress import GameScores
+from reporting.scores import GameScores
 from reporting.tables import EpisodeRecord
 
 

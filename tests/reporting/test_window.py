@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from reporting.progress import GameScores
+from reporting.scores import GameScores
 from reporting.tables import EpisodeRecord
 
 
