@@ -10,7 +10,7 @@ import pytest
 
 from tests.processes import ROOT
 
-ROOMS = ("event_log", "memory", "wiring")
+ROOMS = ("envs", "event_log", "memory", "wiring")
 TOOLS = ("benchmarks/run.py", "scripts/compare_baselines.py", "scripts/export_weights.py")
 """Of those in folders that are not for users as a whole."""
 
@@ -29,7 +29,7 @@ PROGRAMS = sorted(
 
 def test_the_programs_are_found() -> None:
     """All that the documents name; else the next test looks at nothing."""
-    named = "live_page.py launch_actor.py memory/runs/__main__.py event_log/__main__.py wiring/check_env.py"
+    named = "live_page.py launch_actor.py memory/runs/__main__.py event_log/__main__.py envs/check.py"
     assert set(named.split()) < set(PROGRAMS)
 
 

@@ -41,7 +41,7 @@ RULES: dict[str, Rule] = {
     "own_flags": _rule("own_code", "pydantic"),
     "spec_file": _rule(packages="yaml"),
     "envs": _rule("own_code", "ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
-    "wiring.check_env": _rule(f"{EVERY_ROOM} folder_imports own_code", "gymnasium numpy"),
+    "envs.check": _rule(f"{EVERY_ROOM} folder_imports own_code wiring", "gymnasium numpy"),
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
     "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
     "memory.runs.__main__": _rule("supervision.process", "redis"),

@@ -1,18 +1,27 @@
-"""Says what an environment is to the agents here: `python -m wiring.check_env path/to/my_env.py:MyEnv`.
+"""Says what an environment is to the agents here: python -m envs.check path/to/my_env.py:MyEnv [--FLAG VALUE]
 
-Runs Gymnasium's own checker, times random play, and tries which agents can play it. Takes every flag of
-launch_learner.py too, as --env-args, --resize and --grey.
+Gymnasium's own checker runs, random play is timed, each agent is tried, and the last line is a command to
+start with. An id of Gymnasium's (CartPole-v1) and my_package.envs:MyEnv are environments too. Flags are those
+of launch_learner.py, as
+
+  --env-args '{"size": 5}'    arguments of the environment
+  --resize 84 --grey          smaller images, without colours
+  --max-episode-steps 1000    where episodes do not end
 """
 
 from __future__ import annotations
 
+import sys
+
 if __name__ == "__main__":
     from supervision.process import name_missing_packages
 
+    if {"--help", "-h"}.intersection(sys.argv):  # at once: the imports below take seconds
+        print(__doc__.strip())
+        sys.exit()
     name_missing_packages()
 
 import os
-import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -151,7 +160,7 @@ def main(argv: Sequence[str]) -> None:
     """Entry point."""
     with exit_on_errors():
         if not argv or argv[0].startswith("-"):
-            raise UserError("Name an environment first: python -m wiring.check_env path/to/my_env.py:MyEnv")
+            raise UserError("Name an environment first: python -m envs.check path/to/my_env.py:MyEnv")
         args = parse_args(["--game", *argv])
         print("\n".join(report(canonical(args))).replace("--game GAME", f"--game {argv[0]}"))
 

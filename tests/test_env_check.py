@@ -1,5 +1,6 @@
-"""`python -m wiring.check_env`: what an environment is to the agents here."""
+"""`python -m envs.check`: what an environment is to the agents here."""
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ class Broken(gymnasium.Env):
 
 
 def check(*words: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "wiring.check_env", *words]
+    command = [sys.executable, "-m", "envs.check", *words]
     ended = subprocess.run(command, cwd=ROOT, env=ONE_THREAD, capture_output=True, text=True, timeout=200)
     assert ended.returncode == code, ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
@@ -73,7 +74,16 @@ def test_a_mistake_is_one_sentence() -> None:
 def test_a_game_for_several_players() -> None:
     """Gymnasium's checker does not know those; the rest is said of them too."""
     path = Path(__file__).parent / "values" / "pebbles.py"
-    command = [sys.executable, "-m", "wiring.check_env", f"{path}:Pebbles"]
+    command = [sys.executable, "-m", "envs.check", f"{path}:Pebbles"]
     said = subprocess.run(command, cwd=path.parents[2], capture_output=True, text=True, check=True).stdout
     assert "a game for several players by turns" in said and "a vector of 7 float32" in said
     assert f"--spec specs/multi/connect_four.yaml --game {path}:Pebbles" in said
+
+
+def test_help_is_short_and_there_at_once() -> None:
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = check("--help")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert said.startswith("Says what an environment is") and "--env-args" in said
+    assert said.count("\n") < 20
+    assert used.ru_utime + used.ru_stime - began.ru_utime - began.ru_stime < 1.0
