@@ -127,8 +127,8 @@ class EpisodeTracker(Saved):
         return finished
 
     def where(self) -> str:
-        """How far each row is, as a sentence says it: "after step 20 of episode 3"."""
-        rows = zip(self._lengths.tolist(), self._numbers.tolist(), strict=True)
+        """How far rows are, as a sentence says it: "after step 20 of episode 3"; those alike once."""
+        rows = dict.fromkeys(zip(self._lengths.tolist(), self._numbers.tolist(), strict=True))
         return " or ".join(f"after step {length} of episode {number}" for length, number in rows)
 
     def _finished(self, row: int) -> FinishedEpisode:

@@ -39,6 +39,11 @@ class RunTables(NamedTuple):
     learning: Any  # one row per --log-interval
     evaluations: dict[str, Any]  # evaluation_<name>.json by name
 
+    def __repr__(self) -> str:
+        """One line: a notebook shows it where a cell ends."""
+        episodes, learning = _rows(self.episodes), _rows(self.learning)
+        return f"<{self.game}: {episodes:,} episodes, {learning:,} rows of learning>"
+
 
 def train(
     game: str,
@@ -67,7 +72,7 @@ def train(
     words = [word for name, value in plain.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     _run_to_end(words, on_line)
     games = (short_name(game) if names_code(game) else canonical_game(game) for game in args.games)
-    return read_run(results, args.playing(",".join(games)).file_name)
+    return read_run(args.path_to_results, args.playing(",".join(games)).file_name)
 
 
 def _run_to_end(words: Sequence[str], on_line: Callable[[str], object]) -> None:
@@ -147,6 +152,10 @@ def _table(path: Path) -> Any:
     except ImportError:
         return columns
     return pandas.DataFrame(columns)
+
+
+def _rows(table: Any) -> int:
+    return len(next(iter(table.values()), ())) if isinstance(table, dict) else len(table)
 
 
 def _column(words: list[str]) -> Any:

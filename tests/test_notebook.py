@@ -112,6 +112,18 @@ def test_a_run_is_trained_played_and_looked_into(folder: Path, redis_socket: str
 
 
 @pytest.mark.slow
+def test_the_folder_may_be_named_as_the_flag_is(folder: Path, redis_socket: str) -> None:
+    said = run(
+        folder,
+        BEGIN
+        + "tables = apex.train('CartPole-v1', 'reinforce', path_to_results='there', T_max=200, serial=True,"
+        " log_interval=100, host_redis=sys.argv[1])\nprint(tables)",
+        redis_socket,
+    )
+    assert said.splitlines()[-1].startswith("<CartPole-v1: ")
+
+
+@pytest.mark.slow
 def test_an_interrupted_call_leaves_no_process(folder: Path, redis_socket: str) -> None:
     script = BEGIN + TRAIN.replace("T_max=600", "T_max=10_000_000").replace("lines.append", "print")
     (folder / "script.py").write_text(script)
@@ -155,6 +167,7 @@ def test_a_run_is_read_by_the_name_of_its_game_or_of_its_files(game: str, tmp_pa
         (tmp_path / f"run_{name}.json").write_text('{"seed": 5}')
     tables = read_run(tmp_path, game)
     assert (tables.game, tables.settings) == ("my_env_Corridor", {"seed": 5})
+    assert repr(tables) == "<my_env_Corridor: 0 episodes, 0 rows of learning>", "settings fill a screen"
     there = "of my_env_Corridor, pong as game"
     with pytest.raises(ValueError, match=f"it holds several: name one {there}"):
         read_run(tmp_path)

@@ -74,7 +74,7 @@ RULES: dict[str, Rule] = {
     "cluster": _rule("args memory run_plan supervision wiring.code", "ray"),
     "wiring": _rule(f"{EVERY_ROOM} own_code", "numpy redis torch"),
     "rainbow_iqn_apex": _rule(f"{EVERY_ROOM} folder_imports own_code wiring", "gymnasium numpy pandas torch"),
-    "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy rich torch"),
+    "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy playwright rich torch"),
     "launch_learner": _rule(f"{EVERY_ROOM} usage wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} usage wiring"),
     "test_multiple_seed": _rule(f"{EVERY_ROOM} usage wiring", "safetensors"),

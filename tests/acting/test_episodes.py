@@ -68,3 +68,10 @@ def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
         (0, [1, 2]),
         (1, [4]),
     ]
+
+
+def test_rows_that_are_equally_far_are_told_once() -> None:
+    tracker = EpisodeTracker(3, None, None, ActionCounter(3, 2, None, None))
+    yes, no, ended = np.ones(3, np.bool_), np.zeros(3, np.bool_), np.array([False, False, True])
+    tracker.step(np.zeros(3, np.int64), np.zeros(3), ended, no, yes)
+    assert tracker.where() == "after step 1 of episode 1 or after step 0 of episode 2"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -30,10 +31,11 @@ from tests.server import serving
 from wiring.setting import restore_agent
 
 FLAGS = (
-    "--game probe:catch --serial --threads 1 --memory-capacity 2000 --learn-start 200 --T-max 600"
+    "--game probe:catch --serial --threads 1 --memory-capacity 2000 --learn-start 200 --T-max 3000"
     " --hidden-size 16 --batch-size 8 --num-tau-samples 4 --num-tau-prime-samples 4"
     " --num-quantile-samples 4 --chunk-length 8"
 ).split()
+"""Some seconds of learning: a learner publishes no status in its first."""
 
 
 class Played(NamedTuple):
@@ -68,7 +70,7 @@ def test_the_run_is_known_from_redis_and_from_its_folder(played: Played) -> None
     known = only_run(watch_of(played.socket, played.folder))
     assert known.server is not None and known.folder is not None
     row = dict(zip(HEADER, row_of(known), strict=True))
-    assert row["state"] == "finished" and row["agent"] == "iqn" and row["agent steps"].endswith("/ 600")
+    assert row["state"] == "finished" and row["agent"] == "iqn" and row["agent steps"].endswith("/ 3,000")
     assert known.scores.episodes > 50 and known.scores.num_actions == 3
     assert known.learning is not None and "loss" in known.learning.points[-1].metrics
     assert known.settings["seed"] == 123
@@ -85,6 +87,25 @@ def test_values_are_those_of_the_published_weights(played: Played) -> None:
     with torch.inference_mode():
         expected = estimates(agent, torch.from_numpy(seen.states)).numpy()
     np.testing.assert_allclose(quantiles, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_newer_weights_are_asked_for_after_a_rest(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = watch_of(played.socket, None)
+    known = only_run(watch)
+    seen = watch.seen(known, None)
+    assert seen is not None
+
+    def asked(rest: float) -> int:
+        """Commands that the second estimate sends."""
+        monkeypatch.setattr("live.estimator.REST", rest)
+        known.estimator = None
+        watch.quantiles(known, seen)
+        with closing(make_client(RedisConfig(played.socket, 0))) as client:
+            calls = client.info("commandstats")["cmdstat_get"]["calls"]
+            watch.quantiles(known, seen)
+            return int(client.info("commandstats")["cmdstat_get"]["calls"] - calls)
+
+    assert (asked(0.0), asked(1e6)) == (1, 0)
 
 
 def test_every_pane_has_something_to_show(played: Played) -> None:
