@@ -3,8 +3,8 @@
 Runs launch_learner.py in this process, without the status that is due each second: whether one falls into a
 few steps would depend on how busy the machine is. After `AFTER` vector steps it counts every Python function
 of the project that is entered during the next `STEPS`, in all threads but that of the lease, for the same
-reason. Compiled loops are no Python functions: they count where they are called. The output lists the files;
-its last line is the count as JSON.
+reason. Numba announces to a profiler which compiled loops Python calls, so these count too. The output lists
+the files; its last line is the count as JSON.
 """
 
 from __future__ import annotations
@@ -90,11 +90,17 @@ def _list_files(calls: Counter[CodeType], steps: int) -> dict[str, int]:
     print("lines of the file, lines of the functions entered in it, calls a step")
     for file in sorted(entered, key=lines.__getitem__, reverse=True):
         codes = entered[file]
-        used = sum(len(inspect.getsourcelines(code)[0]) for code in codes)
+        used = len(set().union(*map(_lines_of, codes)))
         calls_per_step = sum(calls[code] for code in codes) / steps
         names = ", ".join(code.co_qualname for code in codes)
         print(f"{lines[file]:4} {used:4} {calls_per_step:6.1f}  {file}: {names}")
     return lines
+
+
+def _lines_of(code: CodeType) -> range:
+    """Of its file; those of a function inside another are the other's too."""
+    source, first = inspect.getsourcelines(code)
+    return range(first, first + len(source))
 
 
 if __name__ == "__main__":
