@@ -49,7 +49,7 @@ class TerminalView:
     def print(self, sentence: str) -> None:
         """Print above the view."""
         with contextlib.suppress(OSError):
-            self._console.print(sentence, markup=False, highlight=False)
+            self._console.print(Text(sentence))  # markup=False would hold for the view below it, too
 
     def refresh(self) -> None:
         """Draw anew what the watch has seen."""

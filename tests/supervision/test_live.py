@@ -226,11 +226,12 @@ def test_a_view_ends_with_one_panel(redis_socket: str, client: Client) -> None:
     with TerminalView("pong", watch, (), console) as view:
         watch.hear({"learner": {"state": "learning"}, **{f"actor:{n}": {} for n in range(100)}}, 0.0)
         view.refresh()
-        view.print("said")
+        view.print("said, as [bold] it stands")
         shown_at = len(screen.getvalue())
         view.end("finished", 10)
     live, last = screen.getvalue()[:shown_at], screen.getvalue()[shown_at:]
-    assert "and 80 actors more" in live
+    assert "and 80 actors more" in live and "said, as [bold] it stands" in live
+    assert "[dim]" not in live, "the view is drawn anew below what is printed"
     assert last.count("╭") == last.count("finished at step 10") == 1 and "learning" not in last
     assert last.count("╯") == 1
 
