@@ -283,11 +283,16 @@ def _flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def _no_flag(name: str) -> str:
+    """The sentence on a name, without its dashes before, that no flag has."""
+    return f"There is no flag --{name}{nearest(name, Args.model_fields, '--')}"
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> typing.NoReturn:
         unknown = re.match(r"unrecognized arguments: --([\w-]+)", message)
         if unknown:
-            raise UserError(f"There is no flag --{unknown[1]}{nearest(unknown[1], Args.model_fields, '--')}")
+            raise UserError(_no_flag(unknown[1]))
         raise UserError(f"{message}. --help all lists every flag.")
 
 
@@ -305,4 +310,6 @@ def _parser(kind: type[Args]) -> argparse.ArgumentParser:
 def _sentence(error: ValidationError, written: Mapping[str, str] | None = None) -> str:
     first = error.errors()[0]
     name = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":  # from Python: argparse and spec files look for themselves
+        return _no_flag(name.replace("_", "-"))
     return f"{(written or {}).get(name, _flag_of(name))} {problem(first)}"

@@ -177,9 +177,16 @@ def test_a_run_is_read_by_the_name_of_its_game_or_of_its_files(game: str, tmp_pa
         read_run(tmp_path / "nothing", game)
 
 
-def test_a_wrong_flag_is_a_sentence_at_once(folder: Path) -> None:
-    said = run(folder, BEGIN + "apex.train('CartPole-v1', lr=-1)", code=1)
-    assert said.splitlines()[-1].endswith("UserError: --lr got -1: input should be greater than 0.")
+@pytest.mark.parametrize(
+    ("flag", "sentence"),
+    [
+        ("lr=-1", "--lr got -1: input should be greater than 0."),
+        ("learn_strat=1", "There is no flag --learn-strat; did you mean --learn-start?"),
+    ],
+)
+def test_a_wrong_flag_is_a_sentence_at_once(flag: str, sentence: str, folder: Path) -> None:
+    said = run(folder, f"{BEGIN}apex.train('CartPole-v1', {flag})", code=1)
+    assert said.splitlines()[-1].endswith(f"UserError: {sentence}")
 
 
 def test_what_a_snapshot_or_redis_names_is_not_run(folder: Path, redis_socket: str, client: Client) -> None:
