@@ -36,12 +36,14 @@ from agents.registry import AGENTS
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.gym.own import ForSeveral, unfitted
-from envs.registry import make_env
+from envs.registry import family_name, make_env
 from folder_imports import ROOT
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import Setting, build_agent, setting_of
 
+GYMNASIUMS = "gym", "gym.own"
+"""Families of environments with Gymnasium's interface."""
 TIMED_S = 1.0
 SPECS = {
     (1, True): "specs/classic/cartpole_dqn.yaml",
@@ -53,8 +55,13 @@ SPECS = {
 
 
 def report(args: Args) -> list[str]:
-    """The lines to print. Raises EnvError where nobody could play it."""
+    """The lines to print. Raises EnvError where nobody could play it, UserError where it needs no check."""
     setting = setting_of(args)
+    if family_name(args.game) not in GYMNASIUMS:
+        raise UserError(
+            f"{args.game} comes with this repository, and every program plays it: a check is for your own"
+            " environments and Gymnasium's (CartPole-v1)."
+        )
     config = setting.args.select(EnvConfig)
     try:
         env = unfitted(config)

@@ -69,6 +69,7 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
 def test_a_mistake_is_one_sentence() -> None:
     assert "error: Name an environment first" in check(code=2)
     assert "error: There is no file none.py" in check("none.py:Env", code=2)
+    assert "error: maze:1 comes with this repository, and every program plays it" in check("maze:1", code=2)
 
 
 def test_a_game_for_several_players() -> None:
