@@ -14,7 +14,9 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from learning.snapshot import SnapshotError, last_models, load_snapshot
-from memory.runs.weights import WeightsError, WeightsReader
+from memory.runs.keys import Keys
+from memory.runs.weights import Weights, WeightsError, parse_weights
+from memory.server.connection import Client
 from memory.server.patience import Patience
 
 log = logging.getLogger(__name__)
@@ -64,6 +66,25 @@ class WeightsSource(ABC):
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Release what it holds."""
+
+
+class WeightsReader:
+    """Fetches weights when their version has changed (not only when it grew: a snapshot may roll it back)."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client, self._keys = client, keys
+        self.seen: bytes | None = None  # version of those returned last
+
+    def poll(self) -> Weights | None:
+        """The weights if they are others than those returned last, else None. Raises WeightsError."""
+        version = self._client.get(self._keys.weights_version)
+        if version is None or version == self.seen:
+            return None
+        if (data := self._client.get(self._keys.weights)) is None:
+            return None
+        weights = parse_weights(data)
+        self.seen = weights.version
+        return weights
 
 
 class PublishedWeights(WeightsSource):

@@ -20,10 +20,6 @@ from memory.runs.run import LearnerSlot
 from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights, publish_weights
 
-PUBLISHED_BYTES_PER_S = 25e6
-"""At most, so that they do not load Redis and the actors: Atari's 27 MB about once a second, the weights of a
-small network whenever they are due.
-"""
 BATCH_TIMEOUT_S = 0.1
 """How long the learner waits for a batch before it looks at what else is due."""
 
@@ -55,7 +51,7 @@ class Learner:
         self._config, self.slot, self.agent, self.source = config, slot, agent, source
         self.updates, self.t_learner = updates, source.t_learner(updates)
         self.published_t = self.t_learner if published_t is None else published_t
-        self._published_at, self._rest_s = time.monotonic(), 0.0
+        self._published_at = time.monotonic()
         self._publisher: Publisher | None = None
         self.waited_s = 0.0
         self.starved_s = 0.0  # of `waited_s`, while an update was due: the source was too slow
@@ -117,16 +113,10 @@ class Learner:
         self.t_learner = self.source.t_learner(self.updates)
         due = self.t_learner - self.published_t >= self._config.weight_synchro_frequency
         # In a serial run time must not decide, so that it repeats.
-        rested = self._config.serial or self._is_rested
+        rested = self._config.serial or self._publisher is None or self._publisher.is_rested
         if self.source.publishes_every_update or (due and rested):
             self.publish(wait=self.source.publishes_every_update)
         self.source.return_losses(batch, losses)
-
-    @property
-    def _is_rested(self) -> bool:
-        """Whether other weights may be published: the last ones have arrived, and a while ago."""
-        is_busy = self._publisher is not None and self._publisher.is_busy
-        return not is_busy and self.weights_age >= self._rest_s
 
     def publish(self, wait: bool = True) -> None:
         """Publish the acting weights; within `run`, where `wait` is False, beside learning.
@@ -143,7 +133,6 @@ class Learner:
         except StaleEpoch as stale:
             raise ReplayLost(str(stale)) from stale
         self._published_at, self.published_t = time.monotonic(), self.t_learner
-        self._rest_s = len(payload) / PUBLISHED_BYTES_PER_S
 
 
 def run_serially(

@@ -12,6 +12,10 @@ from memory.runs.weights import Weights, publish_weights
 
 log = logging.getLogger(__name__)
 
+BYTES_PER_S = 25e6
+"""At most, so that weights do not load Redis and the actors: Atari's 27 MB about once a second, those of a
+small network whenever they are due.
+"""
 SLOW_S = 5.0
 """A publication that takes longer is worth a sentence: 27 MB take 2 s at 100 Mbit/s."""
 
@@ -22,12 +26,14 @@ class Publisher:
     def __init__(self, slot: LearnerSlot) -> None:
         self._slot = slot
         self._under_way: Future[None] | None = None
+        self._rests_until = 0.0
         self._has_said_pace = False
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a version is under way."""
-        return self._under_way is not None and not self._under_way.done()
+    def is_rested(self) -> bool:
+        """Whether the next version may be sent: the last one has arrived, and a while ago."""
+        has_arrived = self._under_way is None or self._under_way.done()
+        return has_arrived and time.monotonic() >= self._rests_until
 
     def begin(self, weights: Weights, wait: bool) -> None:
         """Send these once the version under way has arrived; `wait`: until they have.
@@ -40,6 +46,7 @@ class Publisher:
         threading.Thread(target=self._send, args=sending, name="weights", daemon=True).start()
         if wait:
             self._finish()
+        self._rests_until = time.monotonic() + len(weights.payload) / BYTES_PER_S
 
     def _finish(self) -> None:
         under_way, self._under_way = self._under_way, None

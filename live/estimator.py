@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from acting.weights import checked_tensors
+from acting.weights import WeightsReader, checked_tensors
 from agents.base import Agent, AgentError, Problem
 from args import UserError, checked_args
 from envs.config import EnvConfig, EnvError, EnvFailure
@@ -21,7 +21,7 @@ from evaluation.estimates import estimates
 from live.reading import ServerRun
 from live.sight import Seen
 from memory.runs.keys import Keys
-from memory.runs.weights import WeightsError, WeightsReader
+from memory.runs.weights import WeightsError
 from memory.server.connection import Client
 from own_code import names_code
 from wiring.setting import build_agent

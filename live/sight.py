@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from memory.chunks.chunk import Chunk, chunk_from_bytes
 from memory.chunks.codec import CodecError
-from memory.chunks.decoding import read_header, unsealed
+from memory.chunks.decoding import unsealed
+from memory.chunks.schema import read_header
 from memory.runs.keys import Keys
 from memory.server.connection import Client
 

@@ -21,7 +21,7 @@ from acting.run_link import RunLink
 from acting.settings import event_log_path
 from acting.shard_link import ShardLink
 from acting.watch import EnvironmentWatch
-from acting.weights import PublishedWeights, SnapshotWeights, WeightsSource
+from acting.weights import PublishedWeights, SnapshotWeights, WeightsReader, WeightsSource
 from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
 from agents.on_policy.agent import OnPolicyAgent
@@ -37,7 +37,6 @@ from memory.rollouts.blocks import RolloutPusher
 from memory.runs.counters import Counters
 from memory.runs.push import ChunkPusher, Pusher
 from memory.runs.scripts import Sender
-from memory.runs.weights import WeightsReader
 from memory.server.patience import Patience
 from wiring.code import log_header_of
 from wiring.setting import ACTOR, Setting, build_agent, derived_seed, set_up_torch

@@ -12,7 +12,8 @@ from kernels.layouts import Rewards, Taken
 from kernels.write_chunks import cut_transitions, note_steps
 from memory.chunks.chunk import ChunkShape, Kind, columns_of
 from memory.chunks.codec import Meta
-from memory.chunks.encoding import packed_header, sealed
+from memory.chunks.encoding import sealed
+from memory.chunks.schema import packed_header
 from memory.chunks.unfinished import Draft, Moments, UnfinishedChunks
 
 HEADERS_KEPT = 1 << 10

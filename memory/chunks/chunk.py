@@ -28,8 +28,9 @@ from kernels.layouts import (
 )
 from kernels.read_chunks import unfold
 from memory.chunks.codec import MAX_RAW_BYTES, REST, CodecError, Kinds
-from memory.chunks.decoding import WRONG_SIZE, Header, decompressed, read_header, unsealed
+from memory.chunks.decoding import decompressed, unsealed
 from memory.chunks.frame_log import word_of
+from memory.chunks.schema import WRONG_SIZE, Header, read_header
 
 CHUNK_ID = struct.Struct("<Q")
 NAMELESS = 0

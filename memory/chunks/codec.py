@@ -4,7 +4,8 @@ Layout: `magic(2) version(1) compression(1) header_size(4) raw_size(4) checksum(
 endian. The header is msgpack `[meta, [[name, dtype, shape], ...]]`; the body is all columns, one after the
 other, compressed as a whole; a last column of bytes may have the shape `[-1]`, which is the rest of the body,
 so that values alike have one header; the checksum is CRC-32 of header and body.
-`memory.chunks.encoding` is the way there, `memory.chunks.decoding` the way back.
+`memory.chunks.schema` writes and reads headers, `memory.chunks.encoding` makes the whole value, and
+`memory.chunks.decoding` opens it.
 """
 
 from __future__ import annotations

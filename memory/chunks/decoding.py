@@ -5,26 +5,19 @@ They are not trusted: sizes are bounded before anything is allocated.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import lz4.block
-import msgpack
-import numpy as np
 import zstandard
 from isal.isal_zlib import crc32
-from numpy.typing import NDArray
 
 from memory.chunks.codec import (
-    DTYPES,
     LZ4,
     MAGIC,
-    MAX_DIMENSIONS,
     MAX_RAW_BYTES,
     PLAIN,
     PREFIX,
-    REST,
     VERSION,
     ZSTD,
     ZSTD_OF_THREAD,
@@ -32,8 +25,7 @@ from memory.chunks.codec import (
     Columns,
     Meta,
 )
-
-WRONG_SIZE = "The header does not describe the %d bytes that the body holds."
+from memory.chunks.schema import read_header
 
 
 class Packed(NamedTuple):
@@ -54,34 +46,6 @@ def _un_zstd(body: memoryview, raw_size: int) -> bytes:
 
 
 DECOMPRESS = {PLAIN: lambda body, _: bytes(body), LZ4: _un_lz4, ZSTD: _un_zstd}
-
-
-class Column(NamedTuple):
-    """Where an array lies among all columns of a body."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int  # of its first byte
-
-    def array(self, raw: bytes) -> NDArray[Any]:
-        """This column of a body, as a read-only view."""
-        shape = (len(raw) - self.offset,) if self.shape == REST else self.shape
-        return np.ndarray(shape, self.dtype, raw, self.offset)
-
-
-class Header(NamedTuple):
-    """A header, read: where the bytes come from, and the columns of their body."""
-
-    meta: Meta
-    columns: list[Column]
-    described: int  # bytes of the columns, but for the rest
-
-    def check_size(self, raw_size: int) -> None:
-        """Raises CodecError where a body of these columns has another size."""
-        has_rest = bool(self.columns) and self.columns[-1].shape == REST
-        if not (raw_size >= self.described if has_rest else raw_size == self.described):
-            raise CodecError(WRONG_SIZE % raw_size)
 
 
 def unpack(data: bytes | memoryview) -> Packed:
@@ -130,33 +94,5 @@ def decompressed(compression: int, body: memoryview, raw_size: int) -> bytes:
     return raw
 
 
-def read_header(header: bytes) -> Header:
-    """The header in these bytes; raises CodecError where it is none."""
-    try:
-        meta, rows = msgpack.unpackb(header)
-        columns, described = _columns(rows)
-    except CodecError:
-        raise
-    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-        raise CodecError(f"The header cannot be read: {error}") from error
-    if not isinstance(meta, dict):
-        raise CodecError("The header does not say where the columns come from.")
-    return Header(meta, columns, described)
-
-
 _known_header = lru_cache(maxsize=1024)(read_header)
 """Packed values of one origin have few different headers."""
-
-
-def _columns(rows: list[tuple[str, str, list[int]]]) -> tuple[list[Column], int]:
-    """The columns, one after the other, and the bytes of all but the rest."""
-    columns, offset = list[Column](), 0
-    for place, (name, dtype, shape) in enumerate(rows, 1):
-        sizes = isinstance(shape, list) and all(type(n) is int for n in shape)
-        is_rest = sizes and tuple(shape) == REST and dtype == "|u1" and place == len(rows)
-        sound = sizes and len(shape) <= MAX_DIMENSIONS and (is_rest or min(shape, default=0) >= 0)
-        if not (sound and isinstance(name, str) and dtype in DTYPES):
-            raise CodecError(f"A column {name!r} of dtype {dtype!r} and shape {shape} is refused.")
-        columns.append(Column(name, np.dtype(dtype), tuple(shape), offset))
-        offset += 0 if is_rest else math.prod(shape) * np.dtype(dtype).itemsize
-    return columns, offset

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import lz4.block
-import msgpack
 import numpy as np
 from isal.isal_zlib import crc32
 from numpy.typing import NDArray
@@ -22,10 +20,8 @@ from memory.chunks.codec import (
     VERSION,
     ZSTD,
     ZSTD_OF_THREAD,
-    Kinds,
 )
-
-PAIR = msgpack.Packer().pack_array_header(2)
+from memory.chunks.schema import packed_header
 
 
 def _lz4(raw: bytes) -> bytes:
@@ -74,14 +70,3 @@ def sealed(header: bytes, columns: Sequence[NDArray[Any]], compression: str = "l
     body = compress(raw)
     checksum = crc32(body, crc32(header))
     return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
-
-
-def packed_header(meta: Mapping[str, int | float | str], kinds: Kinds) -> bytes:
-    """The header of a body with columns of these `kinds`."""
-    return b"".join((PAIR, msgpack.packb(dict(meta)), _packed_schema(kinds)))
-
-
-@lru_cache(maxsize=1024)
-def _packed_schema(kinds: Kinds) -> bytes:
-    """The second part of a header; cached, as the chunks of an actor have few different ones."""
-    return bytes(msgpack.packb([[name, dtype.str, shape] for name, dtype, shape in kinds]))

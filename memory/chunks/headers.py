@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from kernels.layouts import LAYOUT, Known
 from memory.chunks.chunk import ChunkLayout, ChunkLimits, Kind
 from memory.chunks.codec import LZ4, MAGIC, PLAIN, VERSION, CodecError
-from memory.chunks.decoding import decompressed, read_header, unsealed
+from memory.chunks.decoding import decompressed, unsealed
+from memory.chunks.schema import read_header
 
 LAYOUTS_KEPT = 1 << 10
 HEADERS_KEPT = 1 << 16

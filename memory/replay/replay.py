@@ -25,6 +25,7 @@ from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
 from memory.replay.recovery import empty_missing, leave_out, mean_chunk_bytes, rebuild
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
+from memory.runs.scripts import WRITE_PRIORITIES
 from memory.server.channel import Channel, ServerWatch
 from memory.server.connection import Client
 
@@ -35,19 +36,6 @@ SLOTS_PER_WRITE_BACK = 256
 REDRAWS = 20
 """A drawn chunk is stale only if it was overwritten since the last read of arrivals; twenty times in a row is
 a fault.
-"""
-
-_WRITE_BACK = """
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
-local written = 0
-for i = 2, #ARGV, 2 do
-  local held = redis.call('HGET', KEYS[2], ARGV[i])
-  if held and string.sub(held, 1, 8) == string.sub(ARGV[i + 1], 1, 8) then
-    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
-    written = written + 1
-  end
-end
-return written
 """
 
 
@@ -81,7 +69,7 @@ class Replay:
         self._channel = Channel(client)
         self._in_flight: deque[Fetch] = deque()
         self._helper = ThreadPoolExecutor(1, "unpack")
-        self._write_back = client.register_script(_WRITE_BACK)
+        self._write_back = client.register_script(WRITE_PRIORITIES)
         self._watch = ServerWatch(client)
         self._ring = Ring(shape, rule.weights_normalised_by)
 

@@ -6,17 +6,9 @@ import json
 from collections.abc import Sequence
 
 from memory.runs.keys import Keys
-from memory.runs.scripts import StaleEpoch
+from memory.runs.scripts import ADD_TO_POOL, StaleEpoch
 from memory.runs.weights import Weights, packed_weights, parse_weights
 from memory.server.connection import Client
-
-_ADD = """
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
-redis.call('SET', KEYS[3], ARGV[4])
-for i = 5, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
-return 1
-"""
 
 
 def add_member(
@@ -25,7 +17,7 @@ def add_member(
     """Add weights; `kept`: members afterwards, by their updates; `gone`: what goes. Raises StaleEpoch."""
     names = keys.counters, keys.pool, keys.pool_members
     arguments = weights.epoch, weights.updates, packed_weights(weights), json.dumps(list(kept)), *gone
-    if not client.eval(_ADD, len(names), *names, *arguments):
+    if not client.eval(ADD_TO_POOL, len(names), *names, *arguments):
         raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
 
 

@@ -1,6 +1,7 @@
-"""The scripts that write to a run: each atomic, and only moving bytes.
+"""The scripts that write to a run: each atomic, and only moving bytes. Those that only the learner of several
+shards runs are in `memory.runs.shards`, those that open and end a run in `memory.runs.run`.
 
-Whoever may load scripts loads them all, at the latest when the server turns out not to know one. Where an
+Whoever may load scripts loads ALL, at the latest when the server turns out not to know one. Where an
 actor's user may not, the learner does: at its start, and with the next renewal of its lease.
 """
 
@@ -124,6 +125,36 @@ FREE_LEASE = script_of("""
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', 1) end
 """)
 """By SET, which taking and renewing need as well: an actor's user needs no DEL."""
+
+WRITE_PRIORITIES = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
+local written = 0
+for i = 2, #ARGV, 2 do
+  local held = redis.call('HGET', KEYS[2], ARGV[i])
+  if held and string.sub(held, 1, 8) == string.sub(ARGV[i + 1], 1, 8) then
+    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+    written = written + 1
+  end
+end
+return written
+"""
+"""By the learner, whose user may load scripts, like the two below. A slot that another chunk has taken, which
+the first 8 bytes name, keeps its own priorities.
+"""
+
+PUBLISH_WEIGHTS = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+redis.call('MSET', KEYS[2], ARGV[2], KEYS[3], ARGV[3])
+return 1
+"""
+
+ADD_TO_POOL = """
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+redis.call('SET', KEYS[3], ARGV[4])
+for i = 5, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
+return 1
+"""
 
 ALL = PUSH_CHUNKS, PUSH_ROLLOUTS, REPORT_EPISODE, RENEW_LEASE, FREE_LEASE
 

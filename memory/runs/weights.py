@@ -8,16 +8,11 @@ from typing import NamedTuple
 from isal.isal_zlib import crc32
 
 from memory.runs.keys import Keys
-from memory.runs.scripts import StaleEpoch
+from memory.runs.scripts import PUBLISH_WEIGHTS, StaleEpoch
 from memory.server.connection import Client
 
 _HEADER = struct.Struct("<2sHIQQQ")
 MAGIC, VERSION = b"RW", 1
-_PUBLISH = """
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
-redis.call('MSET', KEYS[2], ARGV[2], KEYS[3], ARGV[3])
-return 1
-"""
 
 
 class WeightsError(ValueError):
@@ -42,7 +37,7 @@ def publish_weights(client: Client, keys: Keys, weights: Weights) -> None:
     """Set value and version in one step, so that no reader sees one without the other. Raises StaleEpoch."""
     names = keys.counters, keys.weights, keys.weights_version
     arguments = weights.epoch, packed_weights(weights), weights.version
-    if not client.eval(_PUBLISH, len(names), *names, *arguments):
+    if not client.eval(PUBLISH_WEIGHTS, len(names), *names, *arguments):
         raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
 
 
@@ -62,22 +57,3 @@ def parse_weights(data: bytes) -> Weights:
     if (magic, version) != (MAGIC, VERSION) or crc32(payload) != checksum:
         raise WeightsError("The stored weights are damaged or of another format.")
     return Weights(epoch, updates, t_learner, payload)
-
-
-class WeightsReader:
-    """Fetches weights when their version has changed (not only when it grew: a snapshot may roll it back)."""
-
-    def __init__(self, client: Client, keys: Keys) -> None:
-        self._client, self._keys = client, keys
-        self.seen: bytes | None = None  # version of those returned last
-
-    def poll(self) -> Weights | None:
-        """The weights if they are others than those returned last, else None. Raises WeightsError."""
-        version = self._client.get(self._keys.weights_version)
-        if version is None or version == self.seen:
-            return None
-        if (data := self._client.get(self._keys.weights)) is None:
-            return None
-        weights = parse_weights(data)
-        self.seen = weights.version
-        return weights

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from acting.weights import ActingWeights, PublishedWeights
+from acting.weights import ActingWeights, PublishedWeights, WeightsReader
 from memory.runs.keys import Keys
-from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
+from memory.runs.weights import Weights, WeightsError, publish_weights
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from tests.memory.road import begin

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from agents.base import Update
-from learning import learner as learner_module
+from learning import publishing
 from learning.learner import Learner, LearnerConfig
+from learning.publishing import Publisher
 from learning.saving import is_better
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -40,9 +41,12 @@ def _published(client: Client, keys: Keys, every_update: bool, serial: bool) -> 
     slot = LearnerSlot(client, keys, Lease(client, keys.learner_lease), epoch, Patience(1.0))
     config = LearnerConfig(10**6, "", True, SYNCHRO_FREQUENCY, serial)
     learner = Learner(config, slot, agent, source, updates=0)
+    publisher = Publisher(slot)
+    learner._publisher = None if serial else publisher
     versions = []
     for _ in range(12):
         learner.learn(None)
+        publisher._finish()
         versions.append(client.get(keys.weights_version))
     return [
         number for number, version in enumerate(versions, start=1) if version == f"{epoch}:{number}".encode()
@@ -58,10 +62,10 @@ def test_weights_are_not_published_before_a_pause(
     client: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As long as their bytes ask for."""
-    monkeypatch.setattr(learner_module, "PUBLISHED_BYTES_PER_S", 0.01)
+    monkeypatch.setattr(publishing, "BYTES_PER_S", 0.01)
     assert _published(client, keys, every_update=False, serial=False) == [5]
     assert _published(client, keys, every_update=True, serial=False) == [*range(1, 13)]
-    monkeypatch.setattr(learner_module, "PUBLISHED_BYTES_PER_S", 1e12)
+    monkeypatch.setattr(publishing, "BYTES_PER_S", 1e12)
     assert _published(client, keys, every_update=False, serial=False) == [5, 10]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import redis
 
+from acting.weights import WeightsReader
 from args import read_args
 from launch_learner import run_learner
 from memory.chunks.builder import ChunkBuilder
@@ -20,7 +21,7 @@ from memory.runs.__main__ import main as runs_command
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.reports import publish_status, read_actor_statuses
-from memory.runs.weights import Weights, WeightsReader, publish_weights
+from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, RedisRefused, connect, make_client
 from memory.server.replies import UNREACHABLE
 from supervision.process import Stop

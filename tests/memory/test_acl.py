@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import redis
 
+from acting.weights import WeightsReader
 from memory.chunks.builder import ChunkBuilder
 from memory.runs.__main__ import answer, main
 from memory.runs.access import acl_lines
@@ -20,7 +21,7 @@ from memory.runs.lease import Lease
 from memory.runs.reports import publish_status, read_episodes
 from memory.runs.run import read_living_run
 from memory.runs.scripts import Sender
-from memory.runs.weights import Weights, WeightsReader, publish_weights
+from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.random_rollouts import open_epoch, pusher_of, random_packet
 from tests.memory.reference import feed, random_episodes

@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+from acting.weights import WeightsReader
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease, LeaseTaken, first_free
 from memory.runs.scripts import StaleEpoch
-from memory.runs.weights import Weights, WeightsError, WeightsReader, publish_weights
+from memory.runs.weights import Weights, WeightsError, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 
 

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 import torch
 
+from acting.weights import WeightsReader
 from agents.base import Update
-from learning import learner as learner_module
 from learning import publishing
 from learning.learner import Learner, LearnerConfig
 from memory.replay.replay import ReplayLost
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import LearnerSlot
-from memory.runs.weights import Weights, WeightsReader, publish_weights
+from memory.runs.weights import Weights, publish_weights
 from memory.server import connection
 from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
@@ -139,17 +139,19 @@ def test_learning_goes_on_while_weights_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Publications that fall due meanwhile are skipped, the pace is said once, each version is whole."""
-    monkeypatch.setattr(learner_module, "PUBLISHED_BYTES_PER_S", 2e8)  # a hundredth of a second
+    monkeypatch.setattr(publishing, "BYTES_PER_S", 2e8)  # a hundredth of a second
     monkeypatch.setattr(publishing, "SLOW_S", 0.2)
     with _behind(tmp_path, 4e6) as (far, near):
         keys, seen = Keys("run"), list[bytes]()
         learner = _learner(far, keys, begin(near, keys, 400).epoch, torch.ones(500_000))
         learner.run(_collecting(near, keys, seen, 4), lambda: None)
+        publisher = learner._publisher
+        assert publisher is not None
         updates = [int(version.split(b":")[1]) for version in seen]
         assert updates[0] == 0
         assert all(later - earlier > 10 for earlier, later in pairwise(updates[1:]))
         assert caplog.text.count("The line to Redis is slow: 2.0 MB of weights take") == 1
-        until(lambda: learner._is_rested, lambda: "the last version never arrived")
+        until(lambda: publisher.is_rested, lambda: "the last version never arrived")
         weights = WeightsReader(near, keys).poll()
         assert weights is not None and weights.updates >= updates[-1]
 
