@@ -16,9 +16,12 @@ if __name__ == "__main__":
     ARGS = parse_args(page=LEARNER)
 
 import logging
+import os
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 
 from acting.actor import Actor
 from acting.link import ActorSlot, RunChanged
@@ -45,28 +48,34 @@ from wiring.setting import (
 )
 from wiring.sources import check_store
 
+if TYPE_CHECKING:  # a run of one learner imports none of it
+    from learning.ranks.group import Ranks
+
 log = logging.getLogger(__name__)
 
 
-def run_learner(args: Args, stop: Stop) -> None:
-    """Learn until the run ends. When Redis was emptied meanwhile, resume from a snapshot made at once."""
+def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
+    """Learn until the run ends. When Redis was emptied meanwhile, resume from a snapshot made at once.
+
+    `ranks`: of several learners, of which this one leads.
+    """
     check_divided(args)
     setting = setting_of(args)
     check_agent_fits(setting)
     check_store(setting.args)
     results_folder(args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
-    learn = _learn_and_act if args.serial else _learn
+    learn = _learn_and_act if args.serial else partial(_learn, ranks=ranks)
     while not learn(setting, client, keys, stop):
         setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
 
 
-def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
+def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> bool:
     with (
         Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
         claimed_folder(setting.args, client, keys, stop) as folder,
     ):
-        learning = build_learner(setting, client, keys, lease, folder, stop)
+        learning = build_learner(setting, client, keys, lease, folder, stop, ranks)
         do_due_tasks = learning.housekeeper.do_due_tasks
         return _save_after(lambda: learning.learner.run(stop, do_due_tasks), learning)
 
@@ -112,10 +121,20 @@ def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | Non
 
 def main(args: Args) -> None:
     """Entry point."""
-    keep_freed_memory()
-    stop = Stop().on_signals_in_native_code()
     with exit_on_errors():
-        run_learner(canonical(args), stop)
+        args, is_one_of_several = canonical(args), int(os.environ.get("WORLD_SIZE", 1)) > 1  # torchrun's
+        if args.learners > 1 and not is_one_of_several:
+            from wiring.ranks import start_learners
+
+            sys.exit(start_learners(args, __file__, sys.argv[1:]))
+        keep_freed_memory()
+        stop = Stop().on_signals_in_native_code()
+        if is_one_of_several:
+            from wiring.ranks import learn_together
+
+            learn_together(args, stop, run_learner)
+        else:
+            run_learner(args, stop)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class Plan(RunPlan):
     def learner(self) -> ChildSpec:
         """The learner's process."""
         threads = learner_threads(self.cores, self.args.nb_actor, self.args.synchronize_actors_with_learner)
-        return self.learner_process(threads, self._gpu(0))
+        return self.learner_process(max(threads // self.args.learners, 1), self._gpu(0))
 
     def actors(self) -> list[ChildSpec]:
         """The actors' processes; none where --serial makes one process of all."""

@@ -107,7 +107,9 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         return lambda observation: self._forward(network, observation, taus, noise).transpose(1, 2)
 
     def _draw_taus(self, rows: int, samples: int, generator: torch.Generator) -> Tensor:
-        return torch.rand(rows, samples, generator=generator, device=generator.device).to(self.device)
+        rank, ranks = self.share
+        of_all = torch.rand(rows * ranks, samples, generator=generator, device=generator.device)
+        return of_all[rank::ranks].to(self.device)
 
 
 def _midpoints(rows: int, samples: int) -> Tensor:

@@ -21,6 +21,7 @@ from learning.fill_replay import ReplayDump
 from learning.folder import SnapshotFolder
 from learning.learner import Learner
 from learning.lock import REPLACED
+from learning.ranks.lost import RankLost
 from learning.results import PatientDisk, Results, learning_path
 from learning.snapshot import Snapshot, is_finite
 from memory.replay.replay import ReplayLost
@@ -38,8 +39,16 @@ from reporting.trackers import Tracking
 
 log = logging.getLogger(__name__)
 
-FORESEEN = (redis.exceptions.RedisError, CountersError, WeightsError, Interrupted, ReplayLost, RunChanged)
-"""What Redis, another process or a signal does to a learner. None comes in the middle of an update."""
+FORESEEN = (
+    redis.exceptions.RedisError,
+    CountersError,
+    WeightsError,
+    Interrupted,
+    ReplayLost,
+    RunChanged,
+    RankLost,
+)
+"""What Redis, another process or a signal does to a learner. None comes within an optimiser's step."""
 STOPPING_S = 15.0
 """Longest wait for room on the disk where the process was asked to end: its supervisor allows it a minute."""
 TRY_EVERY_S = 1.0

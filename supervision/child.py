@@ -58,7 +58,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **self.spec.environment},
                 process_group=0,
-                preexec_fn=_follow(os.getpid()),
+                preexec_fn=follow_parent(os.getpid()),
             )
 
     @property
@@ -126,8 +126,8 @@ def thread_limits(count: int) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in os.environ}
 
 
-def _follow(parent: int) -> Callable[[], None]:
-    """What the child does between fork and exec: ask for SIGTERM at its parent's death, even a past one."""
+def follow_parent(parent: int) -> Callable[[], None]:
+    """What a child does first: ask for SIGTERM at its parent's death, even a past one."""
 
     def follow() -> None:
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

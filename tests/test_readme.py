@@ -83,6 +83,8 @@ ALL_COMMANDS = {  # tests/test_tutorials.py types those of the tutorials
 def test_every_command_can_be_typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if words[0] in OTHER_COMMANDS:
         return
+    if words[0] == "torchrun":
+        words = ["python", *words[words.index("launch_learner.py") :]]
     assert words[0] in {"python", "bash"}, f"tests/test_readme.py does not know {words[0]}"
     if words[1] == "-m":
         module = ROOT / words[2].replace(".", "/")

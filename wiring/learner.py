@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -36,6 +36,9 @@ from wiring.setting import Setting, build_agent, device_of, set_up_torch
 from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
 from wiring.tracking import tracking_of
+
+if TYPE_CHECKING:  # a run of one learner imports none of it
+    from learning.ranks.group import Ranks
 
 log = logging.getLogger(__name__)
 
@@ -77,12 +80,18 @@ def build_learner(
     lease: Lease,
     lock: FolderLock,
     stopped: Callable[[], bool],
+    ranks: Ranks | None = None,
 ) -> Learning:
-    """A learner that begins afresh or resumes, its run opened; `lease` and `lock` are held."""
+    """A learner that begins afresh or resumes, its run opened; `lease` and `lock` are held.
+
+    `ranks`: of several learners, of which this one leads.
+    """
     args, folder = setting.args, Path(setting.args.path_to_results)
     patience = Patience(args.redis_patience, stopped)
     snapshot = _first_snapshot(setting, folder)
     agent = _learning_agent(setting, snapshot)
+    if ranks is not None:
+        ranks.join(agent)
     figures = _figures(setting, folder, snapshot)
     results = figures.results
     shards = connect_shards(args, client, stopped)
@@ -91,7 +100,7 @@ def build_learner(
     if not opened.replay_kept:
         log.info("Run %r begins with an empty replay. %s", keys.run, memory_sentence(setting))
     slot = LearnerSlot(client, keys, lease, opened.epoch, patience, shards)
-    source = build_source(setting, slot, opened, snapshot)
+    source = build_source(setting, slot, opened, snapshot, ranks)
     updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
     learner = Learner(args.select(LearnerConfig), slot, agent, source, updates, published_t)
     kept = _kept_parts(args, keys, opened, snapshot)

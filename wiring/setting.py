@@ -19,6 +19,7 @@ from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.registry import describe_env
 from kernels.choice import use as use_kernels
 from learning.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
+from memory.chunks.chunk import ChunkLimits
 from memory.server.connection import Client, RedisConfig, connect
 from wiring.code import check_code
 
@@ -145,6 +146,12 @@ def set_up_torch(args: Args, agent: Agent, acting: bool = False) -> None:
     is_small = num_weights < LARGE_NETWORK and device.type == "cpu"
     if args.threads or acting or args.serial or is_small:
         torch.set_num_threads(args.threads or 1)
+
+
+def chunk_limits(setting: Setting) -> ChunkLimits:
+    """The frames and actions that chunks of this environment may hold."""
+    env = setting.description
+    return ChunkLimits(env.frame_shape, env.frame_dtype, env.num_actions, env.action_low, env.action_high)
 
 
 def build_agent(args: Args, problem: Problem, learning: bool) -> Agent:

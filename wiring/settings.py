@@ -59,6 +59,13 @@ class RunSettings(Settings):
         "Learner: fill the replay of a new run from this event log before learning (event_log/__main__.py)",
         programs=Programs.LEARNING,
     )
+    learners: int = parameter(
+        1,
+        "Processes that learn together, each from its part of every batch (docs/scale.md)",
+        ge=1,
+        le=64,
+        programs=Programs.LEARNING,
+    )
     serial: bool = parameter(
         False,
         "One process alternates actor and learner: exactly repeatable, for study and tests",

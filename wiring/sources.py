@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from learning.rollout_source import RolloutSource, RolloutSourceConfig
 from learning.sampler import Sampler, SamplerConfig
 from learning.snapshot import Snapshot, restoring
 from learning.source import Source
-from memory.chunks.chunk import ChunkLimits, ChunkShape
+from memory.chunks.chunk import ChunkShape
 from memory.replay.batch import Lookahead
+from memory.replay.leading import LeadingShards
 from memory.replay.priorities import PriorityRule, ReplayShape
 from memory.replay.replay import Replay
 from memory.replay.shards import Shards
@@ -36,8 +37,11 @@ from memory.rollouts.rollout import RolloutLimits
 from memory.runs.counters import Limiter, read_counters
 from memory.runs.run import LAYOUT, LearnerSlot, OpenedRun, allow_learning, read_settings
 from wiring.code import log_header_of
-from wiring.setting import SAMPLER, Setting, derived_seed, device_of
+from wiring.setting import SAMPLER, Setting, chunk_limits, derived_seed, device_of
 from wiring.shards import check_shards
+
+if TYPE_CHECKING:  # a run of one learner imports none of it
+    from learning.ranks.group import Ranks
 
 log = logging.getLogger(__name__)
 
@@ -119,13 +123,17 @@ def memory_sentence(setting: Setting) -> str:
 
 
 def build_source(
-    setting: Setting, slot: LearnerSlot, opened: OpenedRun, snapshot: Snapshot | None
+    setting: Setting,
+    slot: LearnerSlot,
+    opened: OpenedRun,
+    snapshot: Snapshot | None,
+    ranks: Ranks | None = None,
 ) -> Source[Any]:
-    """Of the store that the agent learns from, going on from `snapshot`."""
+    """Of the store that the agent learns from, going on from `snapshot`; `ranks`: of several learners."""
     kind = agent_type(setting.args.agent)
     if issubclass(kind, RolloutAgent):
         return _rollout_source(setting, len(kind.value_heads), slot, snapshot)
-    return _sampler(setting, slot, opened, snapshot)
+    return _sampler(setting, slot, opened, snapshot, ranks)
 
 
 def replay_dump(args: Args, slot: LearnerSlot) -> ReplayDump:
@@ -134,19 +142,21 @@ def replay_dump(args: Args, slot: LearnerSlot) -> ReplayDump:
     return ReplayDump(Path(args.path_to_results), args.file_name, slot, args.select(ReplayShape), layout)
 
 
-def _sampler(setting: Setting, slot: LearnerSlot, opened: OpenedRun, snapshot: Snapshot | None) -> Sampler:
+def _sampler(
+    setting: Setting, slot: LearnerSlot, opened: OpenedRun, snapshot: Snapshot | None, ranks: Ranks | None
+) -> Sampler:
     """Its tree rebuilt from Redis; learning begins once the replay is full enough."""
     args, sizes, device = setting.args, sizes_of(setting.args), device_of(setting.args)
     if not opened.replay_kept and args.shards == 1:
         _fill_replay(setting, sizes, slot, snapshot)
-    replay = _loaded_replay(setting, sizes, slot, snapshot)
+    replay = _loaded_replay(setting, sizes, slot, snapshot, ranks)
     steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
     missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
     unlearned = 0 if missing else unlearned_steps(snapshot, steps, sizes.limiter.slack)
     starts_at = steps + missing - unlearned
     refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)
     slot.patience(allow_learning, slot.client, slot.keys, starts_at or 1, refill)  # 0 stands for "not set"
-    return Sampler(
+    parts = (
         args.select(SamplerConfig),
         replay,
         sizes.limiter,
@@ -155,6 +165,11 @@ def _sampler(setting: Setting, slot: LearnerSlot, opened: OpenedRun, snapshot: S
         wanted_slots(snapshot, sizes.replay),
         Staging(device).stage if device.type == "cuda" else None,
     )
+    if ranks is None:
+        return Sampler(*parts)
+    from learning.ranks.leading import LeadingSampler
+
+    return LeadingSampler(ranks, *parts)
 
 
 def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapshot: Snapshot | None) -> None:
@@ -171,7 +186,7 @@ def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapsh
 
 
 def _loaded_replay(
-    setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapshot: Snapshot | None
+    setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapshot: Snapshot | None, ranks: Ranks | None
 ) -> Replay:
     args = setting.args
     generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
@@ -179,13 +194,14 @@ def _loaded_replay(
         with restoring():
             generator.bit_generator.state = snapshot["sampler_generator"]
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
-    draws = sizes.rule, generator, lookahead, _chunk_limits(setting)
-    if args.shards == 1:
+    draws = sizes.rule, generator, lookahead, chunk_limits(setting)
+    if args.shards == 1 and ranks is None:
         replay = Replay(slot.client, slot.keys, sizes.replay, slot.epoch, *draws)
     else:
         run = read_settings(slot.client, slot.keys)
         assert run is not None, "this learner has just opened it"
-        replay = Shards(slot.shards, sizes.replay, slot.epoch, run.fresh_since, *draws)
+        of_shards = slot.shards, sizes.replay, slot.epoch, run.fresh_since, *draws
+        replay = Shards(*of_shards) if ranks is None else LeadingShards(ranks.share.ranks, *of_shards)
     replay.load()
     return replay
 
@@ -195,13 +211,8 @@ def _rollout_source(
 ) -> RolloutSource:
     """A rollout of every actor, joined along the batch."""
     args = setting.args
-    limits = RolloutLimits(args.rollout_length, args.history_length, value_heads, _chunk_limits(setting))
+    limits = RolloutLimits(args.rollout_length, args.history_length, value_heads, chunk_limits(setting))
     store = slot.patience(RolloutStore, slot.client, slot.keys, slot.epoch, limits)
     updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
     counters = read_counters(slot.client, slot.keys)
     return RolloutSource(args.select(RolloutSourceConfig), store, updates, steps, counters)
-
-
-def _chunk_limits(setting: Setting) -> ChunkLimits:
-    env = setting.description
-    return ChunkLimits(env.frame_shape, env.frame_dtype, env.num_actions, env.action_low, env.action_high)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -38,6 +38,13 @@ class LearningConfig(TorsoConfig):
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
 
 
+class Share(NamedTuple):
+    """Rows `rank`, `rank + ranks` … of every batch: those of one of several learners."""
+
+    rank: int = 0
+    ranks: int = 1
+
+
 class GradientStep:
     """Adam (Kingma & Ba 2015, arXiv 1412.6980) on a network's parameters.
 
@@ -51,11 +58,16 @@ class GradientStep:
         self._parameters = list(network.parameters())
         self._max_grad_norm, self._l2 = max_grad_norm, l2
         self.adam = torch.optim.Adam(self._parameters, lr, eps=adam_eps, fused=True)
+        self.average: Callable[[list[nn.Parameter]], None] | None = (
+            None  # of several learners, their gradients
+        )
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""
         self.adam.zero_grad()
         torch.autograd.backward(loss)
+        if self.average is not None:
+            self.average(self._parameters)
         if self._l2 > 0:
             with torch.no_grad():
                 for parameter in self._parameters:
@@ -76,6 +88,7 @@ class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
     """Owns the online network and the generator of the learner's randomness; its parts make its state."""
 
     _seed_path: tuple[int, ...] = ()  # of its randomness, under the seed
+    share = Share()  # what it learns from of each batch: all, unless it is one of several learners
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, TensorBatch, Update
 from agents.losses import Bootstrap, DoubleBootstrap
 from agents.parts.devices import ForwardPasses, StagedBatch
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
-from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig
+from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig, Share
 from agents.parts.legal import LegalActions
 from agents.parts.weights import NetworkT, Part, Target
 from memory.replay.batch import Batch
@@ -82,6 +82,10 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
 
     def _build_gradient_step(self) -> GradientStep:
         return GradientStep(self.online, self.config.lr, self.config.adam_eps, self.config.max_grad_norm)
+
+    def join_learners(self, share: Share, average: Callable[[list[nn.Parameter]], None]) -> None:
+        """Learn from `share` of each batch, by gradients that `average` makes the mean of all learners'."""
+        self.share, self._gradient_step.average = share, average
 
     def next_acting_noise(
         self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,6 +98,12 @@ def _stretches(
     places = zip(rings.items(), starts.tolist(), borders[:-1], borders[1:], strict=True)
     stretches = [Stretch(ring, leaf, start, range(*rows)) for (leaf, ring), start, *rows in places]
     return [stretch for stretch in stretches if stretch.rows]
+
+
+def stretches_of(numbers: NDArray[np.int64]) -> list[tuple[int, range]]:
+    """Each number in `numbers` [B] with the rows that it has, one stretch after the other."""
+    borders = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    return [(int(numbers[first]), range(first, end)) for first, end in pairwise(borders)]
 
 
 @dataclass
@@ -283,16 +290,27 @@ class Shards(Replay):
         return len(self._here) < len(before)
 
     def _request(self, batch_size: int, beta: float) -> Fetch:
-        replays: dict[int, Replay] = {0: self} | {shard.life: shard.replay for shard in self._here}
-        rings = {life * self._leaves: replay._ring for life, replay in replays.items()}
+        return self._fetched(self._draw(batch_size, beta))
+
+    @property
+    def _replays(self) -> dict[int, Replay]:
+        """Life -> the shard's, of those that answer."""
+        return {0: self} | {shard.life: shard.replay for shard in self._here}
+
+    def _draw(self, batch_size: int, beta: float) -> Draw:
+        """From all shards that answer; rows of one shard follow one another."""
+        rings = {life * self._leaves: replay._ring for life, replay in self._replays.items()}
         whole_memory = self._rule.weights_normalised_by == "memory"
-        draw, stretches = draw_from(rings, batch_size, beta, self.generator, whole_memory)
+        return draw_from(rings, batch_size, beta, self.generator, whole_memory)[0]
+
+    def _fetched(self, draw: Draw) -> Fetch:
+        """Request the chunks of a draw, or of every so many rows of it."""
+        replays = self._replays
         origins = [
-            (replay._channel, replay._keys.chunks, rows)
-            for _, first_leaf, _, rows in stretches
-            for replay in (replays[first_leaf // self._leaves],)
+            (replays[life]._channel, replays[life]._keys.chunks, rows)
+            for life, rows in stretches_of(draw.leaf // self._leaves)
         ]
-        assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
+        assembly = Assembly(self._reader, len(draw.leaf), self.shape.history_length, self._lookahead)
         return Fetch(origins, draw, assembly)
 
     def _abandon(self) -> None:

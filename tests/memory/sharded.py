@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -37,14 +37,18 @@ def begin_sharded(places: Sequence[Place], keep: bool = False) -> OpenedRun:
 
 
 def make_shards(
-    places: Sequence[Place], run: OpenedRun, alpha: float = 1.0, normalised_by: str = "batch"
+    places: Sequence[Place],
+    run: OpenedRun,
+    alpha: float = 1.0,
+    normalised_by: str = "batch",
+    kind: Callable[..., Shards] = Shards,
 ) -> Shards:
     """The learner's side, every shard joined."""
     shape = ReplayShape(CAPACITY, SHAPE.chunk_length, SHAPE.history_length, len(places))
     info = read_settings(*places[0])
     assert info is not None
     rule = PriorityRule(alpha, weights_normalised_by=normalised_by)
-    shards = Shards(places, shape, run.epoch, info.fresh_since, rule, np.random.default_rng(0))
+    shards = kind(places, shape, run.epoch, info.fresh_since, rule, np.random.default_rng(0))
     shards.load()
     shards.ingest()
     return shards

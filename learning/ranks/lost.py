@@ -1,0 +1,11 @@
+"""How learners of one run lose each other."""
+
+from __future__ import annotations
+
+
+class RankLost(ConnectionError):
+    """Another learner of this run has ended, or no longer answers."""
+
+
+class RowsLost(ConnectionError):
+    """Nothing of what the leader draws can be read."""

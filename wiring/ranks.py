@@ -1,0 +1,158 @@
+"""Several learners of one run: torchrun starts this process as one of them, or `start_learners` does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, launch_agent
+
+from agents.base import Agent
+from agents.parts.devices import Staging
+from agents.parts.off_policy import OffPolicyAgent
+from agents.registry import agent_type
+from args import Args, UserError
+from learning.ranks.following import FetchedRows, follow
+from learning.ranks.group import LEADER, TIMEOUT, Ranks
+from memory.replay.following import RowReader
+from memory.server.patience import Patience
+from supervision.child import follow_parent
+from supervision.process import USER_ERROR, Stop, stop_signals
+from wiring.setting import build_agent, chunk_limits, connect_redis, device_of, set_up_torch, setting_of
+from wiring.shards import connect_shards
+
+SAVES_WITHIN_S = 600
+"""How long the leader may take to save once another learner has ended, as `run_plan.SAVE_REPLAY_LIMIT_S`."""
+
+
+def check_ranks(args: Args, count: int) -> None:
+    """Raise UserError where `count` learners cannot learn this run together."""
+    if args.learners not in (1, count):
+        raise UserError(f"--learners {args.learners} and torchrun's {count} processes are not the same.")
+    kind = agent_type(args.agent)
+    if kind.store != "replay":
+        raise UserError(
+            f"{count} learners divide the batches of a replay, and {args.agent} learns from rollouts."
+        )
+    if args.intrinsic != "none":
+        raise UserError(f"--intrinsic has one learner: leave it out, or the other {count - 1} learners.")
+    if not issubclass(kind, OffPolicyAgent):
+        raise UserError(f"{count} learners need an agent that derives from OffPolicyAgent, not {args.agent}.")
+    if args.serial:
+        raise UserError(f"--serial is one process, and {count} learners are {count}.")
+    if args.batch_size % count:
+        raise UserError(f"--batch-size {args.batch_size} is no multiple of the {count} learners.")
+    if device_of(args).type == "cuda" and torch.cuda.device_count() < int(
+        os.environ.get("LOCAL_WORLD_SIZE", count)
+    ):
+        raise UserError(
+            f"{count} learners need a GPU each, or --disable-cuda; {torch.cuda.device_count()} are here."
+        )
+
+
+def start_learners(args: Args, script: str, words: list[str]) -> int:
+    """Run `script` with `words` by torchrun as --learners processes of this machine, which are asked to end
+    when this one is.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UserError: They cannot learn together.
+    """
+    check_ranks(args, args.learners)
+    for number in stop_signals():
+        signal.signal(number, lambda *_: _ask_children_to_end())
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(len(os.sched_getaffinity(0)) // args.learners, 1)))
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=args.learners,
+        run_id=uuid.uuid4().hex,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        local_addr="127.0.0.1",
+        max_restarts=0,
+        signals_to_handle="SIGQUIT",  # at the others it would say nothing of how the learners end
+        shutdown_timeout=SAVES_WITHIN_S,
+    )
+    try:
+        launch_agent(config, sys.executable, [script, *words])
+    except ChildFailedError as failed:
+        codes = [failure.exitcode for failure in failed.failures.values()]
+        return USER_ERROR if USER_ERROR in codes else 1
+    return 0
+
+
+def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], None]) -> None:
+    """Be the learner that torchrun says: the first leads, the others follow until the run is over."""
+    count, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
+    try:
+        check_ranks(args, count)
+    except UserError:
+        if int(os.environ["RANK"]) == LEADER:
+            raise
+        raise SystemExit(USER_ERROR) from None
+    args = args.model_copy(update={"gpu_number": args.gpu_number + local})
+    with _joined(args) as ranks:
+        if ranks.share.rank == LEADER:
+            try:
+                lead(args, stop, ranks)
+            finally:
+                ranks.over()
+        else:
+            follow(ranks, lambda: _follower(args, ranks, stop))
+
+
+@contextmanager
+def _joined(args: Args) -> Iterator[Ranks]:
+    """With all others in torch's process group; a signal ends this process while it waits for them."""
+    follow_parent(os.getppid())()
+    if os.environ["LOCAL_WORLD_SIZE"] == os.environ["WORLD_SIZE"]:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # nobody elsewhere need reach it
+    device = device_of(args)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in stop_signals()}
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+    try:
+        ranks = Ranks()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        yield ranks
+    finally:
+        dist.destroy_process_group()
+
+
+def _follower(args: Args, ranks: Ranks, stop: Stop) -> tuple[Agent, Callable[[], FetchedRows]]:
+    """An agent that has joined, and what begins to fetch its rows."""
+    setting = setting_of(args)
+    agent = build_agent(setting.args, setting.problem, learning=True)
+    set_up_torch(setting.args, agent)
+    ranks.join(agent)
+    shards = connect_shards(setting.args, connect_redis(setting.args, stop), stop)
+    patience, device = Patience(args.redis_patience, stop), device_of(args)
+    stage = Staging(device).stage if device.type == "cuda" else None
+
+    def fetch() -> FetchedRows:
+        reader = patience(RowReader, shards, setting.args.history_length, chunk_limits(setting))
+        return FetchedRows(ranks, reader, patience, args.batch_size, stage)
+
+    return agent, fetch
+
+
+def _ask_children_to_end() -> None:
+    """SIGTERM to all processes that this one has started."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = stat.read_text().rpartition(") ")[2].split()[1]
+            if int(parent) == os.getpid():
+                os.kill(int(stat.parent.name), signal.SIGTERM)
