@@ -248,6 +248,7 @@ def _check(args: Args) -> None:
         (args.V_min >= args.V_max, f"--V-min {args.V_min} must be below --V-max {args.V_max}."),
         (args.sequential and "max_policy_lag" in args.model_fields_set and args.max_policy_lag > 0, f"--sequential means a lag of 0, not --max-policy-lag {args.max_policy_lag}."),
         (bool(args.redis_nodes and {"host_redis", "port_redis"} & args.model_fields_set), "--redis-nodes names all servers: leave --host-redis and --port-redis out."),
+        (args.redis_cluster and "/" in f"{args.host_redis}{args.redis_nodes}", "--redis-cluster: its nodes have a host and a port, no path of a socket."),
         (len(gpus) not in (0, 1 + args.nb_actor), f"--gpu-numbers must name {1 + args.nb_actor} GPUs: the learner's, then one per actor (--nb-actor {args.nb_actor})."),
     )  # fmt: skip
     for broken, sentence in rules:

@@ -66,8 +66,14 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     results_folder(args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else partial(_learn, ranks=ranks)
-    while not learn(setting, client, keys, stop):
-        setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
+    while True:
+        try:
+            if learn(setting, client, keys, stop):
+                return
+        except ReplayLost as lost:  # before the first snapshot of this start
+            log.warning("%s Beginning again.", lost)
+        else:
+            setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
 
 
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> bool:

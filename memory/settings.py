@@ -40,6 +40,9 @@ class RedisSettings(Settings):
         "",
         "Servers of a replay in shards, as host:port,/path/to/socket; the first takes --host-redis's place",
     )
+    redis_cluster: bool = parameter(
+        False, "The servers are nodes of one Redis Cluster; --redis-nodes names any of them"
+    )
     redis_patience: float = parameter(
         60.0, "Seconds for which a process tries again when Redis is away before it gives up", gt=0
     )

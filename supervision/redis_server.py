@@ -64,7 +64,7 @@ class RedisServer:
         """
         if self._state() is not _State.AWAY:
             return ""
-        if not _is_this_machine(self._config.host_redis):
+        if self._config.redis_cluster or not _is_this_machine(self._config.host_redis):
             raise RedisServerError(
                 f"No Redis server answers at {self._config}: start one on that machine; check --host-redis"
                 " and the lines bind and protected-mode of its configuration (redis_conf/README.md)."

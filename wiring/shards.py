@@ -15,6 +15,7 @@ from memory.runs.keys import Keys
 from memory.runs.run import POLL_EVERY_S, Place
 from memory.runs.scripts import Sender
 from memory.runs.shards import admitted
+from memory.runs.tags import tag_suffix
 from memory.server.connection import Client, RedisConfig, connect
 from memory.server.patience import Interrupted, Patience
 from memory.settings import parsed_nodes
@@ -46,22 +47,29 @@ def check_shards(args: Args) -> None:
 
 
 def node_of(args: Args, shard: int) -> RedisConfig:
-    """The server of a shard: they take turns by their numbers."""
+    """The server of a shard: they take turns by their numbers; a cluster's nodes say who has it."""
     config, nodes = args.select(RedisConfig), parsed_nodes(args.redis_nodes)
-    if not nodes:
+    if not nodes or args.redis_cluster:
         return config
     host, port = nodes[shard % len(nodes)]
     return replace(config, host_redis=host, port_redis=port or config.port_redis)
 
 
+def keys_of(args: Args, shard: int) -> Keys:
+    """Of a shard of the run; on a cluster they are tagged so that the shards spread over its nodes."""
+    suffix = tag_suffix(args.run_name, shard, args.shards) if args.redis_cluster else ""
+    return Keys(args.run_name, shard, suffix)
+
+
 def connect_shards(args: Args, home: Client, stopped: Callable[[], bool]) -> list[Place]:
     """All shards, 0 first; their servers have answered. Raises as `connect`."""
-    clients = {node_of(args, 0): home}
+    clients, places = {node_of(args, 0): home}, [Place(home, keys_of(args, 0))]
     for shard in range(1, args.shards):
         node = node_of(args, shard)
-        if node not in clients:
+        if args.redis_cluster or node not in clients:  # a cluster's client follows the slot of one shard
             clients[node] = connect(node, args.redis_patience, stopped)
-    return [Place(clients[node_of(args, shard)], Keys(args.run_name, shard)) for shard in range(args.shards)]
+        places.append(Place(clients[node], keys_of(args, shard)))
+    return places
 
 
 def connect_own_shard(args: Args, slot: ActorSlot, home: Sender, patience: Patience) -> Sender:
@@ -70,7 +78,7 @@ def connect_own_shard(args: Args, slot: ActorSlot, home: Sender, patience: Patie
     Raises Interrupted, LostLease, or as `connect`.
     """
     shard, node = args.id_actor % args.shards, node_of(args, args.id_actor % args.shards)
-    place = Place(connect(node, args.redis_patience, patience.stopped), Keys(args.run_name, shard))
+    place = Place(connect(node, args.redis_patience, patience.stopped), keys_of(args, shard))
     announced = False
     while patience(read_counters, *place).epoch != slot.run.epoch:
         if patience.stopped():

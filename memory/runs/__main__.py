@@ -116,9 +116,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("run", nargs="?", help="name of the run: of show, delete and acl")
     parser.add_argument("--host-redis", default="localhost", help="host, or path of a Unix socket")
     parser.add_argument("--port-redis", type=_port, default=6379)
-    for name in ("user-redis", "redis-password-file", "redis-ca", "redis-cert", "redis-key"):
+    for name in ("user-redis", "redis-password-file", "redis-ca", "redis-cert", "redis-key", "redis-nodes"):
         parser.add_argument(f"--{name}", default="", help="as of launch_learner.py")
-    parser.add_argument("--redis-tls", action="store_true", help="as of launch_learner.py")
+    for name in ("redis-tls", "redis-cluster"):
+        parser.add_argument(f"--{name}", action="store_true", help="as of launch_learner.py")
     parser.add_argument("--yes", action="store_true", help="delete without asking")
     return parser
 
@@ -134,6 +135,8 @@ def answer(argv: Sequence[str]) -> str:
     try:
         with refusals_as_outages():
             client.ping()
+        if config.redis_cluster and args.run:
+            client.exists(Keys(args.run).counters)  # leads the client to the run's node
         if args.command == "list":
             return (
                 "\n".join(str(summary(client, run)) for run in run_names(client))

@@ -1,6 +1,6 @@
 """Every key that a run owns on a Redis server, in one place.
 
-All keys of a run share the hash tag `{run:shard}`, so that a later Redis Cluster keeps them in one slot.
+All keys of a run's shard share the hash tag `{run:shard}`, so that a Redis Cluster keeps them in one slot.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 class Keys:
     """Names of one run's keys."""
 
-    def __init__(self, run: str, shard: int = 0) -> None:
-        """Names of the run's keys; `run` holds no braces (checked by args.py)."""
+    def __init__(self, run: str, shard: int = 0, tag_suffix: str = "") -> None:
+        """`run` holds no braces (checked by args.py); `tag_suffix`: as of `memory.runs.tags`."""
         self.run, self.shard = run, shard
-        self._prefix = prefix = f"{{{run}:{shard}}}:"
+        self._prefix = prefix = f"{{{run}:{shard}{tag_suffix}}}:"
         self.settings = f"{prefix}settings"  # string: the run's shared settings as JSON
         self.counters = f"{prefix}counters"  # hash: the fields of memory.runs.counters, and some per actor
         self.chunks = f"{prefix}chunks"  # hash: chunk id -> packed chunk, as many as the ring has slots

@@ -20,9 +20,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from memory.server.cluster import cluster_client
 from memory.server.diagnosis import what_listens
 from memory.server.patience import Patience
 from memory.server.replies import UNREACHABLE, code_of, explained, refusals_as_outages
+from memory.settings import parsed_nodes
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ class RedisConfig:
     redis_ca: str = ""  # certificate by which the server's is judged; "": those that the system trusts
     redis_cert: str = ""  # this client's own certificate, where the server asks for one
     redis_key: str = ""  # its private key
+    redis_cluster: bool = False  # the server is a node of a Redis Cluster; a client's keys share a hash tag
+    redis_nodes: str = ""  # of that cluster, further nodes to ask where this one is away
 
     def __str__(self) -> str:
         return self.host_redis if self.host_redis.startswith("/") else f"{self.host_redis}:{self.port_redis}"
@@ -83,6 +87,9 @@ def make_client(config: RedisConfig) -> Client:
     if config.host_redis.startswith("/"):
         return redis.Redis(unix_socket_path=config.host_redis, **options)  # type: ignore[arg-type]
     tls = _tls(config) if config.redis_tls else {}
+    if config.redis_cluster:
+        nodes = [(config.host_redis, config.port_redis), *parsed_nodes(config.redis_nodes)]
+        return cluster_client(nodes, {**options, **tls})
     return redis.Redis(host=config.host_redis, port=config.port_redis, **options, **tls)  # type: ignore[arg-type]
 
 

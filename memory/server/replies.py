@@ -48,9 +48,9 @@ REPLIES = {
     "NOPERM": Reply(Wait.NONE, "this user may not do that: see redis_conf/README.md"),
     "WRONGTYPE": Reply(Wait.NONE, "a key of this run holds what no run writes there: who else uses it?"),
     "EXECABORT": Reply(Wait.NONE, "it has dropped a transaction"),
-    "MOVED": Reply(Wait.NONE, "it is a node of a Redis Cluster, which is not supported"),
-    "ASK": Reply(Wait.NONE, "it is a node of a Redis Cluster, which is not supported"),
-    "CROSSSLOT": Reply(Wait.NONE, "it is a node of a Redis Cluster, which is not supported"),
+    "MOVED": Reply(Wait.NONE, "it is a node of a Redis Cluster: give --redis-cluster"),
+    "ASK": Reply(Wait.NONE, "it is a node of a Redis Cluster: give --redis-cluster"),
+    "CROSSSLOT": Reply(Wait.NONE, "a Redis Cluster wants all keys of a command in one slot"),
     "DENIED": Reply(Wait.NONE, "its protected-mode turns away programs on other machines"),
 }
 """By the word that the reply begins with. Every other reply ends the process: nobody has foreseen it."""

@@ -64,7 +64,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisConfig]:
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, cwd=folder, stdout=log)
     files = [str(folder / name) for name in ("ca.crt", "own.crt", "own.key")]
-    config = RedisConfig("127.0.0.1", port, "", "", True, *files)
+    config = RedisConfig("127.0.0.1", port, "", "", True, files[0], files[1], files[2])
     try:
         password = str(folder / "learner")
         _await(server, dataclasses.replace(config, user_redis="learner", redis_password_file=password))

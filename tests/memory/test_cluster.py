@@ -1,0 +1,67 @@
+"""A client on a real Redis Cluster goes where its keys are."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from memory.server.channel import Channel
+from memory.server.cluster import Address, Moved, Route
+from memory.server.connection import Client, RedisConfig, connect
+from memory.server.patience import Patience
+from tests.cluster_nodes import redis_cluster
+
+PATIENCE_S = 30.0
+
+
+def _client(port: int) -> Client:
+    return connect(RedisConfig("127.0.0.1", port, redis_cluster=True), PATIENCE_S)
+
+
+def test_a_client_goes_where_its_keys_are_and_along_when_they_move(tmp_path: Path) -> None:
+    """Single commands by themselves; a transaction, and answers read later, when they are done again."""
+    with redis_cluster(tmp_path) as cluster:
+        home = cluster.master_of("{run:0}:counters")
+        client = _client(next(port for port in cluster.ports if port != home))
+        assert client.hset("{run:0}:counters", "steps", 1) == 1
+        channel, wait = Channel(client), Patience(PATIENCE_S)
+        assert cluster.move_slot_of("{run:0}:counters") != home
+        with client.pipeline(transaction=True) as pipeline:
+            with pytest.raises(Moved):
+                pipeline.hincrby("{run:0}:counters", "steps", 1).execute()
+            assert pipeline.hincrby("{run:0}:counters", "steps", 1).execute() == [2], "done once"
+
+        def steps() -> bytes:
+            channel.send([("HGET", "{run:0}:counters", "steps")])
+            return bytes(next(channel.answers(1)))
+
+        assert wait(steps) == b"2"
+        assert client.connection_pool.connection_kwargs["route"].address.port != home
+
+
+def test_a_replica_takes_over(tmp_path: Path) -> None:
+    """The client knows the nodes from the one that it was given."""
+    with redis_cluster(tmp_path) as cluster:
+        home = cluster.master_of("key")
+        client = _client(home)
+        client.set("key", b"held")
+        assert client.wait(1, 5000) == 1
+        cluster.kill(home)
+        began = time.monotonic()
+        assert Patience(PATIENCE_S)(client.get, "key") == b"held"
+        assert time.monotonic() - began < PATIENCE_S
+
+
+def test_every_known_node_is_tried() -> None:
+    """Those that are away are passed, once for each connection that found them so."""
+    one, two, three = (Address("host", port) for port in (1, 2, 3))
+    route = Route([one, two])
+    route.learn([two, three])
+    tried = []
+    for _ in range(3):
+        tried.append(route.address)
+        route.lead_past(route.address)
+        route.lead_past(tried[-1])
+    assert tried == [one, two, three] and route.address == one
