@@ -218,6 +218,8 @@ def checked_value(name: str, value: Plain, written: str) -> Plain:
 
 def _resolved(args: Args) -> Args:
     """Fill what depends on other parameters, and check across them."""
+    if len(args.games) > 1 and "nb_actor" not in args.model_fields_set:
+        args = args.model_copy(update={"nb_actor": len(args.games)})
     changes: dict[str, Plain] = {}
     if args.rainbow_only:
         if "agent" in args.model_fields_set and args.agent != "rainbow":

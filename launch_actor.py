@@ -36,6 +36,7 @@ from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor, build_lone_actor, build_tables, check_fits_tables
 from wiring.code import canonical, check_code
 from wiring.endings import exit_on_errors
+from wiring.kinds import setting_of_run
 from wiring.setting import check_agent_fits, connect_redis, setting_of
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
         if run.began != began:
             reported, began = recent_episodes(), run.began
         check_code(args, run.settings, f"What Redis holds of run {args.run_name!r}")
-        setting = setting_of(args.adopt(with_own_agent(args, run.settings)))
+        setting = setting_of_run(args.adopt(with_own_agent(args, run.settings)))
         check_agent_fits(setting)
         if env is not None:
             check_fits_tables(setting, env)
@@ -131,7 +132,7 @@ def run_alone(args: Args, stop: Stop) -> None:
         where = f"A snapshot in {args.ckpt_dir}"
         check_code(args, snapshot["settings"], where)
         args = args.with_defaults({**snapshot["settings"], "T_max": args.T_max}, where)
-    with closing(build_lone_actor(setting_of(args), stop)) as actor:
+    with closing(build_lone_actor(setting_of_run(args), stop)) as actor:
         actor.run()
 
 

@@ -37,6 +37,7 @@ from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
+from wiring.kinds import setting_of_run
 from wiring.learner import Learning, build_learner, claimed_folder
 from wiring.setting import (
     Setting,
@@ -44,7 +45,6 @@ from wiring.setting import (
     check_divided,
     connect_redis,
     results_folder,
-    setting_of,
 )
 from wiring.sources import check_store
 
@@ -60,7 +60,7 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     `ranks`: of several learners, of which this one leads.
     """
     check_divided(args)
-    setting = setting_of(args)
+    setting = setting_of_run(args)
     check_agent_fits(setting)
     check_store(setting.args)
     results_folder(args)

@@ -36,13 +36,14 @@ def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
     from wiring.code import canonical
     from wiring.endings import USER_ERRORS
-    from wiring.setting import check_agent_fits, setting_of
+    from wiring.kinds import setting_of_run
+    from wiring.setting import check_agent_fits
     from wiring.sources import check_store
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
         try:
-            setting = setting_of(canonical(args))
+            setting = setting_of_run(canonical(args))
             check_agent_fits(setting)
             check_store(setting.args)
         except USER_ERRORS as error:

@@ -49,6 +49,7 @@ from supervision.terminal_view import TerminalView
 from wiring.code import canonical
 
 GAMES = {
+    "CartPole-v*,probe:catch": "multi/cartpole_catch",
     "CartPole-v*": "classic/cartpole_{agent}",
     "Pendulum-v*": "classic/pendulum_{agent}",
     "HalfCheetah-v*": "classic/halfcheetah_{agent}",
@@ -151,7 +152,7 @@ def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
     """
     if "spec" in args.model_fields_set:
         return args, list(argv)
-    stem = next((stem for pattern, stem in GAMES.items() if fnmatchcase(args.game, pattern)), None)
+    stem = next((stem for pattern, stem in GAMES.items() if _fits(args.games, pattern)), None)
     stem = _by_spaces(canonical(args)) if stem is None else stem
     path = ROOT / "specs" / f"{stem.format(agent=args.agent)}.yaml"
     if not path.is_file():
@@ -159,6 +160,11 @@ def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
     _print_error(f"What is not given comes from {path.relative_to(ROOT)} (without it: --spec '').")
     argv = ["--spec", str(path), *argv]
     return read_args(argv), argv
+
+
+def _fits(games: Sequence[str], pattern: str) -> bool:
+    patterns = pattern.split(",")
+    return len(games) == len(patterns) and all(map(fnmatchcase, games, patterns))
 
 
 def _by_spaces(args: Args) -> str:

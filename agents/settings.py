@@ -120,6 +120,12 @@ class NetworkSettings(Settings):
     hidden_size: int = parameter(
         512, "Units of each dueling stream's hidden layer (DQN: 512)", shared=True, ge=1
     )
+    trunk_size: int = parameter(
+        0,
+        "Units of a layer between torso and head, which games of several kinds share; 0 = none, and --hidden-size where the games differ",
+        shared=True,
+        ge=0,
+    )
     head_sizes: str = parameter(
         "100,50",
         "Policy agents and naf: units of the hidden layers above the torso (malmomo: 100,50; Burda et al.: 256,448)",

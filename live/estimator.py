@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from acting.weights import WeightsReader, checked_tensors
 from agents.base import Agent, AgentError, Problem
+from agents.parts.kinds import part_of
 from args import UserError, checked_args
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env
@@ -77,7 +78,8 @@ class Estimator:
             return
         began = time.thread_time()
         if (weights := self._weights.poll()) is not None:
-            agent.load_acting_weights(checked_tensors(weights.payload))
+            first = str(self._settings.get("game")).split(",")[0]  # of which the page shows chunks
+            agent.load_acting_weights(part_of(checked_tensors(weights.payload), first))
         self._fetch_at = time.monotonic() + REST * (time.thread_time() - began)
 
     def _built(self, seen: Seen, num_actions: int | None) -> Agent:

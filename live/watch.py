@@ -129,7 +129,7 @@ class Watch:
     def seen(self, run: KnownRun, actor: int | None) -> Seen | None:
         """What an actor of the run, or any, pushed last."""
         history = run.settings.get("history_length")
-        if run.server is None or not isinstance(history, int):
+        if run.server is None or not isinstance(history, int) or not history:  # 0: each game has its own
             return None
         last = run.server.counters.last_chunk
         return self._asked(newest_seen, self._client, Keys(run.name), last, actor, history)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from kernels.data_efficient import data_efficient_features
 from kernels.tensors import compute_dtype, scaled_pixels
 from models.layers import build_layers, resolve_torso
+from models.trunk import add_trunk, split_name
 
 
 class Torso(nn.Module):
@@ -15,6 +16,7 @@ class Torso(nn.Module):
 
     A frame is a vector [size], a grey image [h, w] or an image with channels [h, w, c]; bytes are divided by
     255. "mlp" flattens whatever it gets into two layers of `hidden_size`; "flat" only flattens it.
+    "auto+128" has a trunk of 128 units behind (models/trunk.py).
     Raises ValueError for an unknown torso, and for frames that the torso cannot take.
     """
 
@@ -22,10 +24,14 @@ class Torso(nn.Module):
         self, torso: str, observation_shape: tuple[int, ...], observation_dtype: str, hidden_size: int
     ) -> None:
         super().__init__()
-        kind = resolve_torso(torso, observation_shape)
-        self._kind = kind
+        own, trunk_size = split_name(torso)
+        kind = resolve_torso(own, observation_shape)
+        self._kind, self._is_fused = kind, kind == "data_efficient" and not trunk_size
         self.layers = build_layers(kind, observation_shape, hidden_size)
         self.num_features = self._count_features(kind, observation_shape, observation_dtype)
+        if trunk_size:
+            add_trunk(self.layers, self.num_features, trunk_size)
+            self.num_features = trunk_size
 
     def forward(self, observation: Tensor) -> Tensor:
         """observation [B, H, *frame] uint8 or float32 -> [B, num_features].
@@ -33,7 +39,7 @@ class Torso(nn.Module):
         Bytes are divided in what the layers compute in anyway, which saves a copy of them in float32.
         """
         is_bytes = observation.dtype == torch.uint8
-        if self._kind == "data_efficient" and is_bytes:
+        if self._is_fused and is_bytes:
             first, second = (layer for layer in self.layers if isinstance(layer, nn.Conv2d))
             return data_efficient_features(observation, first, second)
         dtype = compute_dtype(observation) if is_bytes else observation.dtype

@@ -144,7 +144,7 @@ class RunHistory:
         self.games = games
         self.trained = {game: RewardCurve() for game in games}
         self.evaluated = {game: RewardCurve(EVALUATION_WINDOW) for game in games}
-        self._actions = ActionCounts(), ActionCounts()  # of training, of evaluation
+        self._actions = {game: (ActionCounts(), ActionCounts()) for game in games}  # training, evaluation
         self.first_visits: dict[int, int] = {}
         """Room -> steps of all actors at the end of the first episode that came to it."""
         self.most_rooms = 0
@@ -155,9 +155,9 @@ class RunHistory:
 
     def add(self, record: EpisodeRecord) -> None:
         """The next episode."""
-        curves = self.evaluated if record.evaluation else self.trained
-        curves[record.game or self.games[0]].add(record)
-        self._actions[record.evaluation].add(record)
+        curves, game = self.evaluated if record.evaluation else self.trained, record.game or self.games[0]
+        curves[game].add(record)
+        self._actions[game][record.evaluation].add(record)
         self.actor_steps = max(self.actor_steps, record.actor_steps)
         self.most_rooms = max(self.most_rooms, len(set(record.rooms)))
         for room in record.rooms:
@@ -172,6 +172,9 @@ class RunHistory:
             self.learning = [pair[-1]._replace(metrics=mean_metrics(pair)) for pair in pairs]
 
     @property
-    def actions(self) -> ActionShares | None:
-        """Those of training; of evaluation where none was played in training."""
-        return self._actions[0].shares() or self._actions[1].shares()
+    def actions(self) -> dict[str, ActionShares | None]:
+        """Of each game those of training; of evaluation where none was played in training."""
+        return {
+            game: trained.shares() or evaluated.shares()
+            for game, (trained, evaluated) in self._actions.items()
+        }

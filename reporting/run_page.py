@@ -1,6 +1,6 @@
 """`Reward_<game>.html`: scores, actions, rooms and learning of a run, in one file that needs no network."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,12 +29,18 @@ from reporting.run_figures import (
 )
 
 
-class RunFacts(NamedTuple):
-    """What a page says of a run besides how it went."""
+class GameFacts(NamedTuple):
+    """What a page needs to know of a game."""
 
     frames_per_step: int  # emulator frames per agent step
     action_bounds: Bounds | None = None  # None where actions are discrete
     action_names: Sequence[str] = ()  # of discrete ones
+
+
+class RunFacts(NamedTuple):
+    """What a page says of a run besides how it went."""
+
+    games: Mapping[str, GameFacts]
     settings: Sequence[tuple[str, str, str]] = ()  # flags that have not their defaults: name, value, default
     commit: str = ""
     command: str = ""  # goes on with the run
@@ -42,20 +48,17 @@ class RunFacts(NamedTuple):
 
 def write_run_html(path: Path, run: RunHistory, facts: RunFacts) -> None:
     """Draws the run so far; a sentence stands where there is nothing to draw yet."""
-    games = [_GameHistory(game, run, facts.frames_per_step) for game in run.games]
+    games = [_GameHistory(game, run, facts.games[game]) for game in run.games]
+    several = len(games) > 1
     learning = learning_figure(run.learning)
     sections = [
-        *(game.section(named=len(games) > 1) for game in games),
-        Section(
-            action_figure(run.actions, facts.action_bounds, facts.action_names),
-            "Actions",
-            "share of each, by when their episodes ended",
-        ),
+        *(game.section(named=several) for game in games),
+        *(game.actions(named=several) for game in games),
         *_room_sections(run),
         Section(learning, "Learning", "means over about 10 s, against agent steps", wide=True),
         *_record_sections(facts),
     ]
-    tiles = games[0].tiles() if len(games) == 1 else [game.tile() for game in games]
+    tiles = [game.tile() for game in games] if several else games[0].tiles()
     heading = ", ".join(run.games)
     note = _note(any(game.evaluated for game in games))
     write_page(path, f"{heading}: reward", heading, note, [*tiles, *_room_tiles(run)], sections)
@@ -64,19 +67,26 @@ def write_run_html(path: Path, run: RunHistory, facts: RunFacts) -> None:
 class _GameHistory:
     """How the scores of one of the run's games went."""
 
-    def __init__(self, game: str, run: RunHistory, frames_per_step: int) -> None:
+    def __init__(self, game: str, run: RunHistory, facts: GameFacts) -> None:
         self.trained, self.evaluated = run.trained[game].points(), run.evaluated[game].points()
-        self._game, self._frames_per_step = game, frames_per_step
+        self._game, self._facts, self._actions = game, facts, run.actions[game]
 
     def section(self, named: bool) -> Section:
         """Its curve."""
         levels = _levels(self._game)
-        figure = reward_figure(self.trained, self.evaluated, self._frames_per_step, levels)
+        figure = reward_figure(self.trained, self.evaluated, self._facts.frames_per_step, levels)
         return Section(figure, self._game if named else "", wide=True)
+
+    def actions(self, named: bool) -> Section:
+        """How often each was taken."""
+        figure = action_figure(self._actions, self._facts.action_bounds, self._facts.action_names)
+        heading = f"Actions in {self._game}" if named else "Actions"
+        return Section(figure, heading, "share of each, by when their episodes ended")
 
     def tiles(self) -> list[Tile]:
         """Of the only game."""
-        return [*_tiles(self.trained, self.evaluated, self._frames_per_step), *_reference_tiles(self._game)]
+        tiles = _tiles(self.trained, self.evaluated, self._facts.frames_per_step)
+        return [*tiles, *_reference_tiles(self._game)]
 
     def tile(self) -> Tile:
         """Of one game among several."""

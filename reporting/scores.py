@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reporting.fitness import WINDOW, human_reference
+from reporting.fitness import WINDOW, Standard, standard_of
 from reporting.tables import EpisodeRecord
 
 
@@ -25,8 +25,9 @@ class ScoreSummary(NamedTuple):
 class GameScores:
     """The last scores of each game, never filled up with zeros, and their joined summary.
 
-    Scores of several games are joined as fractions of human play (0 random, 1 human) where all of them have
-    that reference, so that a game of large numbers does not decide alone; else as they are.
+    Scores of several games are joined as fractions of their standards (0 random play, 1 the standard: human
+    play in Atari) where all of them have one, so that a game of large numbers does not decide alone; else as
+    they are.
     """
 
     def __init__(self, games: Sequence[str], size: int = WINDOW) -> None:
@@ -71,10 +72,10 @@ def summarise(episodes: Iterable[tuple[float, int]]) -> ScoreSummary:
 
 
 def joined(known: Mapping[str, ScoreSummary]) -> ScoreSummary:
-    """The means over games, each as a fraction of human play where all have that reference."""
-    references = {game: human_reference(game) for game in known}
-    comparable = all(references.values())
-    parts = [_scaled(known[game], each if comparable else None) for game, each in references.items()]
+    """The means over games, each as a fraction of its standard where all have one."""
+    standards = {game: standard_of(game) for game in known}
+    comparable = all(standards.values())
+    parts = [_scaled(known[game], each if comparable else None) for game, each in standards.items()]
     return ScoreSummary(
         mean=float(np.mean([part.mean for part in parts])),
         std=float(np.mean([part.std for part in parts])),
@@ -86,11 +87,11 @@ def joined(known: Mapping[str, ScoreSummary]) -> ScoreSummary:
     )
 
 
-def _scaled(summary: ScoreSummary, reference: tuple[float, float] | None) -> ScoreSummary:
-    if reference is None:
+def _scaled(summary: ScoreSummary, standard: Standard | None) -> ScoreSummary:
+    if standard is None:
         return summary
-    random, human = reference
     mean, low, high = (
-        (score - random) / (human - random) for score in (summary.mean, summary.minimum, summary.maximum)
+        (score - standard.random) / standard.range
+        for score in (summary.mean, summary.minimum, summary.maximum)
     )
-    return summary._replace(mean=mean, std=summary.std / (human - random), minimum=low, maximum=high)
+    return summary._replace(mean=mean, std=summary.std / standard.range, minimum=low, maximum=high)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from acting.actor import Actor
 from acting.episodes import tracker_of
+from acting.even_pace import EvenPace
 from acting.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
 from acting.live_window import LiveWindow
 from acting.opponents import Members, OpponentsConfig, PoolPlayer
@@ -34,12 +35,12 @@ from envs.seeding import environment_seeds
 from event_log.writer import EventRecorder
 from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPusher
-from memory.runs.counters import Counters
+from memory.runs.counters import Counters, read_counters
 from memory.runs.push import ChunkPusher, Pusher
 from memory.runs.scripts import Sender
 from memory.server.patience import Patience
 from wiring.code import log_header_of
-from wiring.setting import ACTOR, Setting, build_agent, derived_seed, set_up_torch
+from wiring.setting import ACTOR, Setting, acting_agent, build_agent, derived_seed, set_up_torch
 from wiring.shards import connect_own_shard
 from wiring.sources import sizes_of
 
@@ -58,13 +59,15 @@ def build_actor(
     setting: Setting, slot: ActorSlot, stopped: Callable[[], bool], env: SeededVectorEnv | None = None
 ) -> Actor:
     """An actor of a run; `env`: its environments, where it does not make them by itself."""
+    agent, several = _acting_agent(setting), bool(setting.games)
+    setting = setting.of_actor(setting.args.id_actor)
     args, patience = setting.args, Patience(setting.args.redis_patience, stopped)
-    agent = _acting_agent(setting)
     sender = home = Sender(slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch)
     if args.id_actor % args.shards:
         sender = connect_own_shard(args, slot, home, patience)
     if isinstance(agent, ReplayAgent):
         sink = _replay_sink(args, agent, slot, sender, patience)
+        sink = _evenly(args, sink, sender) if several else sink
     else:
         assert isinstance(agent, OnPolicyAgent)
         sink = _rollout_sink(args, agent, slot, sender, patience)
@@ -101,12 +104,12 @@ def check_fits_tables(setting: Setting, env: SeatView) -> None:
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
     """An actor that needs no Redis: nothing is pushed, weights come from --ckpt-dir if it is given."""
     setting = setting._replace(args=setting.args.model_copy(update={"end_by": "actors"}))
-    agent = _acting_agent(setting)
+    agent, setting = _acting_agent(setting), setting.of_actor(setting.args.id_actor)
     return _actor(setting, agent, Link(stopped), Exchange(_snapshot_weights(setting.args)))
 
 
 def _acting_agent(setting: Setting) -> Agent:
-    agent = build_agent(setting.args, setting.problem, learning=False)
+    agent = acting_agent(setting, setting.args.id_actor)
     set_up_torch(setting.args, agent, acting=True)
     return agent
 
@@ -161,6 +164,18 @@ def _replay_sink(
     pusher = ChunkPusher(sender, sizes.replay.slots, patience)
     writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, _meta(args, slot))
     return ExperienceSink(pusher, writer, sizes.limiter.actor_may_step)
+
+
+def _evenly(args: Args, sink: ExperienceSink, sender: Sender) -> ExperienceSink:
+    """An actor waits for those of other games too, where all wait for the learner."""
+    if not args.synchronize_actors_with_learner:
+        return sink
+    pace = EvenPace(args.shards, sizes_of(args).limiter.slack, read_counters(sender.client, sender.keys))
+
+    def may_step(counters: Counters) -> bool:
+        return sink.may_step(counters) and pace.may_step(counters)
+
+    return sink._replace(may_step=may_step)
 
 
 def _rollout_sink(

@@ -7,26 +7,33 @@ import shlex
 from args import Args
 from envs.action_names import action_names
 from envs.config import EnvDescription
-from reporting.run_page import RunFacts
+from reporting.run_page import GameFacts, RunFacts
 from wiring.provenance import commit
+from wiring.setting import Setting
 
 
-def run_facts(args: Args, env: EnvDescription) -> RunFacts:
+def run_facts(setting: Setting) -> RunFacts:
     """Of a run with these parameters."""
-    bounds = None
-    if env.action_low is not None and env.action_high is not None:
-        bounds = list(zip(env.action_low, env.action_high, strict=True))
-    names = action_names(args.games[0], env.num_actions) if env.num_actions else ()
+    args = setting.args
     settings = changed_settings(args)
     words = [word for flag, value, _ in settings for word in (flag, value)]
     return RunFacts(
-        frames_per_step=env.frames_per_step,
-        action_bounds=bounds,
-        action_names=names,
+        games={
+            game: _game_facts(game, setting.of_actor(number).description)
+            for number, game in enumerate(args.games)
+        },
         settings=settings,
         commit=_commit(),
         command=shlex.join(["bash", "start_learning_atari.sh", *words]),
     )
+
+
+def _game_facts(game: str, env: EnvDescription) -> GameFacts:
+    bounds = None
+    if env.action_low is not None and env.action_high is not None:
+        bounds = list(zip(env.action_low, env.action_high, strict=True))
+    names = action_names(game, env.num_actions) if env.num_actions else ()
+    return GameFacts(env.frames_per_step, bounds, names)
 
 
 def changed_settings(args: Args) -> list[tuple[str, str, str]]:

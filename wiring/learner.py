@@ -32,7 +32,7 @@ from memory.server.patience import Patience
 from wiring.code import check_code, code_settings
 from wiring.facts import run_facts
 from wiring.provenance import write_run_json
-from wiring.setting import Setting, build_agent, device_of, set_up_torch
+from wiring.setting import Setting, agent_of, device_of, set_up_torch
 from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
 from wiring.tracking import tracking_of
@@ -106,7 +106,8 @@ def build_learner(
     kept = _kept_parts(args, keys, opened, snapshot)
     has_dump = args.save_replay and agent_type(args.agent).store == "replay"
     dump = replay_dump(args, slot) if has_dump else None
-    plays_itself = setting.description.by_turns or setting.description.seats > 1
+    described = [each.description for each in setting.games or (setting,)]
+    plays_itself = any(each.by_turns or each.seats > 1 for each in described)
     place = SnapshotFolder(folder, args.file_name, lock)
     saver = Saver(place, learner, figures, kept, dump, scores_rank=not plays_itself)
     _write_record(args, folder)
@@ -122,7 +123,7 @@ def build_learner(
         housekeeper,
         saver,
         snapshot.get("actor") if snapshot and nothing_played else None,
-        setting.description.frames_per_step,
+        1 if setting.games else setting.description.frames_per_step,
     )
 
 
@@ -199,13 +200,11 @@ def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figur
         results = Results(folder, args.games, args.file_name, first_step)
     except ValueError as error:  # a table that cannot be read
         raise UserError(str(error)) from error
-    return Figures(
-        folder, args.file_name, results, run_facts(args, setting.description), first_step, tracking_of(args)
-    )
+    return Figures(folder, args.file_name, results, run_facts(setting), first_step, tracking_of(args))
 
 
 def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
-    agent = build_agent(setting.args, setting.problem, learning=True)
+    agent = agent_of(setting, learning=True)
     set_up_torch(setting.args, agent)
     if snapshot is not None:
         seed = snapshot.get("config", {}).get("seed", setting.args.seed)  # earlier versions did not keep it

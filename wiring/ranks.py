@@ -46,6 +46,8 @@ def check_ranks(args: Args, count: int) -> None:
         raise UserError(f"--intrinsic has one learner: leave it out, or the other {count - 1} learners.")
     if not issubclass(kind, OffPolicyAgent):
         raise UserError(f"{count} learners need an agent that derives from OffPolicyAgent, not {args.agent}.")
+    if len(args.games) > 1 and setting_of(args).games:
+        raise UserError(f"{args.game} differ in frames or actions, which is for one learner, not {count}.")
     if args.serial:
         raise UserError(f"--serial is one process, and {count} learners are {count}.")
     if args.batch_size % count:

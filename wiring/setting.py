@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from agents.base import Agent, AgentError, Problem
+from agents.base import Agent, AgentError, Problem, ReplayAgent
 from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
+from agents.parts.kinds import KindsAgent, part_of
 from agents.registry import agent_type
 from args import Args, UserError
 from envs.config import EnvConfig, EnvDescription, EnvError
@@ -21,6 +22,7 @@ from kernels.choice import use as use_kernels
 from learning.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from memory.chunks.chunk import ChunkLimits
 from memory.server.connection import Client, RedisConfig, connect
+from models.trunk import WITH
 from wiring.code import check_code
 
 LEARNER, ACTOR, SAMPLER = 0, 1, 2
@@ -42,18 +44,32 @@ class Setting(NamedTuple):
     args: Args
     description: EnvDescription
     problem: Problem
+    games: tuple[Setting, ...] = ()
+    """The setting of each game, where they are of several kinds; the fields above are the first one's."""
+
+    def of_actor(self, id_actor: int) -> Setting:
+        """That of the game which the actor plays."""
+        return self.games[id_actor % len(self.games)] if self.games else self
 
 
 def setting_of(args: Args) -> Setting:
     """Look at the environment, and fill what the agent or the environment decides where the user did not.
 
-    Raises EnvError. Whether the agent can play there is checked by `check_agent_fits`.
+    Raises EnvError. Whether the agent can play there is checked by `check_agent_fits`. `wiring.kinds` has
+    that of a run.
     """
-    description = _shared_description(args)
-    history_length = args.history_length or description.history_length
     exponent = args.priority_exponent
     exponent = agent_type(args.agent).priority_exponent if exponent is None else exponent
-    args = args.model_copy(update={"history_length": history_length, "priority_exponent": exponent})
+    args = args.model_copy(update={"priority_exponent": exponent})
+    descriptions = [describe_env(args.playing(game).select(EnvConfig)) for game in args.games]
+    if all(each == descriptions[0] for each in descriptions):
+        return _setting(args, descriptions[0])
+    games = tuple(_setting(args, description) for description in descriptions)
+    return games[0]._replace(args=args, games=games)
+
+
+def _setting(args: Args, description: EnvDescription) -> Setting:
+    history_length = args.history_length or description.history_length
     problem = Problem(
         (history_length, *description.frame_shape),
         description.frame_dtype,
@@ -63,21 +79,7 @@ def setting_of(args: Args) -> Setting:
         description.mirrored_action,
         description.masked,
     )
-    return Setting(args, description, problem)
-
-
-def _shared_description(args: Args) -> EnvDescription:
-    """What all games of a run are to its one network. Raises EnvError where two of them differ."""
-    first, *others = (describe_env(args.playing(game).select(EnvConfig)) for game in args.games)
-    for game, other in zip(args.games[1:], others, strict=True):
-        for field in fields(first):
-            one, two = getattr(first, field.name), getattr(other, field.name)
-            if one != two:
-                raise EnvError(
-                    f"{args.games[0]} and {game} cannot share a network: {field.name} is {one} of the first"
-                    f" and {two} of the second."
-                )
-    return first
+    return Setting(args.model_copy(update={"history_length": history_length}), description, problem)
 
 
 def check_agent_fits(setting: Setting) -> None:
@@ -85,19 +87,35 @@ def check_agent_fits(setting: Setting) -> None:
 
     EnvError where a game by turns has values that do not change sides, or where --opponents does not fit.
     """
+    if setting.games:
+        _check_kinds(setting.args)
     if setting.args.opponents != "self":
         _check_opponents(setting)
-    if setting.description.by_turns:
-        _check_turns(setting.args)
-    elif setting.args.discount < 0:
-        raise EnvError(f"A --discount below 0 is for games by turns, which {setting.args.game} is not.")
-    build_agent(setting.args, setting.problem, learning=False)
+    for game, own in zip(setting.args.games, setting.games or (setting,), strict=False):
+        if own.description.by_turns:
+            _check_turns(setting.args, game)
+        elif setting.args.discount < 0:
+            raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
+    agent_of(setting, learning=False)
 
 
-def _check_turns(args: Args) -> None:
+def _check_kinds(args: Args) -> None:
+    if agent_type(args.agent).store != "replay":
+        raise AgentError(
+            f"--agent {args.agent} learns from rollouts of games of one kind: games that differ in frames or"
+            " actions are for agents with a replay."
+        )
+    alone = (("intrinsic", "none"), ("opponents", "self"), ("save_replay", False), ("event_log_in", None))
+    for name, default in alone:
+        if getattr(args, name) != default:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} is for games of one kind, and {' and '.join(args.games)} differ.")
+
+
+def _check_turns(args: Args, game: str) -> None:
     if args.discount > 0:
         raise EnvError(
-            f"{args.game} is played by turns, and what is worth much to one player is worth as much less to"
+            f"{game} is played by turns, and what is worth much to one player is worth as much less to"
             " the other: give a negative --discount, as -1."
         )
     if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
@@ -154,10 +172,49 @@ def chunk_limits(setting: Setting) -> ChunkLimits:
     return ChunkLimits(env.frame_shape, env.frame_dtype, env.num_actions, env.action_low, env.action_high)
 
 
+def agent_of(setting: Setting, learning: bool) -> Agent:
+    """The run's agent, for all of its games. Raises AgentError."""
+    if not setting.games:
+        return build_agent(setting.args, setting.problem, learning)
+    parts: dict[str, ReplayAgent] = {}
+    of_problem: dict[Problem, ReplayAgent] = {}
+    for game, own in zip(setting.args.games, setting.games, strict=True):
+        if own.problem not in of_problem:
+            of_problem[own.problem] = _part(game, own, learning)
+        parts[game] = of_problem[own.problem]
+    return _joined(parts, setting.args.games[0])
+
+
+def acting_agent(setting: Setting, id_actor: int) -> Agent:
+    """The agent as an actor has it: in the game that it plays."""
+    own, games = setting.of_actor(id_actor), setting.args.games
+    if not setting.games:
+        return build_agent(own.args, own.problem, learning=False)
+    game, count = games[id_actor % len(games)], len(games)
+    among = {"id_actor": id_actor // count, "nb_actor": -(-setting.args.nb_actor // count)}
+    own = own._replace(args=own.args.model_copy(update=among))  # its place among the actors of its game
+    return _joined({game: _part(game, own, learning=False)}, game)
+
+
+def _part(game: str, own: Setting, learning: bool) -> ReplayAgent:
+    try:
+        part = build_agent(own.args, own.problem, learning)
+    except AgentError as error:
+        raise AgentError(f"{game}: {error}") from error
+    assert isinstance(part, ReplayAgent)
+    return part
+
+
+def _joined(parts: Mapping[str, ReplayAgent], game: str) -> Agent:
+    return KindsAgent(parts, game) if parts[game].learns else parts[game]
+
+
 def build_agent(args: Args, problem: Problem, learning: bool) -> Agent:
     """The agent named by --agent, with --intrinsic's rewards."""
     kind, device, seed = agent_type(args.agent), device_of(args), derived_seed(args.seed, LEARNER)
-    agent = kind(problem, args.select(kind.config_type), device, seed, learning)
+    torso = f"{args.torso}{WITH}{args.trunk_size}" if args.trunk_size else args.torso
+    config: object = args.model_copy(update={"torso": torso}).select(kind.config_type)
+    agent = kind(problem, config, device, seed, learning)
     bonus = args.select(RndBonusConfig)
     return with_intrinsic(args.intrinsic, agent, problem, bonus, device, seed, learning)
 
@@ -185,10 +242,10 @@ def restore_agent(path: Path, args: Args) -> Restored:
         check_origin(path, snapshot, {"game": given["game"]})
     where = f"The snapshot {path}"
     check_code(args, snapshot["settings"], where, same_arguments=False)
-    setting = setting_of(args.with_defaults(snapshot["settings"], where))
+    setting = setting_of(args.with_defaults(snapshot["settings"], where)).of_actor(0)
     agent = build_agent(setting.args, setting.problem, learning=False)
     set_up_torch(setting.args, agent)
-    agent.load_acting_weights(snapshot["acting_weights"])
+    agent.load_acting_weights(part_of(snapshot["acting_weights"], setting.args.game))
     return Restored(agent, setting, snapshot)
 
 

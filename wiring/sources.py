@@ -22,12 +22,14 @@ from learning.fill_replay import (
     unlearned_steps,
     wanted_slots,
 )
+from learning.games_sampler import GamesSampler
 from learning.rollout_source import RolloutSource, RolloutSourceConfig
 from learning.sampler import Sampler, SamplerConfig
 from learning.snapshot import Snapshot, restoring
 from learning.source import Source
 from memory.chunks.chunk import ChunkShape
 from memory.replay.batch import Lookahead
+from memory.replay.games import GameShape, GamesReplay
 from memory.replay.leading import LeadingShards
 from memory.replay.priorities import PriorityRule, ReplayShape
 from memory.replay.replay import Replay
@@ -110,16 +112,22 @@ def check_store(args: Args) -> None:
 
 def memory_sentence(setting: Setting) -> str:
     """How much of Redis' memory a new run takes; a replay when it is full, if nothing can be compressed."""
-    args, description = setting.args, setting.description
+    args, games = setting.args, setting.games or (setting,)
     if agent_type(args.agent).store == "rollouts":
         return f"Redis holds no more than {args.max_policy_lag + 1} rollouts of each actor."
-    frames = args.chunk_length + args.history_length - 1 + args.multi_step  # of one chunk, at least
-    frame_bytes = math.prod(description.frame_shape) * np.dtype(description.frame_dtype).itemsize
-    megabytes = sizes_of(args).replay.all_slots * frames * frame_bytes / 1e6
+    chunk_bytes = sum(map(_largest_chunk, games)) / len(games)
+    megabytes = sizes_of(args).replay.all_slots * chunk_bytes / 1e6
     return (
         f"Full, its {args.memory_capacity:,} transitions take about {megabytes:,.1f} MB in Redis"
         " if they do not compress; images of games take a small part of that."
     )
+
+
+def _largest_chunk(game: Setting) -> int:
+    """Bytes of its frames, uncompressed."""
+    args, description = game.args, game.description
+    frames = args.chunk_length + args.history_length - 1 + args.multi_step  # of one chunk, at least
+    return frames * math.prod(description.frame_shape) * np.dtype(description.frame_dtype).itemsize
 
 
 def build_source(
@@ -166,7 +174,7 @@ def _sampler(
         Staging(device).stage if device.type == "cuda" else None,
     )
     if ranks is None:
-        return Sampler(*parts)
+        return GamesSampler(*parts) if setting.games else Sampler(*parts)
     from learning.ranks.leading import LeadingSampler
 
     return LeadingSampler(ranks, *parts)
@@ -193,17 +201,34 @@ def _loaded_replay(
     if snapshot is not None:
         with restoring():
             generator.bit_generator.state = snapshot["sampler_generator"]
+    replay = _replay(setting, sizes, slot, generator, ranks)
+    replay.load()
+    return replay
+
+
+def _replay(
+    setting: Setting,
+    sizes: ReplaySizes,
+    slot: LearnerSlot,
+    generator: np.random.Generator,
+    ranks: Ranks | None,
+) -> Replay:
+    """In one place, in shards, or in shards of each game."""
+    args = setting.args
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
     draws = sizes.rule, generator, lookahead, chunk_limits(setting)
     if args.shards == 1 and ranks is None:
-        replay = Replay(slot.client, slot.keys, sizes.replay, slot.epoch, *draws)
-    else:
-        run = read_settings(slot.client, slot.keys)
-        assert run is not None, "this learner has just opened it"
-        of_shards = slot.shards, sizes.replay, slot.epoch, run.fresh_since, *draws
-        replay = Shards(*of_shards) if ranks is None else LeadingShards(ranks.share.ranks, *of_shards)
-    replay.load()
-    return replay
+        return Replay(slot.client, slot.keys, sizes.replay, slot.epoch, *draws)
+    run = read_settings(slot.client, slot.keys)
+    assert run is not None, "this learner has just opened it"
+    places = slot.shards, sizes.replay, slot.epoch, run.fresh_since
+    if ranks is not None:
+        return LeadingShards(ranks.share.ranks, *places, *draws)
+    if not setting.games:
+        return Shards(*places, *draws)
+    names = zip(args.games, setting.games, strict=True)
+    games = [GameShape(name, game.args.history_length, chunk_limits(game)) for name, game in names]
+    return GamesReplay(*places, sizes.rule, generator, games)
 
 
 def _rollout_source(

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, Agent, AgentError, Problem, ReplayAgent, Update
+from agents.base import Agent, AgentError, Problem, ReplayAgent, Update
+from agents.parts.acting_by import ActingBy
 from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent
 from agents.parts.rnd import Rnd
 from agents.parts.weights import Part, TorsoConfig
@@ -33,7 +33,7 @@ class RndBonusConfig(TorsoConfig):
     rnd_update_proportion: float  # share of the sampled steps that the predictor learns from
 
 
-class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ReplayAgent):
+class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ActingBy):
     """Another agent, whose rewards get a bonus for the frames that its steps led to.
 
     The n-step return becomes r_t + int_coeff * sum_{j<k} gamma^j b_j over the k <= n steps really taken, so
@@ -69,36 +69,6 @@ class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ReplayAgent):
     def rnd(self) -> Rnd:
         """Its predictor's errors become the bonus."""
         return self.online
-
-    def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
-        """The agent's."""
-        return self.agent.draw_acting_noise(rows, generator)
-
-    def next_acting_noise(
-        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
-    ) -> ActingNoise:
-        """The agent's."""
-        return self.agent.next_acting_noise(noise, first, generator)
-
-    def mean_acting_noise(self, rows: int) -> ActingNoise:
-        """The agent's."""
-        return self.agent.mean_acting_noise(rows)
-
-    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """The agent's actions."""
-        return self.agent.act(s_t, noise)
-
-    def act_independently(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
-        """The agent's."""
-        acting = self.agent.act_independently(s_t, noise)
-        assert isinstance(acting, Acting)
-        return acting
-
-    def initial_losses(
-        self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
-    ) -> NDArray[Any]:
-        """The agent's, without the bonus."""
-        return self.agent.initial_losses(chosen_tm1, r_t, discount_t, greedy_t)
 
     def intrinsic_rewards(self, frames: NDArray[Any]) -> NDArray[Any]:
         """[N] float32: how new frames [N, *frame] are, before `int_coeff`."""

@@ -24,6 +24,7 @@ class Batch(NamedTuple):
     chunk_id: NDArray[Any]  # [B] int64, what that place must still hold for the priority to count
     next_frames: NDArray[Any] | None = None  # [B, n, *frame] newest after each of k <= n steps, then 0
     step_discounts: NDArray[Any] | None = None  # [B, n] float32, gamma**j of the k steps really taken, then 0
+    game: NDArray[Any] | None = None  # [B] int64, all alike: which, where a run has several kinds
 
 
 class Lookahead(NamedTuple):

@@ -297,9 +297,13 @@ class Shards(Replay):
         """Life -> the shard's, of those that answer."""
         return {0: self} | {shard.life: shard.replay for shard in self._here}
 
+    def _drawn(self) -> dict[int, Replay]:
+        """Of `_replays` those that the next batch is drawn from: all."""
+        return self._replays
+
     def _draw(self, batch_size: int, beta: float) -> Draw:
-        """From all shards that answer; rows of one shard follow one another."""
-        rings = {life * self._leaves: replay._ring for life, replay in self._replays.items()}
+        """Rows of one shard follow one another."""
+        rings = {life * self._leaves: replay._ring for life, replay in self._drawn().items()}
         whole_memory = self._rule.weights_normalised_by == "memory"
         return draw_from(rings, batch_size, beta, self.generator, whole_memory)[0]
 
@@ -310,8 +314,11 @@ class Shards(Replay):
             (replays[life]._channel, replays[life]._keys.chunks, rows)
             for life, rows in stretches_of(draw.leaf // self._leaves)
         ]
-        assembly = Assembly(self._reader, len(draw.leaf), self.shape.history_length, self._lookahead)
-        return Fetch(origins, draw, assembly)
+        return Fetch(origins, draw, self._assembly(len(draw.leaf)))
+
+    def _assembly(self, rows: int) -> Assembly:
+        """For the rows of a draw."""
+        return Assembly(self._reader, rows, self.shape.history_length, self._lookahead)
 
     def _abandon(self) -> None:
         super()._abandon()

@@ -14,7 +14,7 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.scripts import Sender
 from memory.server.connection import Client
-from reporting.run_page import RunFacts
+from reporting.run_page import GameFacts, RunFacts
 from reporting.tables import LearningPoint
 from tests.memory.road import begin
 
@@ -24,7 +24,7 @@ def results(folder: Path, first_step: int = 100) -> Results:
 
 
 def figures(run: Results, folder: Path) -> Figures:
-    return Figures(folder, "pong", run, RunFacts(4), 100)
+    return Figures(folder, "pong", run, RunFacts({"pong": GameFacts(4)}), 100)
 
 
 def play(client: Client, keys: Keys, scores: list[tuple[float, bool]]) -> None:

@@ -126,3 +126,26 @@ def test_same_padding_is_flaxs(size: int, kernel: int, stride: int, padding: tup
     expected = functional.conv2d(padded, convolution.weight, convolution.bias, stride)
     torch.testing.assert_close(convolution(x), expected)
     assert expected.shape[-1] == -(-size // stride)
+
+
+@pytest.mark.parametrize(
+    ("torso", "shape"),
+    [
+        ("auto+12", (1, 4)),
+        ("minatar+12", (2, 10, 5)),
+        ("data_efficient+12", (1, 84, 84)),
+        ("flat+12", (1, 12)),
+    ],
+)
+def test_a_trunk_has_its_size_whatever_is_seen(torso: str, shape: tuple[int, ...]) -> None:
+    """Its layers are those of the torso alone, then an entry where sizes differ, then the trunk."""
+    own, network = (Torso(name, shape, "uint8", hidden_size=8) for name in (torso.partition("+")[0], torso))
+    assert network.num_features == 12
+    network.load_state_dict({**network.state_dict(), **own.state_dict()})
+    frames = torch.randint(0, 256, (3, *shape), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    x = own(frames)
+    layers = dict(network.layers.named_children())
+    assert ("entry" in layers) == (own.num_features != 12)
+    for name in ("entry", "trunk"):
+        x = layers[name](x) if name in layers else x
+    torch.testing.assert_close(network(frames), x)

@@ -26,6 +26,14 @@ def test_one_game_is_its_window() -> None:
     assert (summary.mean, summary.episodes) == (3.0, 2) and scores.last == 4.0
 
 
+def test_other_games_are_joined_as_fractions_of_their_standards() -> None:
+    scores = GameScores(["CartPole-v1", "probe:catch"])
+    scores.add(episode(1, 475.0, "CartPole-v1"))
+    scores.add(episode(2, -0.58, "probe:catch"))
+    summary = scores.summary()
+    assert summary is not None and summary.mean == pytest.approx(0.5)
+
+
 def test_several_atari_games_are_joined_as_fractions_of_human_play() -> None:
     scores = GameScores(["pong", "breakout"])
     scores.add(episode(1, 14.0, "pong"))
@@ -48,11 +56,11 @@ def test_the_joined_mean_begins_where_every_game_has_an_episode() -> None:
     assert means == {20: pytest.approx((pong + breakout) / 2), 30: pytest.approx((pong + breakout) / 2)}
 
 
-def test_games_without_that_reference_are_joined_as_they_are() -> None:
-    scores = GameScores(["pong", "probe:catch"])
+def test_games_without_a_standard_are_joined_as_they_are() -> None:
+    scores = GameScores(["pong", "probe:lock:4"])
     scores.add(episode(1, 3.0, "pong"))
-    scores.add(episode(2, 1.0, "probe:catch"))
+    scores.add(episode(2, 1.0, "probe:lock:4"))
     summary = scores.summary()
     assert summary is not None and summary.mean == 2.0
-    with pytest.raises(ValueError, match="An episode of boxing in a run of pong, probe:catch"):
+    with pytest.raises(ValueError, match="An episode of boxing in a run of pong, probe:lock:4"):
         scores.add(episode(3, 1.0, "boxing"))

@@ -18,7 +18,7 @@ from reporting import plotly_bundle
 from reporting.history import RunHistory
 from reporting.page import Section, Table, empty_figure, find_browser, write_page
 from reporting.plotly_bundle import BUNDLES, VERSION, bundle_for, packed
-from reporting.run_page import RunFacts, write_run_html
+from reporting.run_page import GameFacts, RunFacts, write_run_html
 from reporting.saber import Run
 from reporting.saber_page import write_report
 from reporting.tables import EpisodeRecord, LearningPoint
@@ -48,7 +48,7 @@ def run_page(folder: Path) -> Path:
         history.add_learning(LearningPoint(500 * number, steps, number, {"loss": 1 / number}))
     settings = [("--game", "pong", "space_invaders"), ("--lr", "0.001", "5e-05")]
     command = "bash start_learning_atari.sh --game pong --lr 0.001"
-    facts = RunFacts(4, None, ("noop", "up", "</script>"), settings, "49d0409", command)
+    facts = RunFacts({"pong": GameFacts(4, None, ("noop", "up", "</script>"))}, settings, "49d0409", command)
     write_run_html(folder / "run.html", history, facts)
     return folder / "run.html"
 

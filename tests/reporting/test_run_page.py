@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from reporting.history import RunHistory
-from reporting.run_page import RunFacts, write_run_html
+from reporting.run_page import GameFacts, RunFacts, write_run_html
 from reporting.tables import EpisodeRecord, LearningPoint
+
+ATARI = GameFacts(4)
 
 
 def run(episodes: int, evaluations: int = 0, game: str = "pong") -> RunHistory:
@@ -30,7 +32,7 @@ def run(episodes: int, evaluations: int = 0, game: str = "pong") -> RunHistory:
 @pytest.mark.parametrize("episodes", [0, 1, 200])
 def test_page_is_one_file_with_one_copy_of_plotly(tmp_path: Path, episodes: int) -> None:
     path = tmp_path / "Reward_pong.html"
-    write_run_html(path, run(episodes), RunFacts(4))
+    write_run_html(path, run(episodes), RunFacts({"pong": ATARI}))
     page = path.read_text(encoding="utf-8")
     assert page.count("plotly.js v") == 1
     assert "<script src=" not in page
@@ -46,19 +48,19 @@ def test_page_is_one_file_with_one_copy_of_plotly(tmp_path: Path, episodes: int)
 
 def test_tiles_tell_of_training_and_evaluation(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
-    write_run_html(path, run(40, evaluations=3), RunFacts(4))
+    write_run_html(path, run(40, evaluations=3), RunFacts({"pong": ATARI}))
     page = path.read_text(encoding="utf-8")
     assert "<dt>Mean score</dt><dd>5.0 <small>± 0.0</small>" in page
     assert "<dt>Evaluation mean</dt><dd>9.0 <small>± 0.0</small>" in page
     assert "<dt>Agent steps</dt><dd>28 k <small>112 k frames</small>" in page
-    write_run_html(path, run(0, evaluations=3), RunFacts(4))
+    write_run_html(path, run(0, evaluations=3), RunFacts({"pong": ATARI}))
     page = path.read_text(encoding="utf-8")
     assert "<dt>Mean score</dt>" not in page
     assert "<dt>Evaluation mean</dt>" in page
 
 
 def test_games_are_escaped(tmp_path: Path) -> None:
-    write_run_html(tmp_path / "a.html", run(0, game="<b>&"), RunFacts(4))
+    write_run_html(tmp_path / "a.html", run(0, game="<b>&"), RunFacts({"<b>&": ATARI}))
     assert "<h1>&lt;b&gt;&amp;<small>" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
@@ -68,10 +70,11 @@ def test_a_long_run_keeps_no_more_and_has_no_larger_page(tmp_path: Path) -> None
     for length in (3_000, 30_000):
         history = run(length, evaluations=length)
         path = tmp_path / f"{length}.html"
-        write_run_html(path, history, RunFacts(4))
+        write_run_html(path, history, RunFacts({"pong": ATARI}))
         kept.append(len(pickle.dumps(history)))
         pages.append(path.stat().st_size)
         assert history.trained["pong"].points()[-1].actor_steps == 700 * length
         assert history.learning[-1].updates == length
-        assert history.actions is not None and history.actions.edges[-1] == 700 * length
+        actions = history.actions["pong"]
+        assert actions is not None and actions.edges[-1] == 700 * length
     assert kept[1] < 1.6 * kept[0] < 1_000_000 and pages[1] < 1.1 * pages[0]

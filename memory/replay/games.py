@@ -1,0 +1,90 @@
+"""A replay of games of several kinds: each game has shards of its own; each batch is of one game, in turn.
+
+Batches alternate because the frames of two kinds have no common shape. They do so in turn, not by priority:
+losses of different games have different units, and the game of the largest rewards would take all updates.
+Within a batch priorities and importance weights are those of its game alone.
+
+Shard s holds game s modulo the number of games, of which the number of shards is a multiple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from memory.chunks.chunk import ChunkLimits
+from memory.chunks.reader import Assembly, ChunkReader
+from memory.replay.batch import Batch
+from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.replay import Replay
+from memory.replay.shards import Shards
+from memory.runs.run import Place
+
+
+class GameShape(NamedTuple):
+    """What the chunks of one game are."""
+
+    game: str
+    history_length: int  # H
+    limits: ChunkLimits
+
+
+class GameFill(NamedTuple):
+    """What the replay holds of one game."""
+
+    transitions: int
+    total_priority: float
+
+
+class GamesReplay(Shards):
+    """Draws each batch from the shards of one game."""
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        shape: ReplayShape,
+        epoch: int,
+        fresh_since: int,
+        rule: PriorityRule,
+        generator: np.random.Generator,
+        games: Sequence[GameShape],
+    ) -> None:
+        """As `Shards`; `games`: in the order of the run."""
+        super().__init__(places, shape, epoch, fresh_since, rule, generator)
+        self._games, self._readers = games, [ChunkReader(game.limits) for game in games]
+        self._game = -1  # that the last batch was drawn from
+
+    def by_game(self) -> dict[str, GameFill]:
+        """What there is of each game."""
+        fills = {}
+        for number, game in enumerate(self._games):
+            trees = [replay._ring.tree for replay in self._replays_of(number).values()]
+            fills[game.game] = GameFill(sum(t.filled for t in trees), sum(t.total for t in trees))
+        return fills
+
+    def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
+        """As `Shards.sample`; the batch says of which game it is."""
+        batch = super().sample(batch_size, beta, later_betas)
+        return batch._replace(game=batch.leaf // self._leaves % len(self._games))
+
+    def _drawn(self) -> dict[int, Replay]:
+        self._game = self._turn()
+        return self._replays_of(self._game)
+
+    def _assembly(self, rows: int) -> Assembly:
+        return Assembly(self._readers[self._game], rows, self._games[self._game].history_length)
+
+    def _turn(self) -> int:
+        """The next game that there is something of."""
+        count = len(self._games)
+        order = [(self._game + 1 + ahead) % count for ahead in range(count)]
+        return next(game for game in order if self._has(game))
+
+    def _has(self, game: int) -> bool:
+        return any(replay._ring.tree.filled for replay in self._replays_of(game).values())
+
+    def _replays_of(self, game: int) -> dict[int, Replay]:
+        """A shard's lives are alike modulo the number of shards, and so of games."""
+        return {life: replay for life, replay in self._replays.items() if life % len(self._games) == game}

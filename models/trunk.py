@@ -1,0 +1,28 @@
+"""A trunk: a layer between torso and head, of one size whatever the torso sees, which games can share."""
+
+from __future__ import annotations
+
+from torch import nn
+
+WITH = "+"
+"""Between a torso's name and the units of the trunk behind it: "auto+128"."""
+NAME = "trunk"
+"""Of the trunk among the layers of its torso."""
+
+
+def split_name(torso: str) -> tuple[str, int]:
+    """The torso's own name, and the units of its trunk, 0 where it has none: "auto+128" -> "auto", 128."""
+    own, _, units = torso.partition(WITH)
+    return own, int(units or 0)
+
+
+def add_trunk(layers: nn.Sequential, num_features: int, units: int) -> None:
+    """Put it behind `layers`, whose output is [B, num_features]; before it an entry, where sizes differ."""
+    if num_features != units:
+        layers.add_module("entry", nn.Sequential(nn.Linear(num_features, units), nn.ReLU()))
+    layers.add_module(NAME, nn.Sequential(nn.Linear(units, units), nn.ReLU()))
+
+
+def trunk_of(network: nn.Module) -> dict[str, nn.Parameter]:
+    """The weights of the trunk within a network by their names in it; none where it has no trunk."""
+    return {name: weight for name, weight in network.named_parameters() if f".{NAME}." in name}
