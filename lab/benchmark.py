@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from lab.benchmark_table import (
     table_section,
 )
 from lab.files import CSV, RUNS, SESSIONS
-from lab.modes import EVALUATE, sessions_of
+from lab.modes import EVALUATE, sessions_of, trials_of
 from lab.runner import Runner
 from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in, steps_played
 from lab.spec import Experiment
@@ -37,7 +38,6 @@ from reporting.graph import plotly_figure, write_png
 from reporting.page import Section, Table, Tile, write_page
 
 EPISODES = 100
-MODE = "train"
 
 
 def chosen(experiments: Sequence[Experiment], names: Sequence[str], every: bool) -> list[Experiment]:
@@ -70,7 +70,9 @@ class Benchmark:
     def play(self, played: Sequence[Experiment], side_by_side: int) -> bool:
         """Whether all sessions of `played` are done and evaluated."""
         root = self._folder / RUNS
-        sessions = [session for experiment in played for session in sessions_of(experiment, MODE, root)]
+        sessions = [
+            session for experiment in played for session in sessions_of(experiment, mode_of(experiment), root)
+        ]
         with ThreadPoolExecutor(side_by_side) as pool:
             done = list(pool.map(self._complete, sessions))
         self.write()
@@ -80,13 +82,13 @@ class Benchmark:
         """The table and its graphs, of what there is."""
         try:
             with self._writing:
-                write_table(self._folder, self._experiments, self._folder / RUNS, MODE)
+                write_table(self._folder, self._experiments, self._folder / RUNS)
                 self._after_table()
         except (ValueError, OSError) as error:
             self._say(f"The table cannot be written: {error}")
 
     def _complete(self, session: Session) -> bool:
-        before = known_record(session.folder).is_done and any(session.folder.glob("evaluation_*.json"))
+        before = known_record(session.folder).is_done and _is_evaluated(session)
         done = self._runner.complete(session, verbose=False) and self._evaluate(session)
         if not before:
             with self._writing:
@@ -97,7 +99,7 @@ class Benchmark:
     def _evaluate(self, session: Session) -> bool:
         """Let the session's last snapshot play without noise; False where that failed."""
         folder, epsilon = session.folder, session.experiment.args().evaluation_epsilon
-        if any(folder.glob("evaluation_*.json")):
+        if _is_evaluated(session):
             return True
         models = [*folder.glob("last_model_*.pth")]
         if not models:
@@ -114,22 +116,59 @@ class Benchmark:
         return code == 0
 
 
-def evaluated(folder: Path) -> float | None:
-    """Mean score of a session's evaluation, `evaluation_<game>.json`; None where there was none yet."""
-    paths = sorted(folder.glob("evaluation_*.json"))
-    return float(json.loads(paths[0].read_text(encoding="utf-8"))["mean"]) if paths else None
+def mode_of(experiment: Experiment) -> str:
+    """What a benchmark plays of it: `game`, or each of `meta.games`."""
+    return "benchmark" if experiment.meta.games else "train"
+
+
+def _is_evaluated(session: Session) -> bool:
+    """In every game that it played."""
+    game = str(session.changes.get("game") or session.experiment.args().game)
+    return len(list(session.folder.glob("evaluation_*.json"))) >= len(game.split(","))
+
+
+def evaluated(result: SessionResult) -> float | None:
+    """Mean score of its evaluation in its one game, `evaluation_<game>.json`; None where there is none."""
+    paths = sorted(result.folder.glob("evaluation_*.json"))
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    own = [each for each in found if len(found) == 1 or each["game"] == result.game]
+    return float(own[0]["mean"]) if own else None
 
 
 PNG_INCHES = (12.0, 4.6)
 
 
-def write_table(folder: Path, experiments: Sequence[Experiment], root: Path, mode: str) -> None:
+class Played(NamedTuple):
+    """Sessions of an experiment, each of them as it went in one game."""
+
+    experiment: Experiment
+    game: str
+    beside: int  # games that the same agent played at the same time
+    results: Sequence[SessionResult]
+
+
+def all_played(experiments: Sequence[Experiment], root: Path) -> list[Played]:
+    """Of each experiment those of each game that it plays, alone or together with others."""
+    found = []
+    for experiment in experiments:
+        mode = mode_of(experiment)
+        for trial, changes in trials_of(experiment, mode).items():
+            games = str(changes.get("game") or experiment.args().game).split(",")
+            results = sessions_in(root / experiment.name / mode / trial)
+            found += [
+                Played(experiment, game, len(games) - 1, [result.of_game(number) for result in results])
+                for number, game in enumerate(games)
+            ]
+    return found
+
+
+def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> None:
     """`benchmark.csv`, `.json`, `.html`, `sessions.csv`, `README.md`, and a png for each game."""
-    played = {e.name: sessions_in(root / e.name / mode / "trial_0") for e in experiments}
-    rows = [row_of(experiment, played[experiment.name]) for experiment in experiments]
+    played = all_played(experiments, root)
+    rows = [row_of(each) for each in played]
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CSV, csv_bytes([Row.columns(), *(row.cells() for row in rows)]))
-    sessions = [(name, *_session(result)) for name, results in played.items() for result in results]
+    sessions = [(each.experiment.name, *_session(result)) for each in played for result in each.results]
     write_atomically(folder / SESSIONS, csv_bytes([SESSION_COLUMNS, *sessions]))
     over_all = _over_all(rows)
     summary = {agent: known._asdict() for agent, known in over_all.items()}
@@ -172,15 +211,18 @@ def _progress(rows: Sequence[Row]) -> Tile:
     )
 
 
-def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
-    """What is known of an experiment so far."""
+def row_of(played: Played) -> Row:
+    """What is known of an experiment in a game so far."""
+    experiment, game, beside, results = played
     args = experiment.args()
     agent = experiment.meta.recipe or args.agent
+    if beside:
+        agent = f"{agent}, {1 + beside} games at once"
     done = [result for result in results if result.record.is_done]
-    scores = [score for result in done if (score := evaluated(result.folder)) is not None]
+    scores = [score for result in done if (score := evaluated(result)) is not None]
     return Row(
         name=experiment.name,
-        game=args.game,
+        game=game,
         agent=agent,
         sessions=experiment.meta.sessions,
         done=len(done),
@@ -195,7 +237,7 @@ def row_of(experiment: Experiment, results: Sequence[SessionResult]) -> Row:
         scores=tuple(scores),
         curves=tuple(result.curve for result in done),
         fitness=fitness_of(done) if done else None,
-        published=published(args.game, agent),
+        published=published(game, agent),
         recipe=experiment.meta.recipe,
     )
 
@@ -208,7 +250,7 @@ SESSION_COLUMNS = (
 
 def _session(result: SessionResult) -> Sequence[object]:
     minutes, steps = round(result.record.seconds / 60, 2), steps_played(result.folder)
-    score = evaluated(result.folder)
+    score = evaluated(result)
     cells = result.game, result.seed, result.record.state, minutes, steps
     return *cells, result.score, "" if score is None else score, result.commit
 

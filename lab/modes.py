@@ -30,7 +30,7 @@ def sessions_of(experiment: Experiment, mode: str, root: Path) -> list[Session]:
     """All sessions of a mode that trains, trial by trial. Raises UserError."""
     count = 1 if mode == "dev" else experiment.meta.sessions
     folder = root / experiment.name / mode
-    trials = _trials(experiment, mode).items()
+    trials = trials_of(experiment, mode).items()
     return [
         session
         for trial, changes in trials
@@ -38,8 +38,8 @@ def sessions_of(experiment: Experiment, mode: str, root: Path) -> list[Session]:
     ]
 
 
-def _trials(experiment: Experiment, mode: str) -> Mapping[str, Mapping[str, Plain]]:
-    """Trial -> the flags that it changes."""
+def trials_of(experiment: Experiment, mode: str) -> Mapping[str, Mapping[str, Plain]]:
+    """Trial -> the flags that it changes, in a mode that trains. Raises UserError."""
     if mode == "dev":
         return {"trial_0": _dev(experiment)}
     if mode == "train":

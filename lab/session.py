@@ -180,6 +180,15 @@ class SessionResult(NamedTuple):
     commit: str  # "" where none is known
     curve: Curve  # means of the last episodes
     episodes: Mapping[str, Curve]  # every training episode's score, by game
+    curves: Mapping[str, Curve] = {}  # as `curve`, of each game alone
+
+    def of_game(self, number: int) -> SessionResult:
+        """What it came to in one of its games."""
+        games = [*self.episodes]
+        if len(games) < 2:
+            return self
+        game = games[number]
+        return self._replace(game=game, curve=self.curves[game], episodes={game: self.episodes[game]})
 
     @property
     def score(self) -> float:
@@ -216,12 +225,11 @@ def read_session(folder: Path) -> SessionResult:
     training = sorted(training, key=lambda record: record.actor_steps)
     game = run.arguments.game
     games = game.split(",")
-    episodes = {
-        each: _curve([(r.actor_steps, r.score_saber) for r in training if each == (r.game or games[0])])
-        for each in games
-    }
+    played = {each: [r for r in training if each == (r.game or games[0])] for each in games}
+    episodes = {each: _curve([(r.actor_steps, r.score_saber) for r in mine]) for each, mine in played.items()}
+    curves = {each: _curve([*_means([each], mine).items()]) for each, mine in played.items()}
     curve = _curve([*_means(games, training).items()])
-    return SessionResult(folder, known_record(folder), game, run.seed, run.code, curve, episodes)
+    return SessionResult(folder, known_record(folder), game, run.seed, run.code, curve, episodes, curves)
 
 
 def _last_mean(episodes: Curve) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.benchmark import chosen, over_games
+from lab.benchmark import chosen, over_games, write_table
 from lab.benchmark_table import Row
+from lab.session import Record, write_record
 from lab.spec import read_experiments
+from reporting.tables import EpisodeRecord, EpisodeTable
 from tests.processes import run
 
 SPEC = """# A2C of Mnih et al. 2016 on Catch, tiny: for this test alone
@@ -52,6 +55,48 @@ def test_a_benchmark_plays_what_is_due_and_says_what_is_not(spec: Path, tmp_path
     assert "Plotly.newPlot" in (folder / "benchmark.html").read_text()
     again = run(*words, "--only", "first", log=tmp_path / "again.log", timeout_s=300)
     assert "first trial_0 session 0: finished before." in again and "second" not in again
+
+
+def test_agents_and_the_games_that_each_plays_are_rows_of_one_table(tmp_path: Path) -> None:
+    """Alone and together: of the files that sessions leave."""
+    spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
+    together = "CartPole-v1,probe:catch"
+    spec.write_text(
+        "# test\nexperiments:\n"
+        f'  each: {{agent: dqn, T-max: 100000, meta: {{games: [CartPole-v1, "{together}"]}}}}\n'
+        '  ball: {agent: iqn, game: "probe:catch", T-max: 100000}\n'
+    )
+    mode = runs / "each" / "benchmark"
+    _leave_session(mode / "CartPole-v1" / "session_0", {"CartPole-v1": 400.0})
+    _leave_session(mode / "CartPole-v1_probe_catch" / "session_0", {"CartPole-v1": 300.0, "probe:catch": 0.5})
+    write_table(tmp_path, [*read_experiments(spec).values()], runs)
+    with (tmp_path / "benchmark.csv").open() as file:
+        rows = {(row["experiment"], row["agent"], row["game"]): row for row in csv.DictReader(file)}
+    both = "dqn, 2 games at once"
+    scores = {key: (row["mean_score_points"], row["mean_training_score_points"]) for key, row in rows.items()}
+    assert scores == {
+        ("each", "dqn", "CartPole-v1"): ("400.0", "399.0"),
+        ("each", both, "CartPole-v1"): ("300.0", "299.0"),
+        ("each", both, "probe:catch"): ("0.5", "-0.5"),
+        ("ball", "iqn", "probe:catch"): ("", ""),
+    }
+    assert rows["each", both, "probe:catch"]["state"] == "done"
+    with (tmp_path / "sessions.csv").open() as file:
+        assert [row["game"] for row in csv.DictReader(file)] == ["CartPole-v1", "CartPole-v1", "probe:catch"]
+
+
+def _leave_session(folder: Path, scores: dict[str, float]) -> None:
+    """That is done: an episode of each game in training, a point worse, and an evaluation."""
+    folder.mkdir(parents=True)
+    write_record(folder, Record("finished"))
+    run = {"arguments": {"game": ",".join(scores)}, "seed": 1, "commit": None}
+    (folder / "run_some.json").write_text(json.dumps(run))
+    EpisodeTable(folder / "some.csv").add(
+        EpisodeRecord(actor, 0, 0, 10, 0, score - 1, score - 1, score - 1, 5, game=game)
+        for actor, (game, score) in enumerate(scores.items())
+    )
+    for number, (game, score) in enumerate(scores.items()):
+        (folder / f"evaluation_{number}.json").write_text(json.dumps({"game": game, "mean": score}))
 
 
 def test_rows_are_chosen_by_name(spec: Path) -> None:

@@ -93,7 +93,7 @@ def test_t_intervals() -> None:
 
 
 def test_the_table_of_nothing_yet(tmp_path: Path) -> None:
-    write_table(tmp_path, [*read_experiments(ATARI_100K).values()], tmp_path / "runs", "train")
+    write_table(tmp_path, [*read_experiments(ATARI_100K).values()], tmp_path / "runs")
     text = (tmp_path / "README.md").read_text()
     assert "| der_paper | not run | 100K |" in text and "## Recipes beside" in text
     assert not (tmp_path / "recipes.csv").exists()
