@@ -20,11 +20,11 @@ from contextlib import closing
 from pathlib import Path
 
 from acting.actor import Actor
-from acting.link import ActorSlot, RunChanged
+from acting.links.link import ActorSlot, RunChanged
 from agents.registry import agent_type
 from args import Args, UserError
 from envs.multi.shared import SeatView, TableClosed, play_seats
-from learning.snapshot import wait_for_snapshot
+from learning.saved.snapshot import wait_for_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from acting.actor import Actor
-from acting.link import ActorSlot, RunChanged
+from acting.links.link import ActorSlot, RunChanged
 from args import Args
 from learning.learner import run_serially
 from learning.results import closing_sentence

@@ -38,7 +38,7 @@ from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_pol
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
 from learning.pool import pool_files
-from learning.snapshot import Snapshot, check_holds
+from learning.saved.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
 from wiring.code import canonical
 from wiring.endings import exit_on_errors

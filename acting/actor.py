@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from acting.episodes import EpisodeTracker
-from acting.link import ActorConfig, Exchange, Link, StepObserver
+from acting.links.link import ActorConfig, Exchange, Link, StepObserver
+from acting.links.reports import Pace, Reports
+from acting.links.weights import WeightsSource
 from acting.player import Player
-from acting.reports import Pace, Reports
 from acting.watch import EnvironmentWatch
-from acting.weights import WeightsSource
 from envs.saving import Saved
 from reporting.progress import ProgressLines
 

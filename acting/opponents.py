@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acting.links.weights import checked_tensors
 from acting.player import Player, VectorStep
-from acting.weights import checked_tensors
 from agents.base import Acting, ActingNoise, Agent, AgentError
 from envs.contract import SeededVectorEnv
 from memory.runs.keys import Keys

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acting.link import Writer
+from acting.links.link import Writer
+from acting.links.weights import ActingWeights
 from acting.player import VectorStep
-from acting.weights import ActingWeights
 from agents.base import Diverged, RolloutActing
 from memory.chunks.codec import Meta
 from memory.rollouts.blocks import RolloutPacket, rollout_to_bytes

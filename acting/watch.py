@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from acting.link import ActorConfig
+from acting.links.link import ActorConfig
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acting.link import Writer
+from acting.links.link import Writer
 from acting.player import VectorStep
 from agents.base import Acting, ReplayAgent
 from memory.chunks.builder import ChunkBuilder

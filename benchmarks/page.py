@@ -28,7 +28,7 @@ from benchmarks.loops import launchers, python
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
-from reporting.page import find_browser
+from reporting.pages.page import find_browser
 from supervision.child import Child
 
 Found = TypeVar("Found")

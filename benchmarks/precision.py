@@ -23,7 +23,7 @@ from torch import Tensor
 from agents.parts.off_policy import OffPolicyAgent
 from benchmarks.harness import recorded_batches, setting_for, spread, throwaway_server
 from benchmarks.report import write_document
-from learning.snapshot import load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.replay.batch import Batch
 from memory.server.connection import make_client
 from wiring.setting import build_agent, set_up_torch

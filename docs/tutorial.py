@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from lab.session import sessions_in  # noqa: E402
 from lab.spec import find_experiment  # noqa: E402
-from reporting.fitness import session_fitness, standard_of  # noqa: E402
+from reporting.measures.fitness import session_fitness, standard_of  # noqa: E402
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "results" / "tutorial")
 folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from reporting.page import AXIS, BLUE, INK, RED, TITLE, Section, base_layout, write_page
+from reporting.pages.page import AXIS, BLUE, INK, RED, TITLE, Section, base_layout, write_page
 
 Floats = NDArray[np.float32]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from envs.config import EnvDescription
 from evaluation.advantage_page import HEIGHT, Mark, Surface
 from evaluation.scenes import Scene
-from reporting.page import BROWSERS, StillError, find_browser, write_still
+from reporting.pages.page import BROWSERS, StillError, find_browser, write_still
 
 POINTS = 41
 """Values that each drawn component takes between its bounds."""

@@ -12,7 +12,7 @@ import numpy as np
 from envs.config import EnvConfig
 from envs.registry import canonical_game, family_name
 from reporting.atomic import write_atomically
-from reporting.fitness import normalised
+from reporting.measures.fitness import normalised
 
 REFERENCES = ("human", "world record")
 COLUMNS = ("<14", ">12", ">12", ">12", ">10", ">14")

@@ -13,8 +13,8 @@ from envs.playback import Frames
 from envs.registry import describe_env
 from evaluation.evaluator import Action
 from evaluation.result import Evaluation
-from reporting.graph import Axis, Graph, Line, write_png
-from reporting.page import COLOURS
+from reporting.pages.graph import Axis, Graph, Line, write_png
+from reporting.pages.page import COLOURS
 
 
 class StatePlot:

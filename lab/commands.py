@@ -12,7 +12,7 @@ from pathlib import Path
 
 from args import UserError, complain
 from lab import folder, upkeep
-from lab.benchmark import Benchmark, chosen
+from lab.benchmark.command import Benchmark, chosen
 from lab.files import RUNS
 from lab.modes import Task, enjoy, read_schedule, sessions_of, task_of
 from lab.report import make_report

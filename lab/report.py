@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 
 from args import UserError
-from reporting.aggregates import Estimate, probability_of_improvement
-from reporting.saber import REFERENCES, WHOLE, Run, agents_of, by_game, shown
-from reporting.saber_page import write_report
+from reporting.measures.aggregates import Estimate, probability_of_improvement
+from reporting.measures.saber import REFERENCES, WHOLE, Run, agents_of, by_game, shown
+from reporting.pages.saber_page import write_report
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 

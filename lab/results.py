@@ -21,11 +21,11 @@ from lab.session import (
     spread,
     steps_played,
 )
-from reporting.aggregates import interquartile_mean, iqm_interval
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.fitness import WINDOW, Fitness
-from reporting.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
-from reporting.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
+from reporting.measures.aggregates import interquartile_mean, iqm_interval
+from reporting.measures.fitness import WINDOW, Fitness
+from reporting.pages.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
+from reporting.pages.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
 from spec_file import agent_of_spec, read_spec
 
 

@@ -16,9 +16,9 @@ from args import Plain, UserError
 from lab.files import read_whole, spec_bytes
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
-from reporting.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
 from reporting.history import reward_points
-from reporting.scores import GameScores
+from reporting.measures.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
+from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord, by_purpose, read_episodes
 
 DONE = ("finished", "out of time")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from event_log.reader import Progress, check_header, read_header, read_pieces
 from event_log.records import LogHeader, Piece
-from learning.snapshot import Snapshot, numbered_files
+from learning.saved.snapshot import Snapshot, numbered_files
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape
 from memory.chunks.codec import Meta

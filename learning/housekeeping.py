@@ -10,7 +10,7 @@ from acting.actor import Actor
 from learning.learner import Learner
 from learning.pool import Pool
 from learning.results import LearnerStatus, PatientDisk, Results
-from learning.saving import Saver
+from learning.saved.saving import Saver
 from learning.silent_actors import SilentActors
 from memory.runs.reports import STATUS_EVERY_S, read_living
 from memory.runs.scripts import LostLease

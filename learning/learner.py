@@ -13,7 +13,7 @@ from safetensors.torch import save as save_tensors
 from acting.actor import Actor
 from agents.base import Agent, Diverged, Update
 from learning.publishing import Publisher
-from learning.snapshot import restoring
+from learning.saved.snapshot import restoring
 from learning.source import Source
 from memory.replay.replay import ReplayLost
 from memory.runs.run import LearnerSlot

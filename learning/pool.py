@@ -10,7 +10,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from learning.learner import Learner
-from learning.snapshot import numbered_files
+from learning.saved.snapshot import numbered_files
 from memory.replay.replay import ReplayLost
 from memory.runs.pool import add_member, read_members
 from memory.runs.scripts import StaleEpoch

@@ -15,9 +15,9 @@ from learning.learner import Learner
 from memory.runs.keys import Keys
 from memory.runs.reports import Status, publish_status, read_episodes
 from memory.server.connection import Client
-from reporting.fitness import EVALUATION_WINDOW, WINDOW
 from reporting.history import RunHistory
-from reporting.scores import GameScores
+from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW
+from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord, EpisodeTable, LearningPoint, LearningTable
 
 log = logging.getLogger(__name__)

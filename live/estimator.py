@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from acting.weights import WeightsReader, checked_tensors
+from acting.links.weights import WeightsReader, checked_tensors
 from agents.base import Agent, AgentError, Problem
 from agents.parts.kinds import part_of
 from args import UserError, checked_args

@@ -10,7 +10,7 @@ from pathlib import Path
 from werkzeug.serving import make_server
 
 from live.access import guard, is_loopback, new_token
-from live.app import page_app
+from live.page.app import page_app
 from live.watch import LOOK_EVERY_S, Watch
 from memory.server.connection import RedisConfig
 from parameters import UserError

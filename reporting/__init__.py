@@ -1,4 +1,4 @@
-"""Results for readers: scores, graphs, pages, TensorBoard, the live view.
+"""Results for readers: tables of a run, pages, films, TensorBoard and trackers, lines of progress.
 
 Plain numbers come in; files and terminal output go out. Everything runs in the caller's thread; no other room
 is imported.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reporting.fitness import EVALUATION_WINDOW, WINDOW
-from reporting.scores import summarise
+from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW
+from reporting.measures.scores import summarise
 from reporting.tables import EpisodeRecord, LearningPoint, mean_metrics
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from args import fail
-from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
+from learning.saved.snapshot import SnapshotError, load_snapshot, save_snapshot
 
 KEPT = ("settings", "acting_weights", "updates", "t_learner", "t_actors")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reporting.fitness import human_reference, standard_of
+from reporting.measures.fitness import human_reference, standard_of
 
 BARS = " ▁▂▃▄▅▆▇█"
 EIGHTHS = len(BARS) - 1

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from args import read_args
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, open_run

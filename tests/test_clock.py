@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.counters import Counters
 from memory.server.connection import Client
 from tests.processes import run, start, wait

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernels import choice
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.chunks.decoding import unpack
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.dump import SIZE, read_dump

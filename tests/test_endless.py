@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.server.connection import Client
 from tests.processes import ONE_THREAD, ROOT, run, start, until
 

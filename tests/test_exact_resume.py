@@ -13,7 +13,7 @@ import torch
 
 from args import Args, read_args
 from launch_learner import run_learner
-from learning.snapshot import load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.replay.batch import Batch
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from learning.snapshot import best_model_path, load_snapshot
+from learning.saved.snapshot import best_model_path, load_snapshot
 from tests.processes import run, start, wait
 
 SPECS = Path(__file__).parents[1] / "specs" / "classic"

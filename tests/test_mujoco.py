@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import pytest
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from tests.processes import ONE_THREAD, ROOT, run
 
 pytest.importorskip("mujoco")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from learning.snapshot import Snapshot, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, last_models, load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning.snapshot import Snapshot, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, last_models, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client

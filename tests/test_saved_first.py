@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from learning.folder import emergencies
-from learning.snapshot import Snapshot, SnapshotError, last_models, load_snapshot
+from learning.saved.folder import emergencies
+from learning.saved.snapshot import Snapshot, SnapshotError, last_models, load_snapshot
 from memory.server.connection import Client
 from tests.faults.proxy import Proxy
 from tests.processes import ONE_THREAD, ROOT

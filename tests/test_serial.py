@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from tests.processes import run
 
 SMALL = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from tests.processes import run, start, until, wait
 
 WORDS = (

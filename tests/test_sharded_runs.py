@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from args import UserError, read_args
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.chunks.chunk import CHUNK_ID
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from learning.housekeeping import LOOK_EVERY_S
+from learning.saved.snapshot import last_models, load_snapshot
 from learning.silent_actors import SILENT_AFTER_S, SilentActors
-from learning.snapshot import last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import publish_status, read_living

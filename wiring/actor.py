@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from acting.actor import Actor
 from acting.episodes import tracker_of
 from acting.even_pace import EvenPace
-from acting.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
+from acting.links.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
+from acting.links.run_link import RunLink
+from acting.links.shard_link import ShardLink
+from acting.links.weights import PublishedWeights, SnapshotWeights, WeightsReader, WeightsSource
 from acting.live_window import LiveWindow
 from acting.opponents import Members, OpponentsConfig, PoolPlayer
 from acting.player import Player
 from acting.rollout_writer import RolloutShape, RolloutWriter
-from acting.run_link import RunLink
 from acting.settings import event_log_path
-from acting.shard_link import ShardLink
 from acting.watch import EnvironmentWatch
-from acting.weights import PublishedWeights, SnapshotWeights, WeightsReader, WeightsSource
 from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
 from agents.on_policy.agent import OnPolicyAgent

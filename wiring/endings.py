@@ -14,8 +14,8 @@ from envs.config import EnvError, EnvFailure
 from evaluation.policies import PolicyError
 from evaluation.scenes import SceneError
 from event_log.records import EventLogError
-from learning.lock import FolderTaken
-from learning.snapshot import SnapshotError
+from learning.saved.lock import FolderTaken
+from learning.saved.snapshot import SnapshotError
 from memory.runs.counters import CountersError
 from memory.runs.lease import LeaseTaken
 from memory.runs.scripts import LostLease

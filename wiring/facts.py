@@ -7,7 +7,7 @@ import shlex
 from args import Args
 from envs.action_names import action_names
 from envs.config import EnvDescription
-from reporting.run_page import GameFacts, RunFacts
+from reporting.pages.run_page import GameFacts, RunFacts
 from wiring.provenance import commit
 from wiring.setting import Setting
 

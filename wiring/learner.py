@@ -14,14 +14,14 @@ import torch
 from agents.base import Agent
 from agents.registry import agent_type
 from args import Args, UserError
-from learning.folder import SnapshotFolder, emergencies, newest_snapshot
 from learning.housekeeping import Housekeeper, HousekeepingConfig
 from learning.learner import Learner, LearnerConfig
-from learning.lock import FolderLock
 from learning.pool import Pool, PoolConfig
 from learning.results import Results
-from learning.saving import Figures, Saver, restore_global_generators, set_aside
-from learning.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
+from learning.saved.folder import SnapshotFolder, emergencies, newest_snapshot
+from learning.saved.lock import FolderLock
+from learning.saved.saving import Figures, Saver, restore_global_generators, set_aside
+from learning.saved.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease

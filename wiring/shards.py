@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from acting.link import ActorSlot
+from acting.links.link import ActorSlot
 from agents.registry import agent_type
 from args import Args, UserError
 from memory.runs.counters import read_counters

@@ -25,7 +25,7 @@ from learning.fill_replay import (
 from learning.games_sampler import GamesSampler
 from learning.rollout_source import RolloutSource, RolloutSourceConfig
 from learning.sampler import Sampler, SamplerConfig
-from learning.snapshot import Snapshot, restoring
+from learning.saved.snapshot import Snapshot, restoring
 from learning.source import Source
 from memory.chunks.chunk import ChunkShape
 from memory.replay.batch import Lookahead

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from memory.runs.keys import Keys  # noqa: E402
 from memory.server.connection import RedisConfig  # noqa: E402
-from reporting.page import BROWSERS, find_browser, write_still  # noqa: E402
+from reporting.pages.page import BROWSERS, find_browser, write_still  # noqa: E402
 from supervision.run_watch import RunWatch, Story  # noqa: E402
 from supervision.score_chart import references  # noqa: E402
 from supervision.terminal_view import live_view as drawn_view  # noqa: E402

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reporting.graph import Axis, Graph, Marks, write_png
-from reporting.page import BLUE, GREEN, MUTED, RED
+from reporting.pages.graph import Axis, Graph, Marks, write_png
+from reporting.pages.page import BLUE, GREEN, MUTED, RED
 
 Floats = NDArray[np.float64]
 Value = bool | int | float | str | None

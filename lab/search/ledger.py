@@ -15,9 +15,9 @@ from lab.search.space import Search
 from lab.search.trial import Progress, TrialRecord, read_trials, trial_folder, write_trial
 from lab.session import known_record
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.fitness import Fitness
-from reporting.graph import plotly_panels
-from reporting.page import Section, Tile, write_page
+from reporting.measures.fitness import Fitness
+from reporting.pages.graph import plotly_panels
+from reporting.pages.page import Section, Tile, write_page
 
 LINE_EVERY_S = 10.0
 MEASURES = ("score", *Fitness._fields, "fitness")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from acting.actor import Actor
-from acting.link import ActorConfig, Exchange, Link
+from acting.links.link import ActorConfig, Exchange, Link
 
 LEARN_START = 100
 WRITER: Any = SimpleNamespace(weights_may_change=True)

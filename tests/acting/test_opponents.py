@@ -20,7 +20,7 @@ from envs.legal import legal_actions
 from envs.multi.turns import TurnsVector
 from launch_learner import run_learner
 from learning.pool import thinned
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.pool import read_member, read_members
 from memory.server.connection import Client

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from acting.actor import Actor
-from acting.link import ActorConfig, ActorSlot, Exchange, RunChanged
-from acting.run_link import RunLink
+from acting.links.link import ActorConfig, ActorSlot, Exchange, RunChanged
+from acting.links.run_link import RunLink
 from learning.learner import run_serially
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from acting import watch
-from acting.link import ActorConfig
+from acting.links.link import ActorConfig
 from acting.watch import EnvironmentWatch
 from tests.processes import until
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from acting.weights import ActingWeights, PublishedWeights, WeightsReader
+from acting.links.weights import ActingWeights, PublishedWeights, WeightsReader
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsError, publish_weights
 from memory.server.connection import Client

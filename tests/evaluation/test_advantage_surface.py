@@ -18,7 +18,7 @@ from evaluation.advantage_surface import POINTS, surface_of
 from evaluation.scenes import Scene
 from event_log.records import LogHeader
 from event_log.writer import EventLogWriter
-from learning.snapshot import save_snapshot
+from learning.saved.snapshot import save_snapshot
 from wiring.advantage_surface import run
 from wiring.setting import build_agent, setting_of
 

@@ -22,7 +22,7 @@ from evaluation.policies import AgentPolicy, Policy, baseline_policy
 from evaluation.result import Evaluation, evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
 from reporting.film import FilmError
-from reporting.graph import Graph, Line
+from reporting.pages.graph import Graph, Line
 
 CATCH, CARTPOLE = "probe:catch", "CartPole-v1"
 

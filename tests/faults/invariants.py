@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
 from memory.rollouts.blocks import NAMED, rollout_from_bytes
 from memory.runs.counters import FIELDS, Counters, parse_counts

@@ -12,7 +12,8 @@ import pytest
 
 from args import UserError
 from lab.benchmark import chosen, over_games, write_table
-from lab.benchmark_table import Row
+from lab.benchmark.command import chosen, over_games
+from lab.benchmark.table import Row
 from lab.session import Record, write_record
 from lab.spec import read_experiments
 from reporting.tables import EpisodeRecord, EpisodeTable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.session import read_record, steps_played
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from run_lab import main
 from tests.processes import run, start, until
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.benchmark import write_table
-from lab.benchmark_table import Row, published
-from lab.recipes import beside_published, section, t_interval
+from lab.benchmark.command import write_table
+from lab.benchmark.recipes import beside_published, section, t_interval
+from lab.benchmark.table import Row, published
 from lab.spec import read_experiments
-from reporting.fitness import standard_of
+from reporting.measures.fitness import standard_of
 from tests.processes import ROOT, run
 
 ATARI_100K = ROOT / "specs" / "lab" / "atari_100k.yaml"

@@ -2,7 +2,7 @@ import math
 from pathlib import Path
 
 from lab.search.graphs import PANELS, TrialPoint, best_of, parameter_graphs, write_parameters_png
-from reporting.graph import Marks, plotly_panels
+from reporting.pages.graph import Marks, plotly_panels
 
 POINTS = [
     TrialPoint("trial_0", {"lr": 0.0001, "batch-size": 32, "baseline": True}, 0.5, "finished"),

@@ -13,7 +13,7 @@ import yaml
 from args import UserError
 from lab.results import report_experiment
 from lab.session import Curve, Record, SessionResult, fitness_of, read_session, write_record
-from reporting.fitness import standard_of
+from reporting.measures.fitness import standard_of
 from reporting.tables import EpisodeRecord, EpisodeTable
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning import lock as lock_module
-from learning.folder import SnapshotFolder, newest_snapshot
-from learning.lock import FolderLock, FolderTaken
-from learning.snapshot import Snapshot, load_snapshot, save_snapshot
+from learning.saved import lock as lock_module
+from learning.saved.folder import SnapshotFolder, newest_snapshot
+from learning.saved.lock import FolderLock, FolderTaken
+from learning.saved.snapshot import Snapshot, load_snapshot, save_snapshot
 from tests.processes import ROOT, until
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from learning.lock import FolderLock
+from learning.saved.lock import FolderLock
 lock = FolderLock(Path(sys.argv[1]), "pong").acquire(lambda epoch: False, lambda: False)
 lock.name_epoch(7)
 print("held", flush=True)

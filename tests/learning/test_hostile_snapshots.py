@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from learning.snapshot import SnapshotError, last_models, load_snapshot, save_snapshot
+from learning.saved.snapshot import SnapshotError, last_models, load_snapshot, save_snapshot
 from memory.server.connection import Client
 from tests.processes import ONE_THREAD, ROOT, run, start
 

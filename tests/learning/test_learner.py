@@ -12,14 +12,14 @@ from agents.base import Update
 from learning import publishing
 from learning.learner import Learner, LearnerConfig
 from learning.publishing import Publisher
-from learning.saving import is_better
+from learning.saved.saving import is_better
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import LearnerSlot
 from memory.server.connection import Client
 from memory.server.patience import Patience
-from reporting.fitness import WINDOW
-from reporting.scores import ScoreSummary
+from reporting.measures.fitness import WINDOW
+from reporting.measures.scores import ScoreSummary
 from tests.memory.road import begin
 
 STEPS_PER_UPDATE, SYNCHRO_FREQUENCY = 4, 20

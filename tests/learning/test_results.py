@@ -8,13 +8,13 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from learning.results import Results
-from learning.saving import Figures, set_aside
+from learning.saved.saving import Figures, set_aside
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.scripts import Sender
 from memory.server.connection import Client
-from reporting.run_page import GameFacts, RunFacts
+from reporting.pages.run_page import GameFacts, RunFacts
 from reporting.tables import LearningPoint
 from tests.memory.road import begin
 

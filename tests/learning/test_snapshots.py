@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from learning.fill_replay import missing_transitions, unlearned_steps
-from learning.folder import newest_snapshot
-from learning.snapshot import (
+from learning.saved.folder import newest_snapshot
+from learning.saved.snapshot import (
     SnapshotError,
     last_model_path,
     load_snapshot,

@@ -15,7 +15,7 @@ from playwright.sync_api import Error, Page, sync_playwright
 
 from memory.runs.access import acl_lines
 from memory.server.connection import Client
-from reporting.page import find_browser
+from reporting.pages.page import find_browser
 from tests.processes import ONE_THREAD, PATIENCE_S, start, until
 
 RUN = (

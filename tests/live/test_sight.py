@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from live.pictures import as_image, data_url
+from live.page.pictures import as_image, data_url
 from live.reading import ReadOnlyClient
 from live.sight import newest_seen
 from memory.chunks.builder import ChunkBuilder

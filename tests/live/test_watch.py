@@ -17,8 +17,8 @@ import torch
 from args import read_args
 from evaluation.estimates import estimates
 from live.estimator import NoEstimate
-from live.overview import HEADER, groups_of, row_of, settings_rows, state_of
-from live.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
+from live.page.overview import HEADER, groups_of, row_of, settings_rows, state_of
+from live.page.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
 from live.reading import ReadOnlyClient
 from live.sight import Seen
 from live.watch import KnownRun, Watch

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import redis
 
-from acting.weights import WeightsReader
+from acting.links.weights import WeightsReader
 from args import read_args
 from launch_learner import run_learner
 from memory.chunks.builder import ChunkBuilder

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import redis
 
-from acting.weights import WeightsReader
+from acting.links.weights import WeightsReader
 from memory.chunks.builder import ChunkBuilder
 from memory.runs.__main__ import answer, main
 from memory.runs.access import acl_lines

@@ -25,9 +25,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
-from acting.weights import checked_tensors
+from acting.links.weights import checked_tensors
 from kernels.layouts import GAP_BYTES
-from learning.snapshot import SnapshotError, load_snapshot, save_snapshot
+from learning.saved.snapshot import SnapshotError, load_snapshot, save_snapshot
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHANGES, COLUMNS, ChunkLimits, UnsoundRow, chunk_from_bytes
 from memory.chunks.codec import MAGIC, PREFIX, VERSION, CodecError, Meta

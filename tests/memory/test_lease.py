@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from acting.weights import WeightsReader
+from acting.links.weights import WeightsReader
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease, LeaseTaken, first_free
 from memory.runs.scripts import StaleEpoch

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import redis
 
-from acting.link import ActorSlot
-from acting.shard_link import ShardLink
+from acting.links.link import ActorSlot
+from acting.links.shard_link import ShardLink
 from memory.replay import shards as shards_module
 from memory.replay.replay import ReplayLost
 from memory.replay.shards import TELL_EVERY_S, Shards

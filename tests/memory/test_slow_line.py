@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from acting.weights import WeightsReader
+from acting.links.weights import WeightsReader
 from agents.base import Update
 from learning import publishing
 from learning.learner import Learner, LearnerConfig

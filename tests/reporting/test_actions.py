@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from reporting.history import ActionCounts, ActionShares
-from reporting.run_figures import action_figure
+from reporting.pages.run_figures import action_figure
 from reporting.tables import EpisodeRecord
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reporting.aggregates import (
+from reporting.measures.aggregates import (
     GAMMA,
     TAUS,
     aggregates,

@@ -1,6 +1,6 @@
 import pytest
 
-from reporting.run_figures import learning_curves, learning_figure
+from reporting.pages.run_figures import learning_curves, learning_figure
 from reporting.tables import LearningPoint
 
 POINTS = [

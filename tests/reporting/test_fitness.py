@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporting.fitness import (
+from reporting.measures.fitness import (
     Fitness,
     Standard,
     session_fitness,

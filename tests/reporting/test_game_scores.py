@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lab.session import joined_means
-from reporting.fitness import normalised
-from reporting.scores import GameScores
+from reporting.measures.fitness import normalised
+from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from reporting.fitness import normalised
+from reporting.measures.fitness import normalised
 
 
 def test_random_play_is_zero_and_the_reference_is_one() -> None:

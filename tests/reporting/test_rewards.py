@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from reporting.history import RewardPoint, reward_points
-from reporting.run_figures import reward_figure
+from reporting.pages.run_figures import reward_figure
 from reporting.tables import EpisodeRecord
 
 TRAINING = [

@@ -1,5 +1,5 @@
 from reporting.history import RunHistory
-from reporting.run_page import rooms_figure
+from reporting.pages.run_page import rooms_figure
 from reporting.tables import EpisodeRecord
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reporting.history import RunHistory
-from reporting.run_page import GameFacts, RunFacts, write_run_html
+from reporting.pages.run_page import GameFacts, RunFacts, write_run_html
 from reporting.tables import EpisodeRecord, LearningPoint
 
 ATARI = GameFacts(4)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from reporting.page import BROWSERS, StillError, find_browser, write_still
+from reporting.pages.page import BROWSERS, StillError, find_browser, write_still
 
 
 def browser(folder: Path, script: str) -> str:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from reporting.scores import GameScores
+from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord
 
 

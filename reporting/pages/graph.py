@@ -18,7 +18,7 @@ from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
 from reporting.atomic import write_atomically
-from reporting.page import (
+from reporting.pages.page import (
     AXIS,
     GRID,
     INK,

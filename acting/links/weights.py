@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
-from learning.snapshot import SnapshotError, last_models, load_snapshot
+from learning.saved.snapshot import SnapshotError, last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsError, parse_weights
 from memory.server.connection import Client

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reporting.aggregates import TAUS, Aggregates, Estimate, Floats, aggregates, profile
-from reporting.fitness import normalised, references, standard_of
-from reporting.graph import Axis, Graph, Line, Marks
-from reporting.page import COLOURS
+from reporting.measures.aggregates import TAUS, Aggregates, Estimate, Floats, aggregates, profile
+from reporting.measures.fitness import normalised, references, standard_of
+from reporting.pages.graph import Axis, Graph, Line, Marks
+from reporting.pages.page import COLOURS
 
-_TABLE = Path(__file__).parent / "data" / "atari_published.csv"
+_TABLE = Path(__file__).parents[1] / "data" / "atari_published.csv"
 CAPS = ("5 min", "30 min", "SABER")
 WHOLE = CAPS.index("SABER")
 """Times of play after which a score is taken; SABER: of the whole episode."""

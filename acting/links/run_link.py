@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from acting.link import ActorSlot, Link, RunChanged
+from acting.links.link import ActorSlot, Link, RunChanged
 from memory.runs.counters import read_counters
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.push import Pusher

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from acting.link import ActorSlot
-from acting.run_link import RunLink
+from acting.links.link import ActorSlot
+from acting.links.run_link import RunLink
 from memory.runs.counters import read_counters
 from memory.runs.episodes import EpisodeReporter
 from memory.runs.push import Pusher

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from reporting.atomic import write_atomically
-from reporting.plotly_bundle import VERSION, bundle_for, packed
+from reporting.pages.plotly_bundle import VERSION, bundle_for, packed
 
 BLUE, GREEN, RED, PURPLE = "#1f5fbf", "#2e9e6b", "#d1603d", "#8a3fae"
 COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
@@ -91,7 +91,7 @@ def empty_figure(sentence: str) -> go.Figure:
     return figure.add_annotation(text=sentence, font={"size": 18, "color": MUTED}, **middle)
 
 
-_PAGE = Path(__file__).parent / "data" / "page.html"
+_PAGE = Path(__file__).parents[1] / "data" / "page.html"
 _CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select", "lasso"]}
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.benchmark_table import Row, table_line
-from reporting.aggregates import Estimate, Floats, aggregates
-from reporting.fitness import standard_of
+from lab.benchmark.table import Row, table_line
+from reporting.measures.aggregates import Estimate, Floats, aggregates
+from reporting.measures.fitness import standard_of
 
 LEAST_RATIO = 0.85
 """Of the published mean, which the interval must reach besides (our choice)."""

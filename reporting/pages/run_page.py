@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from reporting.fitness import EVALUATION_WINDOW, WINDOW, human_reference, standard_of
 from reporting.history import RewardPoint, RunHistory
-from reporting.page import (
+from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW, human_reference, standard_of
+from reporting.pages.page import (
     AXIS,
     BLUE,
     RULER,
@@ -21,7 +21,7 @@ from reporting.page import (
     empty_figure,
     write_page,
 )
-from reporting.run_figures import (
+from reporting.pages.run_figures import (
     Bounds,
     action_figure,
     learning_figure,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from acting.episodes import FinishedEpisode
-from acting.link import ActorConfig, Link
+from acting.links.link import ActorConfig, Link
 from memory.runs.counters import Counters
 from memory.runs.episodes import Episode
 from memory.runs.reports import STATUS_EVERY_S, Status

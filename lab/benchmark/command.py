@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from args import UserError
-from lab import recipes
-from lab.benchmark_table import (
+from lab.benchmark import recipes
+from lab.benchmark.table import (
     LEAST_FOR_INTERVAL,
     OverAll,
     Row,
@@ -31,11 +31,11 @@ from lab.modes import EVALUATE, sessions_of, trials_of
 from lab.runner import Runner
 from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in, steps_played
 from lab.spec import Experiment
-from reporting.aggregates import interquartile_mean, iqm_interval
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.fitness import standard_of
-from reporting.graph import plotly_figure, write_png
-from reporting.page import Section, Table, Tile, write_page
+from reporting.measures.aggregates import interquartile_mean, iqm_interval
+from reporting.measures.fitness import standard_of
+from reporting.pages.graph import plotly_figure, write_png
+from reporting.pages.page import Section, Table, Tile, write_page
 
 EPISODES = 100
 

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from learning.lock import FolderLock
-from learning.snapshot import (
+from learning.saved.lock import FolderLock
+from learning.saved.snapshot import (
     RESUMED,
     Snapshot,
     SnapshotError,

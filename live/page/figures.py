@@ -13,8 +13,8 @@ from plotly.subplots import make_subplots
 
 from live.curves import Floats, Line
 from live.moments import Rate
-from reporting.fitness import references, standard_of
-from reporting.page import (
+from reporting.measures.fitness import references, standard_of
+from reporting.pages.page import (
     AXIS,
     BLUE,
     COLOURS,

@@ -12,7 +12,7 @@ from dash import dcc, html
 from envs.action_names import action_names
 from live.curves import Line, joined, line_of
 from live.estimator import NoEstimate
-from live.figures import (
+from live.page.figures import (
     course_figure,
     fill_figure,
     learning_figure,
@@ -23,8 +23,8 @@ from live.figures import (
     values_figure,
     vector_figure,
 )
-from live.overview import groups_of, settings_rows
-from live.pictures import as_image, data_url
+from live.page.overview import groups_of, settings_rows
+from live.page.pictures import as_image, data_url
 from live.sight import Seen
 from live.watch import KnownRun, Watch
 

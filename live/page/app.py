@@ -14,8 +14,8 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html
 from dash.exceptions import PreventUpdate
 
-from live.overview import HEADER, living, row_of
-from live.panes import (
+from live.page.overview import HEADER, living, row_of
+from live.page.panes import (
     Children,
     learning_pane,
     replay_pane,
@@ -50,7 +50,7 @@ def page_app(watch: Watch) -> Dash:
         title="Runs",
         update_title="",
         serve_locally=True,
-        assets_folder=str(Path(__file__).parent / "assets"),
+        assets_folder=str(Path(__file__).parents[1] / "assets"),
     )
     app.layout = _layout(watch)
     _add_choice(app, watch)

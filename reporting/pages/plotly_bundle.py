@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 VERSION = "4.1.1"
 """The version that the package plotly ships whole, and whose figures it describes."""
-FOLDER = Path(__file__).parent / "data" / "plotly"
+FOLDER = Path(__file__).parents[1] / "data" / "plotly"
 
 
 class Bundle(NamedTuple):

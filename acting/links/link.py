@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
+from acting.links.weights import ActingWeights, WeightsSource
 from acting.player import VectorStep
-from acting.weights import ActingWeights, WeightsSource
 from memory.runs.counters import Counters
 from memory.runs.episodes import Episode, recent_episodes
 from memory.runs.keys import Keys

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_DATA = Path(__file__).parent / "data"
+_DATA = Path(__file__).parents[1] / "data"
 WINDOW = 100
 """Episodes; SABER averages training scores over 100 consecutive ones (arXiv 1908.04683)."""
 EVALUATION_WINDOW = 20

@@ -15,15 +15,15 @@ import redis
 import torch
 
 from acting.actor import Actor
-from acting.link import RunChanged
+from acting.links.link import RunChanged
 from agents.base import Diverged
 from learning.fill_replay import ReplayDump
-from learning.folder import SnapshotFolder
 from learning.learner import Learner
-from learning.lock import REPLACED
 from learning.ranks.lost import RankLost
 from learning.results import PatientDisk, Results, learning_path
-from learning.snapshot import Snapshot, is_finite
+from learning.saved.folder import SnapshotFolder
+from learning.saved.lock import REPLACED
+from learning.saved.snapshot import Snapshot, is_finite
 from memory.replay.replay import ReplayLost
 from memory.runs.counters import CountersError, read_counters
 from memory.runs.reports import read_actor_statuses
@@ -31,9 +31,9 @@ from memory.runs.run import finish_run
 from memory.runs.scripts import LostLease
 from memory.runs.weights import WeightsError
 from memory.server.patience import FULL_PATIENCE_S, Interrupted, Patience
-from reporting.fitness import WINDOW
-from reporting.run_page import RunFacts, write_run_html
-from reporting.scores import ScoreSummary
+from reporting.measures.fitness import WINDOW
+from reporting.measures.scores import ScoreSummary
+from reporting.pages.run_page import RunFacts, write_run_html
 from reporting.tensorboard import Scalars
 from reporting.trackers import Tracking
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.session import Curve, spread
-from reporting.aggregates import aggregates
-from reporting.fitness import Fitness, Standard, standard_of
-from reporting.graph import Axis, Bars, Graph, Line, Marks
-from reporting.page import COLOURS, INK, Section, Table
+from reporting.measures.aggregates import aggregates
+from reporting.measures.fitness import Fitness, Standard, standard_of
+from reporting.pages.graph import Axis, Bars, Graph, Line, Marks
+from reporting.pages.page import COLOURS, INK, Section, Table
 
 _TABLE = Path(__file__).with_name("published.csv")
 LEAST_FOR_INTERVAL = 3

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.graph import Graph, plotly_figure, plotly_panels, write_png
-from reporting.page import Section, Table, Tile, write_page
-from reporting.saber import (
+from reporting.measures.saber import (
     CAPS,
     GAME_COLUMNS,
     OVERALL_COLUMNS,
@@ -25,6 +23,8 @@ from reporting.saber import (
     profile_graph,
     shown,
 )
+from reporting.pages.graph import Graph, plotly_figure, plotly_panels, write_png
+from reporting.pages.page import Section, Table, Tile, write_page
 
 AGGREGATES = {
     "median": "median",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reporting.fitness import WINDOW, Standard, standard_of
+from reporting.measures.fitness import WINDOW, Standard, standard_of
 from reporting.tables import EpisodeRecord
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
 from reporting.history import ActionShares, RewardPoint
-from reporting.page import (
+from reporting.pages.page import (
     AXIS,
     BAND,
     BLUE,
