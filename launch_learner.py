@@ -117,7 +117,7 @@ def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | Non
     try:
         with learning.saver.saving(actor):
             work()
-            learning.housekeeper.record_last_updates()
+            learning.housekeeper.each_second.record_last_updates()
     except (ReplayLost, RunChanged) as lost:
         log.warning("%s Going on from a snapshot made now.", lost)
         return False

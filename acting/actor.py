@@ -70,10 +70,8 @@ class Actor(Saved):
         self._link.push(packets, num_transitions)
         for observer in self._observers:
             observer.add(step)
-        told = step.infos.get("room"), step.infos.get("life_lost")
-        episodes = self._tracker.step(
-            step.a_t, step.rewards, step.terminated, step.truncated, step.active, *told
-        )
+        taken = step.a_t, step.rewards, step.terminated, step.truncated, step.active
+        episodes = self._tracker.step(*taken, step.infos)
         self._episode_begins = bool(episodes)
         if episodes:
             self._reports.report(episodes, self._t_learner)

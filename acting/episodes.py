@@ -1,6 +1,4 @@
-"""What an actor keeps of running episodes: scores at SABER's three times of play (Toromanoff et al. 2019),
-counts of actions, rooms visited.
-"""
+"""Running episodes: scores at SABER's three times of play (arXiv 1908.04683), actions, rooms visited."""
 
 from __future__ import annotations
 
@@ -97,29 +95,27 @@ class EpisodeTracker(Saved):
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
         active: NDArray[np.bool_],
-        rooms: NDArray[Any] | None = None,
-        life_lost: NDArray[np.bool_] | None = None,
+        infos: Mapping[str, Any],
     ) -> list[FinishedEpisode]:
         """Add one vector step.
 
         Args:
           a_t: [N] int64 or [N, A] float32; all other arguments are [N].
           active: False where the row took no step of an episode (an autoreset, or nothing is played there).
-          rooms: the room that the step led to, in games that name it (envs/contract.py).
-          life_lost: where an episode of training ends though its game goes on (envs/atari/lives.py): what is
-            reported is of whole games.
+          infos: of the environments: "room" that the step led to, in games that name it; "life_lost" where an
+            episode of training ends and its game goes on (envs/atari/lives.py): scores are of whole games.
 
         Returns:
           The episodes that ended with this step.
         """
         self._lengths += active
         self._actions.add(a_t, active)
-        if rooms is not None:
+        if "room" in infos:
             for row in np.flatnonzero(active).tolist():
-                self._rooms[row].add(int(rooms[row]))
+                self._rooms[row].add(int(infos["room"][row]))
         self._scores += np.where(active & (self._lengths <= self._caps), rewards, 0.0)
         over = active & (terminated | truncated)
-        ended = np.flatnonzero(over if life_lost is None else over & ~life_lost)
+        ended = np.flatnonzero(over & ~infos["life_lost"] if "life_lost" in infos else over)
         finished = list(map(self._finished, ended.tolist()))
         self._scores[:, ended] = 0.0
         self._lengths[ended] = 0

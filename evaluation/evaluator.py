@@ -160,8 +160,7 @@ class _VectorPlay:
         active = self._episodes >= 0
         self._notify(a_t, active)
         self._frames, rewards, terminated, truncated, infos = self._env.step(a_t)
-        rooms = infos.get("room")
-        finished = self._tracker.step(a_t, rewards, terminated, truncated, active, rooms)
+        finished = self._tracker.step(a_t, rewards, terminated, truncated, active, infos)
         self._first = np.zeros_like(active)
         self.steps_without_end = 0 if finished else self.steps_without_end + 1
         if finished:

@@ -17,9 +17,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def compiled_as(loop: Callable[..., Any]) -> Callable[[FunctionT], FunctionT]:
-    """For a plain operation whose compiled `loop` takes and returns the same: the loop runs while compiled
-    loops are in use.
-    """
+    """The compiled `loop`, which takes and returns the same, runs while compiled loops are in use."""
 
     def choose(plain: FunctionT) -> FunctionT:
         @wraps(plain)

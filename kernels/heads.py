@@ -22,9 +22,7 @@ LEAST_WEIGHTS = 1 << 17
 """Of a layer, from which on compiled loops save more than calling them takes, some 60 us with gradient."""
 
 LEAST_ROWS = 1024
-"""Of a matrix product, from which on leaving columns out saves more than choosing them takes
-(docs/performance.md).
-"""
+"""Rows of a matrix product from which on leaving columns out pays (docs/performance.md)."""
 
 Affine = tuple[Tensor, Tensor]
 """Weight [outputs, inputs] and bias [outputs] of a linear layer."""
@@ -204,13 +202,10 @@ class _Gated(torch.autograd.Function):
         weight_grad = (embedding_grad.flatten(0, 1).T @ cosines.flatten(0, 1)).float()  # [C, n]
         bias_grad = bias_grads.sum(0)
         if (columns := ctx.columns) is not None:  # 0 in the others
-            features_grad = features_grad.new_zeros(len(grad), ctx.features).index_copy_(
-                1, columns, features_grad
-            )
-            weight_grad = weight_grad.new_zeros(ctx.features, cosines.shape[2]).index_copy_(
-                0, columns, weight_grad
-            )
-            bias_grad = bias_grad.new_zeros(ctx.features).index_copy_(0, columns, bias_grad)
+            count = ctx.features
+            features_grad = torch.zeros(len(grad), count).index_copy_(1, columns, features_grad)
+            weight_grad = torch.zeros(count, cosines.shape[2]).index_copy_(0, columns, weight_grad)
+            bias_grad = torch.zeros(count).index_copy_(0, columns, bias_grad)
         return features_grad, None, weight_grad, bias_grad, None
 
 

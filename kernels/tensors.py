@@ -14,9 +14,7 @@ from torch import Tensor
 from kernels.choice import compiled_in_use
 
 LEAST_NUMBERS = 1 << 20
-"""To go through, from which on it is worth waking another thread: that takes some 60 µs, in which a loop goes
-through 100,000.
-"""
+"""To go through before another thread is worth waking: 60 µs, in which a loop does 100,000."""
 
 
 def scaled_pixels(frames: Tensor, dtype: torch.dtype) -> Tensor:

@@ -11,8 +11,9 @@ from args import UserError, checked_args
 from memory.chunks.chunk import UnsoundRow
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.fetch import Fetch, Overwritten
-from memory.replay.priorities import ReplayShape, Ring
+from memory.replay.priorities import Ring
 from memory.replay.recovery import leave_out, rebuild
+from memory.replay.shape import ReplayShape
 from memory.runs.keys import Keys
 from memory.runs.run import CHUNK_FORMAT, read_settings
 from memory.server.channel import Channel

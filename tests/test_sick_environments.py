@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from learning.housekeeping import LOOK_EVERY_S
+from learning.each_second import LOOK_EVERY_S
 from learning.saved.snapshot import last_models, load_snapshot
 from learning.silent_actors import SILENT_AFTER_S, SilentActors
 from memory.runs.keys import Keys

@@ -14,7 +14,8 @@ import torch
 from agents.base import Agent
 from agents.registry import agent_type
 from args import Args, UserError
-from learning.housekeeping import Housekeeper, HousekeepingConfig
+from learning.each_second import HousekeepingConfig
+from learning.housekeeping import Housekeeper
 from learning.learner import Learner, LearnerConfig
 from learning.pool import Pool, PoolConfig
 from learning.results import Results

@@ -14,7 +14,10 @@ from agents.parts.devices import Staging
 from agents.registry import agent_type
 from args import Args, UserError
 from event_log.reader import read_header
-from learning.fill_replay import (
+from learning.games_sampler import GamesSampler
+from learning.rollout_source import RolloutSource, RolloutSourceConfig
+from learning.sampler import Sampler, SamplerConfig
+from learning.saved.fill_replay import (
     FileProgress,
     ReplayDump,
     missing_transitions,
@@ -22,17 +25,15 @@ from learning.fill_replay import (
     unlearned_steps,
     wanted_slots,
 )
-from learning.games_sampler import GamesSampler
-from learning.rollout_source import RolloutSource, RolloutSourceConfig
-from learning.sampler import Sampler, SamplerConfig
 from learning.saved.snapshot import Snapshot, restoring
 from learning.source import Source
 from memory.chunks.chunk import ChunkShape
 from memory.replay.batch import Lookahead
 from memory.replay.games import GameShape, GamesReplay
 from memory.replay.leading import LeadingShards
-from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay
+from memory.replay.shape import ReplayShape
 from memory.replay.shards import Shards
 from memory.rollouts.blocks import RolloutStore
 from memory.rollouts.rollout import RolloutLimits

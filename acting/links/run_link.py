@@ -26,9 +26,7 @@ class RunLink(Link):
     def __init__(
         self, slot: ActorSlot, pusher: Pusher, patience: Patience, reports: bool, waits: bool = False
     ) -> None:
-        """`reports`: whether this actor's scores are those of the run's agent; `waits`: whether a push waits
-        until its packets are stored.
-        """
+        """`reports`: its scores count for the run; `waits`: a push waits until its packets are stored."""
         super().__init__(patience.stopped)
         self._slot, self._pusher, self._patience = slot, pusher, patience
         self._reports, self._waits = reports, waits

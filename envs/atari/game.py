@@ -123,7 +123,11 @@ class AleInProcess(Saved):
 
     def __init__(self, config: EnvConfig, count: int) -> None:
         self._games = [AleGame(config) for _ in range(count)]
-        self._told = _told(config)
+        self._told: dict[str, Callable[[AleGame], int]] = {}  # what infos say of each game, where it is asked
+        if (byte := room_byte(config.game)) is not None:
+            self._told["room"] = lambda game: int(game.ale.getRAM()[byte])
+        if config.terminal_on_life_loss:
+            self._told["lives"] = lambda game: game.ale.lives()
         self._frames = np.zeros((count, 1, *SCREEN), np.uint8)
         self._rewards = np.zeros(count, np.int32)
         self._terminated, self._truncated = np.zeros((2, count), np.bool_)
@@ -156,14 +160,3 @@ class AleInProcess(Saved):
 
     def _infos(self) -> Infos:
         return {name: np.array([*map(tell, self._games)], np.int64) for name, tell in self._told.items()}
-
-
-def _told(config: EnvConfig) -> dict[str, Callable[[AleGame], int]]:
-    """What infos say of each game, as far as anybody asks."""
-    told: dict[str, Callable[[AleGame], int]] = {}
-    byte = room_byte(config.game)
-    if byte is not None:
-        told["room"] = lambda game: int(game.ale.getRAM()[byte])
-    if config.terminal_on_life_loss:
-        told["lives"] = lambda game: game.ale.lives()
-    return told

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.layouts import (
-    GAP_BYTES,
-    NOT_DECOMPRESSED,
-    NOT_FINITE,
-    OUTSIDE,
-    PLACE_BYTES,
-    PREFIX_BYTES,
-    TARGET_BYTES,
-    TOO_LONG,
-    UNSOUND_TARGET,
-    Bytes,
-    Indices,
-    Known,
-    Opened,
-    Rows,
-    Stacks,
-    Words,
-)
+from kernels import layouts
+from kernels.layouts import Bytes, Indices, Known, Opened, Rows, Stacks, Words
 from kernels.loops.compiled import compiled, crc32, decompress_lz4, finish_stores, store_past_caches
 
 STREAMED_BYTES = 4
@@ -34,7 +18,7 @@ def open_chunks(opened: Opened, sizes: Indices, drawn: Indices, first: int, know
     data, end = opened.data, np.sum(sizes[:first])
     for row in range(first, len(sizes)):
         begin, end = end, end + sizes[row]
-        header = begin + PREFIX_BYTES
+        header = begin + layouts.PREFIX_BYTES
         if header > end:
             return row
         beginning, header_size, size, checksum = data[begin:header].view(np.uint32)
@@ -67,7 +51,7 @@ def unfold(data: Bytes, first: int, changes: int, end: int, stacks: Stacks) -> N
     """Frame by frame, each made of the one before."""
     newest_tm1, stack_tm1, newest_t, stack_t, between = stacks
     frame = np.empty(stack_t.shape[1], stack_t.dtype)
-    count = (end - changes) // (frame.itemsize + GAP_BYTES)
+    count = (end - changes) // (frame.itemsize + layouts.GAP_BYTES)
     low, high = end - 2 * count, end - count
     words = data[changes:low].view(frame.dtype)
     _copy(data[first : first + frame.nbytes].view(frame.dtype), frame)
@@ -124,7 +108,7 @@ def _raw(stored: Bytes, is_lz4: int, size: int) -> Bytes:
 @compiled
 def _finite_frames(raw: Bytes, first: int, changes: int, stack: Words) -> bool:
     """Whether all values of a chunk's frames are: those of the first, and what changed."""
-    count = (len(raw) - changes) // (stack.itemsize + GAP_BYTES)
+    count = (len(raw) - changes) // (stack.itemsize + layouts.GAP_BYTES)
     start = raw[first : first + stack.shape[1] * stack.itemsize].view(np.float32)
     changed = raw[changes : changes + count * stack.itemsize].view(np.float32)
     return bool(np.isfinite(start).all() and np.isfinite(changed).all())
@@ -141,24 +125,24 @@ def read_transitions(
         row, body, layout = first + number, opened.bodies[number], opened.layouts[number]
         raw = _raw(opened.data[body.begin : body.end], body.is_lz4, body.size)
         if len(raw) < body.size:
-            return number, NOT_DECOMPRESSED
+            return number, layouts.NOT_DECOMPRESSED
         m = body.transition
-        place, target = layout.places + m * PLACE_BYTES, layout.targets + m * TARGET_BYTES
+        place, target = layout.places + m * layouts.PLACE_BYTES, layout.targets + m * layouts.TARGET_BYTES
         action = layout.actions + m * actions.shape[1]
         newest_tm1, newest_t, depth_tm1, depth_t = (
-            raw[place : place + PLACE_BYTES].view(np.uint16).astype(np.int64)
+            raw[place : place + layouts.PLACE_BYTES].view(np.uint16).astype(np.int64)
         )
         stacks_exist = 0 < depth_tm1 <= newest_tm1 + 1 and 0 < depth_t <= newest_t + 1
         if not (stacks_exist and newest_tm1 < newest_t < layout.frames):
-            return number, OUTSIDE
-        targets[row] = raw[target : target + TARGET_BYTES].view(np.float32)
+            return number, layouts.OUTSIDE
+        targets[row] = raw[target : target + layouts.TARGET_BYTES].view(np.float32)
         if not (np.isfinite(targets[row, 0]) and -1 <= targets[row, 1] <= 1):
-            return number, UNSOUND_TARGET
+            return number, layouts.UNSOUND_TARGET
         steps[row] = newest_t - newest_tm1
         if steps[row] > longest:
-            return number, TOO_LONG
+            return number, layouts.TOO_LONG
         if are_floats and not _finite_frames(raw, layout.frame, layout.changes, s_t[row]):
-            return number, NOT_FINITE
+            return number, layouts.NOT_FINITE
         actions[row] = raw[action : action + actions.shape[1]]
         missing_tm1, missing_t = max(history - depth_tm1, 0), max(history - depth_t, 0)
         s_tm1[row, :missing_tm1] = 0

@@ -17,10 +17,10 @@ import torch
 from acting.actor import Actor
 from acting.links.link import RunChanged
 from agents.base import Diverged
-from learning.fill_replay import ReplayDump
 from learning.learner import Learner
 from learning.ranks.lost import RankLost
 from learning.results import PatientDisk, Results, learning_path
+from learning.saved.fill_replay import ReplayDump
 from learning.saved.folder import SnapshotFolder
 from learning.saved.lock import REPLACED
 from learning.saved.snapshot import Snapshot, is_finite

@@ -60,9 +60,7 @@ class ChunkBuilder(UnfinishedChunks):
         return drafts
 
     def flush(self, frames: NDArray[Any]) -> list[Draft]:
-        """The actor stops before `frames` [N, *frame]: what is left becomes short chunks that
-        bootstrap from there.
-        """
+        """The actor stops before `frames` [N, *frame]: the rest becomes short chunks that bootstrap there."""
         drafts, ready = self.add(Moments.ended(frames)), self.streams.ready
         for row in ready.nonzero()[0].tolist():
             drafts += self._cut(np.array([row]), int(ready[row]))

@@ -10,17 +10,7 @@ import numpy as np
 from isal.isal_zlib import crc32
 from numpy.typing import NDArray
 
-from memory.chunks.codec import (
-    LZ4,
-    MAGIC,
-    MAX_RAW_BYTES,
-    PLAIN,
-    PREFIX,
-    REST,
-    VERSION,
-    ZSTD,
-    ZSTD_OF_THREAD,
-)
+from memory.chunks import codec
 from memory.chunks.schema import packed_header
 
 
@@ -29,13 +19,13 @@ def _lz4(raw: bytes) -> bytes:
 
 
 def _zstd(raw: bytes) -> bytes:
-    return ZSTD_OF_THREAD.compressor.compress(raw)
+    return codec.ZSTD_OF_THREAD.compressor.compress(raw)
 
 
 COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
-    "none": (PLAIN, bytes),
-    "lz4": (LZ4, _lz4),
-    "zstd": (ZSTD, _zstd),
+    "none": (codec.PLAIN, bytes),
+    "lz4": (codec.LZ4, _lz4),
+    "zstd": (codec.ZSTD, _zstd),
 }
 
 
@@ -50,23 +40,21 @@ def pack(
     """
     arrays = [np.ascontiguousarray(column) for column in columns.values()]
     kinds = tuple(
-        (name, array.dtype, REST if name == rest else array.shape)
+        (name, array.dtype, codec.REST if name == rest else array.shape)
         for name, array in zip(columns, arrays, strict=True)
     )
     return sealed(packed_header(meta, kinds), arrays, compression)
 
 
 def sealed(header: bytes, columns: Sequence[NDArray[Any]], compression: str = "lz4") -> bytes:
-    """Packed bytes of a header and its `columns`, which are contiguous. Raises ValueError where no reader
-    accepts so many bytes.
-    """
+    """Packed bytes of a header and contiguous `columns`. ValueError for more than any reader accepts."""
     raw = b"".join([column.data for column in columns])
-    if len(raw) > MAX_RAW_BYTES:
+    if len(raw) > codec.MAX_RAW_BYTES:
         raise ValueError(
-            f"{len(raw):,} bytes are more than any reader accepts, {MAX_RAW_BYTES:,}: use shorter chunks"
-            " (--chunk-length) or rollouts (--rollout-length)."
+            f"{len(raw):,} bytes are more than any reader accepts, {codec.MAX_RAW_BYTES:,}: use shorter"
+            " chunks (--chunk-length) or rollouts (--rollout-length)."
         )
     code, compress = COMPRESSIONS[compression]
     body = compress(raw)
-    checksum = crc32(body, crc32(header))
-    return b"".join((PREFIX.pack(MAGIC, VERSION, code, len(header), len(raw), checksum), header, body))
+    sizes, checksum = (len(header), len(raw)), crc32(body, crc32(header))
+    return codec.PREFIX.pack(codec.MAGIC, codec.VERSION, code, *sizes, checksum) + header + body

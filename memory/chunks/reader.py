@@ -69,18 +69,14 @@ class Assembly:
     def __init__(
         self, reader: ChunkReader, rows: int, history: int, lookahead: Lookahead | None = None
     ) -> None:
-        """`reader`: opens the chunks of this run; `history`: H, frames per state; `lookahead`: the batch has
-        the frames of all n steps.
-        """
+        """`history`: H, frames of a state; `lookahead`: where batches hold the frames of all n steps."""
         self._reader, self._size, self._history, self._lookahead = reader, rows, history, lookahead
         self._added = 0  # rows, read or not
         self._unread: list[tuple[int, Opened]] = []  # and the row at which each begins
         self._unread_bytes = 0
 
     def add(self, values: Sequence[bytes], drawn: Sequence[int]) -> None:
-        """The next rows: of each of these packed chunks, the transition of this number. Raises UnsoundRow,
-        for an earlier row too.
-        """
+        """The next rows: transition `drawn` of each packed chunk. Raises UnsoundRow, of earlier rows too."""
         end = self._added + len(values)
         while (left := end - self._added) > 0:
             opened = self._reader.open(values[-left:], drawn[-left:], self._added)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernels.layouts import FAN_OUT
 from kernels.sum_tree import find_leaves, set_leaves
+from memory.replay.shape import ReplayShape
 
 log = logging.getLogger(__name__)
 
@@ -91,26 +92,6 @@ class SumTree:
         if not self.filled:
             raise ValueError("Nothing can be drawn: every leaf is empty.")
         return find_leaves(self._nodes, self._starts, prefix_sums)
-
-
-@dataclass(frozen=True)
-class ReplayShape:
-    """Sizes of a run's replay."""
-
-    memory_capacity: int  # transitions, in all shards together
-    chunk_length: int  # L
-    history_length: int  # H
-    shards: int = 1
-
-    @property
-    def slots(self) -> int:
-        """Chunks that the ring of a shard holds."""
-        return max(self.memory_capacity // self.shards // self.chunk_length, 1)
-
-    @property
-    def all_slots(self) -> int:
-        """Chunks that all shards hold."""
-        return self.slots * self.shards
 
 
 class Draw(NamedTuple):

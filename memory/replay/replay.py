@@ -21,8 +21,9 @@ from memory.chunks.chunk import CHUNK_ID, ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch, Overwritten
-from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
+from memory.replay.priorities import Draw, PriorityRule, Ring
 from memory.replay.recovery import empty_missing, leave_out, mean_chunk_bytes, rebuild
+from memory.replay.shape import ReplayShape
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
 from memory.runs.scripts import WRITE_PRIORITIES
@@ -34,15 +35,11 @@ log = logging.getLogger(__name__)
 ARRIVALS_PER_READ = 2048
 SLOTS_PER_WRITE_BACK = 256
 REDRAWS = 20
-"""A drawn chunk is stale only if it was overwritten since the last read of arrivals; twenty times in a row is
-a fault.
-"""
+"""A drawn chunk is stale only if it was overwritten since the last read: twenty in a row are a fault."""
 
 
 class ReplayLost(RuntimeError):
-    """Redis may no longer hold what this epoch stored: it was emptied or started anew, or another learner
-    has begun.
-    """
+    """Redis lost this epoch: it was emptied or started anew, or another learner has begun."""
 
 
 class Replay:
@@ -212,9 +209,7 @@ class Replay:
         self._ring.ids[missing] = 0
 
     def update(self, leaf: NDArray[np.int64], chunk_id: NDArray[np.int64], losses: NDArray[Any]) -> None:
-        """Set the priorities of drawn transitions from their losses [B]; those whose chunk was overwritten
-        meanwhile are dropped.
-        """
+        """Set priorities of drawn transitions from their losses [B], where no newer chunk has their place."""
         slots, tree = leaf // self.shape.chunk_length, self._ring.tree
         valid = self._ring.ids[slots] == chunk_id
         leaf, slots = leaf[valid], slots[valid]

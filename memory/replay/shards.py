@@ -25,8 +25,9 @@ from memory.chunks.chunk import ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch
-from memory.replay.priorities import Draw, PriorityRule, ReplayShape, Ring
+from memory.replay.priorities import Draw, PriorityRule, Ring
 from memory.replay.replay import Replay, ReplayLost
+from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.scripts import StaleEpoch

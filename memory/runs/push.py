@@ -67,9 +67,7 @@ class Pusher:
         self.sequence = parse_counts(held)[0]
 
     def send(self, packets: Sequence[Sendable]) -> None:
-        """Have `packets`, at least one, stored, of which one call is sent now. Raises RuntimeError where
-        others are not settled.
-        """
+        """Have `packets` stored, and send one call of them now. RuntimeError while others are not settled."""
         if self.unsettled:
             raise RuntimeError(f"{len(self.unsettled)} packets are not settled.")
         self.unsettled, portion = list(packets), portion_of(packets)

@@ -44,9 +44,7 @@ class Channel:
         self._queued.clear()
 
     def queue(self, command: tuple[Any, ...]) -> None:
-        """Send `command` together with the next ones. Its answer is dropped, but an error in it is raised by
-        the next call of `answers`.
-        """
+        """Send `command` with the next ones: its answer is dropped, an error raised by the next `answers`."""
         self._queued.append(command)
 
     def answers(self, count: int) -> Iterator[Any]:

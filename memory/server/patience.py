@@ -31,9 +31,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Waits for a server: `seconds` while it is away or refuses for a while, FULL_PATIENCE_S while it has no
-    room.
-    """
+    """Waits for a server: `seconds` where it is away or refuses, FULL_PATIENCE_S where it has no room."""
 
     seconds: float
     stopped: Callable[[], bool] = lambda: False  # whether the process was asked to end

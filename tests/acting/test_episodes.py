@@ -38,7 +38,7 @@ def test_scores_equal_slow_sums_over_random_episodes(caps: tuple[int | None, int
                 scores = (score_5min, score_30min, score)
                 expected.append(FinishedEpisode(row, *scores, len(running[row]), counts, []))
                 running[row], actions[row] = [], []
-        assert tracker.step(a_t, rewards, terminated, truncated, active) == expected
+        assert tracker.step(a_t, rewards, terminated, truncated, active, {}) == expected
         count += len(expected)
         restarting = active & (terminated | truncated)
     assert count > 50
@@ -48,8 +48,8 @@ def test_last_step_within_the_cap_counts_and_the_next_does_not() -> None:
     tracker = EpisodeTracker(1, 2, 3, ActionCounter(1, 2, None, None))
     a_t, one, yes, no = np.array([1]), np.ones(1), np.array([True]), np.array([False])
     for _ in range(3):
-        assert tracker.step(a_t, one, no, no, yes) == []
-    assert tracker.step(a_t, one, no, yes, yes) == [FinishedEpisode(0, 2.0, 3.0, 4.0, 4, [[0, 4]], [])]
+        assert tracker.step(a_t, one, no, no, yes, {}) == []
+    assert tracker.step(a_t, one, no, yes, yes, {}) == [FinishedEpisode(0, 2.0, 3.0, 4.0, 4, [[0, 4]], [])]
 
 
 def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
@@ -62,7 +62,7 @@ def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
         resumed = EpisodeTracker(2, None, None, ActionCounter(2, 2, None, None))
         resumed.load_state_dict(tracker.state_dict())
         tracker = resumed
-        played += tracker.step(a_t, rewards, terminated, no, ~restarting, np.array(rooms))
+        played += tracker.step(a_t, rewards, terminated, no, ~restarting, {"room": np.array(rooms)})
     assert [(episode.environment, episode.rooms) for episode in played] == [
         (1, [1, 7]),
         (0, [1, 2]),
@@ -73,5 +73,5 @@ def test_rooms_are_those_that_the_steps_of_the_episode_led_to() -> None:
 def test_rows_that_are_equally_far_are_told_once() -> None:
     tracker = EpisodeTracker(3, None, None, ActionCounter(3, 2, None, None))
     yes, no, ended = np.ones(3, np.bool_), np.zeros(3, np.bool_), np.array([False, False, True])
-    tracker.step(np.zeros(3, np.int64), np.zeros(3), ended, no, yes)
+    tracker.step(np.zeros(3, np.int64), np.zeros(3), ended, no, yes, {})
     assert tracker.where() == "after step 1 of episode 1 or after step 0 of episode 2"

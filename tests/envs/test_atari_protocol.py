@@ -124,8 +124,7 @@ def whole_games(env: SeededVectorEnv, config: EnvConfig, steps: int) -> tuple[li
     for _ in range(steps):
         action = np.array([FIRE])
         _, rewards, terminated, truncated, infos = env.step(action)
-        told = infos.get("room"), infos.get("life_lost")
-        found += tracker.step(action, rewards, terminated, truncated, active, *told)
+        found += tracker.step(action, rewards, terminated, truncated, active, infos)
         episodes += int((active & (terminated | truncated)).sum())
         active = ~(terminated | truncated)
     return found, episodes

@@ -14,7 +14,7 @@ from agents.base import Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from event_log.records import EventLogError, LoggedEpisode, LogHeader
 from event_log.writer import EventLogWriter
-from learning.fill_replay import FileProgress, preseed
+from learning.saved.fill_replay import FileProgress, preseed
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes
 from memory.replay.batch import Batch
 from memory.replay.priorities import FIRST_LEAF, PriorityRule

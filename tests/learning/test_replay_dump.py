@@ -17,7 +17,7 @@ from isal.isal_zlib import crc32
 
 from args import read_args
 from launch_learner import run_learner
-from learning.fill_replay import ReplayDump
+from learning.saved.fill_replay import ReplayDump
 from learning.saved.snapshot import load_snapshot
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of

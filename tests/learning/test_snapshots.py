@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning.fill_replay import missing_transitions, unlearned_steps
+from learning.saved.fill_replay import missing_transitions, unlearned_steps
 from learning.saved.folder import newest_snapshot
 from learning.saved.snapshot import (
     SnapshotError,
@@ -17,7 +17,7 @@ from learning.saved.snapshot import (
     save_snapshot,
     wait_for_snapshot,
 )
-from memory.replay.priorities import ReplayShape
+from memory.replay.shape import ReplayShape
 from scripts.export_weights import main as export_weights
 
 COUNTS = {"updates": 0, "t_learner": 0, "t_actors": 0, "best_mean": None, "best_episodes": 0}

@@ -9,8 +9,9 @@ import numpy as np
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape
 from memory.chunks.unfinished import Draft
-from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay
+from memory.replay.shape import ReplayShape
 from memory.runs.keys import Keys
 from memory.runs.lease import TTL_S, Lease
 from memory.runs.push import ChunkPusher, Packet

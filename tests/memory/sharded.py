@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from memory.chunks.builder import ChunkBuilder
-from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.priorities import PriorityRule
+from memory.replay.shape import ReplayShape
 from memory.replay.shards import Shards
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease

@@ -59,9 +59,9 @@ def test_claimed_sizes_are_checked_before_memory_is_taken(shape: list[object]) -
 
 def test_what_no_reader_accepts_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     column = {"bytes": np.zeros(1000, np.uint8)}
-    monkeypatch.setattr("memory.chunks.encoding.MAX_RAW_BYTES", 1000)
+    monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 1000)
     assert len(unpack(pack({}, column)).columns["bytes"]) == 1000
-    monkeypatch.setattr("memory.chunks.encoding.MAX_RAW_BYTES", 999)
+    monkeypatch.setattr("memory.chunks.codec.MAX_RAW_BYTES", 999)
     with pytest.raises(ValueError, match="more than any reader accepts"):
         pack({}, column)
 

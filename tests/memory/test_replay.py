@@ -14,8 +14,9 @@ from memory.chunks.chunk import CHUNK_ID
 from memory.chunks.reader import BYTES_AT_ONCE
 from memory.chunks.unfinished import Draft
 from memory.replay.batch import Lookahead
-from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay, ReplayLost
+from memory.replay.shape import ReplayShape
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.scripts import LostLease, StaleEpoch

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.replay.priorities import ReplayShape, Ring
+from memory.replay.priorities import Ring
+from memory.replay.shape import ReplayShape
 from memory.replay.shards import TELL_EVERY_S, draw_from
 from memory.runs.counters import Counters, read_counters
 from memory.runs.run import Place, allow_learning, finish_run

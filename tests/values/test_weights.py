@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory.replay.priorities import ReplayShape, Ring
+from memory.replay.priorities import Ring
+from memory.replay.shape import ReplayShape
 
 LEAVES, BATCH, DRAWS = 992, 32, 12_000
 REWARDS = 2 * ((np.arange(LEAVES) + 0.5) / LEAVES) ** 2  # of an arm of the bandit

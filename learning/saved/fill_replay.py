@@ -24,7 +24,8 @@ from memory.chunks.chunk import ChunkShape
 from memory.chunks.codec import Meta
 from memory.chunks.unfinished import Draft, Moments
 from memory.replay.dump import DumpError, dump_records, read_dump
-from memory.replay.priorities import FIRST_LEAF, ReplayShape
+from memory.replay.priorities import FIRST_LEAF
+from memory.replay.shape import ReplayShape
 from memory.runs.lease import Lease
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import LearnerSlot
