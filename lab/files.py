@@ -37,6 +37,7 @@ def why_not(name: str) -> str:
 
 
 RecordT = TypeVar("RecordT")
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def dash(name: str) -> str:
@@ -72,6 +73,18 @@ def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
         first = error.errors()[0]
         at = ".".join(str(part) for part in first["loc"])
         raise UserError(_damaged(path, f"{at}{': ' if at else ''}{first['msg']}", cure)) from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def read_model(path: Path, kind: type[ModelT], what: str) -> ModelT:
+    """What another program wrote to a file: `what`, such as "evaluation". Raises UserError."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path} is no {what} ({where}: {first['msg']}): move it away.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 
 from args import UserError
+from lab.files import read_model
 from reporting.measures.aggregates import Estimate, probability_of_improvement
 from reporting.measures.saber import REFERENCES, WHOLE, Run, agents_of, by_game, shown
 from reporting.pages.saber_page import write_report
@@ -57,7 +58,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 
 def _of_folder(folder: Path) -> list[Run]:
     """Called by the folder, and by the agents where these differ."""
-    read = [_evaluation(path) for path in sorted(folder.rglob("evaluation_*.json"))]
+    read = [read_model(path, _Evaluation, "evaluation") for path in sorted(folder.rglob("evaluation_*.json"))]
     several = len({each.settings.agent for each in read}) > 1
     return [
         Run(
@@ -68,15 +69,6 @@ def _of_folder(folder: Path) -> list[Run]:
         )
         for each in read
     ]
-
-
-def _evaluation(path: Path) -> _Evaluation:
-    try:
-        return _Evaluation.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{path} is no evaluation ({where}: {first['msg']}): move it away.") from error
 
 
 def _of_csv(path: Path) -> list[Run]:

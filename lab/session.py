@@ -10,10 +10,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from args import Plain, UserError
-from lab.files import read_whole, spec_bytes
+from lab.files import read_model, read_whole, spec_bytes
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
 from reporting.history import reward_points
@@ -217,7 +217,7 @@ def read_session(folder: Path) -> SessionResult:
     runs = sorted(folder.glob("run_*.json"))
     if not runs:
         return SessionResult(folder, known_record(folder), "", 0, "", EMPTY, {})
-    run = _read_run(runs[0])
+    run = read_model(runs[0], _Run, "record of a run")
     try:
         training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
     except ValueError as error:
@@ -263,17 +263,6 @@ def joined_means(games: Sequence[str], records: Sequence[EpisodeRecord]) -> dict
 def _curve(points: Sequence[tuple[int, float]]) -> Curve:
     steps, scores = np.array(points, dtype=np.float64).reshape(-1, 2).T
     return Curve(steps, scores)
-
-
-def _read_run(path: Path) -> _Run:
-    try:
-        return _Run.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UserError(f"{path} is no record of a run ({where}: {first['msg']}): move it away.") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def sessions_in(trial: Path) -> list[SessionResult]:
