@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from args import UserError, read_args
-from learning.snapshot import Snapshot, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, last_models, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client

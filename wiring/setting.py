@@ -19,7 +19,7 @@ from args import Args, UserError
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.registry import describe_env
 from kernels.choice import use as use_kernels
-from learning.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
+from learning.saved.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from memory.chunks.chunk import ChunkLimits
 from memory.server.connection import Client, RedisConfig, connect
 from models.trunk import WITH
