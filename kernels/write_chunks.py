@@ -41,7 +41,9 @@ def note_steps(steps: Steps, streams: Streams, index: int, taken: Taken, rule: R
 def cut_transitions(
     steps: Steps, streams: Streams, rows: Indices, transitions: int, discounts: Discounts
 ) -> Cut:
-    """The next complete transitions of some environments.
+    """The next complete transitions of some environments, with n-step returns of learned rewards.
+
+    r_t = sum of gamma^j r_j over the k <= n steps up to s_t, and discount_t = gamma^k; 0 at a terminal.
 
     Args:
         steps: Of all environments.

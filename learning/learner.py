@@ -80,8 +80,9 @@ class Learner:
             return False
         if config.end_by != "learner" and source.counters.played < config.t_max:
             return False
-        owes = self.synchronised and config.end_by == "actors"
-        return not owes or (not source.is_due() and source.drawn == source.consumed)
+        if not self.synchronised or config.end_by != "actors":
+            return True
+        return not source.is_due() and source.drawn == source.consumed  # the updates of all steps are made
 
     def run(self, stopped: Callable[[], bool], do_due_tasks: Callable[[], None]) -> None:
         """Learn until the run ends or a stop is asked for; `do_due_tasks` is called after each batch."""

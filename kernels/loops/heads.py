@@ -109,7 +109,7 @@ def gate_gradients(
 ) -> None:
     """From the gradient [B, N, F] of what `gate` made, those of all that it was made of, row by row [B, F].
 
-    Where a feature is 0, so is its gradient: what the embedding was there is known no more.
+    Where a feature is 0 its gradient is left out: the product no longer shows what the embedding was there.
     """
     count = features.shape[1]
     numbers, product = np.empty(count, np.float32), np.empty(count, np.float32)

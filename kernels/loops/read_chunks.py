@@ -14,7 +14,7 @@ STREAMED_BYTES = 4
 
 @compiled
 def open_chunks(opened: Opened, sizes: Indices, drawn: Indices, first: int, known: Known) -> int:
-    """Until one must be looked at."""
+    """Row by row, up to one whose header is unknown or that is damaged: the reader looks at that one."""
     data, end = opened.data, np.sum(sizes[:first])
     for row in range(first, len(sizes)):
         begin, end = end, end + sizes[row]
@@ -118,7 +118,7 @@ def _finite_frames(raw: Bytes, first: int, changes: int, stack: Words) -> bool:
 def read_transitions(
     opened: Opened, first: int, longest: int, are_floats: bool, rows: Rows
 ) -> tuple[int, int]:
-    """Without the frames behind the newest that a transition needs."""
+    """Frame by frame, up to the newest that a transition needs."""
     s_tm1, s_t, next_frames, steps, targets, actions = rows
     history = s_tm1.shape[1]
     for number in range(len(opened.bodies)):

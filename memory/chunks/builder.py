@@ -1,4 +1,4 @@
-"""Cuts what N environments did into chunks; what is alike for all of them is computed in one call."""
+"""Cuts what N environments did into packed chunks: `cut_transitions` sums the n-step returns in them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from memory.replay.batch import Batch, Lookahead
 BYTES_AT_ONCE = 1 << 22
 """How much is opened at a time, and held before it is read: 256 chunks of Atari have 1.3 MB."""
 ANY_STEPS = 1 << 16
-"""More than places can tell."""
+"""No transition has so many steps: its places are 16 bits."""
 
 
 class ChunkReader:

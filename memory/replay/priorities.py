@@ -127,8 +127,8 @@ class Ring:
         return np.asarray(first + np.arange(self.chunk_length))
 
     def place(self, ids: Sequence[int], rows: Sequence[bytes]) -> None:
-        """Give chunks `ids` [N] the leaves that `rows` [N] hold, L float32 each; in one slot the last counts.
-        Chunks whose rows hold no priorities are never drawn.
+        """Give chunks `ids` [N] the leaves that `rows` [N] hold, L float32 each. Of two in one slot the later
+        counts; chunks whose rows hold no priorities are never drawn.
         """
         unknown = np.full(self.chunk_length, np.nan, np.float32).tobytes()
         whole = [row if len(row) == len(unknown) else unknown for row in rows]
