@@ -9,7 +9,7 @@ import pytest
 from redis.crc import key_slot
 
 from args import UserError, read_args
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.shards import own_steps
 from memory.runs.tags import tag_suffix

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from args import read_args
-from learning.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client

@@ -17,8 +17,9 @@ import numpy as np
 from memory.chunks.chunk import ChunkLimits
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch
-from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay
+from memory.replay.shape import ReplayShape
 from memory.replay.shards import Shards
 from memory.runs.run import Place
 

@@ -11,7 +11,8 @@ from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkLimits, ChunkShape
 from memory.chunks.unfinished import Moments
 from memory.replay.games import GameShape, GamesReplay
-from memory.replay.priorities import PriorityRule, ReplayShape
+from memory.replay.priorities import PriorityRule
+from memory.replay.shape import ReplayShape
 from memory.runs.run import OpenedRun, Place, read_settings
 from tests.memory.road import SHAPE, packets
 from tests.memory.sharded import CAPACITY, SomeActor, begin_sharded, places_on
