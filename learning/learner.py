@@ -146,11 +146,8 @@ def run_serially(
     """Actor and learner take turns in one thread: a vector step, then every update that is due.
 
     The run repeats exactly, since priorities are written to Redis after each update, before the next batch is
-    drawn. A stopped actor that can be saved keeps its unfinished chunks; any other pushes them.
-
-    Args:
-        saved: An actor's state. Both continue from it as if they had never stopped: weights that were
-            published before are not published anew.
+    drawn. A stopped actor that can be saved keeps its unfinished chunks; any other pushes them. From a
+    `saved` actor's state both continue as if they had never stopped: no weights are published twice.
     """
     if saved is None:
         learner.publish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import lz4.block
@@ -13,19 +14,10 @@ from numpy.typing import NDArray
 from memory.chunks import codec
 from memory.chunks.schema import packed_header
 
-
-def _lz4(raw: bytes) -> bytes:
-    return bytes(lz4.block.compress(raw, store_size=False))
-
-
-def _zstd(raw: bytes) -> bytes:
-    return codec.ZSTD_OF_THREAD.compressor.compress(raw)
-
-
 COMPRESSIONS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "none": (codec.PLAIN, bytes),
-    "lz4": (codec.LZ4, _lz4),
-    "zstd": (codec.ZSTD, _zstd),
+    "lz4": (codec.LZ4, partial(lz4.block.compress, store_size=False)),
+    "zstd": (codec.ZSTD, lambda raw: codec.ZSTD_OF_THREAD.compressor.compress(raw)),
 }
 
 
