@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.benchmark import chosen, over_games, write_table
-from lab.benchmark.command import chosen, over_games
+from lab.benchmark.command import chosen, over_games, write_table
 from lab.benchmark.table import Row
 from lab.session import Record, write_record
 from lab.spec import read_experiments
