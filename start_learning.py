@@ -37,13 +37,13 @@ from args import Args, UserError, fail, read_args
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env, family_name
 from own_code import names_code
+from reporting.measures.fitness import score_levels
 from run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, snapshots_of
 from supervision.child import Child, ChildSpec, thread_limits
 from supervision.last_words import PaceAdvice, last_words, newest, steps_of
 from supervision.process import USER_ERROR
 from supervision.redis_server import RedisServer, RedisServerError
 from supervision.run_watch import RunWatch
-from supervision.score_chart import references
 from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 from wiring.code import canonical
@@ -203,7 +203,7 @@ def _screen(plan: Plan) -> Iterator[Screen]:
         view = None
         if sys.stdout.isatty():
             title = f"{plan.args.game} · {plan.args.agent}"
-            view = stack.enter_context(TerminalView(title, watch, references(plan.args.game)))
+            view = stack.enter_context(TerminalView(title, watch, score_levels(plan.args.game)))
         say = view.print if view else _print_error
 
         def refresh() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from reporting.measures.fitness import human_reference, standard_of
+from collections.abc import Mapping, Sequence
 
 BARS = " ▁▂▃▄▅▆▇█"
 EIGHTHS = len(BARS) - 1
@@ -14,38 +11,22 @@ HEIGHT = 4
 LINE = "┄"
 
 
-class Reference(NamedTuple):
-    """A score to compare with."""
-
-    name: str
-    score: float
-
-
-def references(game: str) -> list[Reference]:
-    """Random play and a human's, or what counts as the goal; none where nothing is known of a game."""
-    standard = standard_of(game)
-    if standard is None:
-        return []
-    goal = "human" if human_reference(game) else "goal"
-    return [Reference("random", standard.random), Reference(goal, standard.score)]
-
-
 def score_chart(
-    scores: Sequence[tuple[float, float]], references: Sequence[Reference], width: int, height: int = HEIGHT
+    scores: Sequence[tuple[float, float]], levels: Mapping[str, float], width: int, height: int = HEIGHT
 ) -> list[tuple[str, str]]:
     """A label and a row of `width` characters, from top to bottom.
 
     Args:
       scores: steps and mean scores, in the order of steps.
-      references: drawn as lines and named in the label of their row.
+      levels: drawn as lines and named in the label of their row.
     """
     columns = _columns(scores, width)
     known = [score for score in columns if score is not None]
-    values = [*known, *(each.score for each in references)]
+    values = [*known, *levels.values()]
     if not values:
         return []
     low, high = min(values), max(values)
-    lines = {_row(each.score, low, high, height): each for each in references}
+    lines = {_row(level, low, high, height): f"{name} {short(level)}" for name, level in levels.items()}
     eighths = [None if score is None else _eighths(score, low, high, height) for score in columns]
     rows = []
     for row in reversed(range(height)):
@@ -56,9 +37,9 @@ def score_chart(
     return rows
 
 
-def _label(line: Reference | None, row: int, low: float, high: float, height: int) -> str:
+def _label(line: str | None, row: int, low: float, high: float, height: int) -> str:
     if line is not None:
-        return f"{line.name} {short(line.score)}"
+        return line
     return short(high) if row == height - 1 else short(low) if row == 0 else ""
 
 

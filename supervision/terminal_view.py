@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from supervision.run_watch import LEARNING, RunWatch, Status, Story, number, phase, time_left
-from supervision.score_chart import Reference, score_chart
+from supervision.score_chart import score_chart
 
 _UNKNOWN = "–"
 _BUSY = ("acting", LEARNING, "warm-up")
@@ -30,10 +30,10 @@ class TerminalView:
         self,
         title: str,
         watch: RunWatch,
-        references: Sequence[Reference] = (),
+        levels: Mapping[str, float],
         console: Console | None = None,
     ) -> None:
-        self._title, self._watch, self._references = title, watch, references
+        self._title, self._watch, self._levels = title, watch, levels
         self._console = console or Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
@@ -54,7 +54,7 @@ class TerminalView:
     def refresh(self) -> None:
         """Draw anew what the watch has seen."""
         rows = max(self._console.height - _OTHER_LINES, 1)
-        picture = live_view(self._title, self._watch.story, self._references, rows)
+        picture = live_view(self._title, self._watch.story, self._levels, rows)
         with contextlib.suppress(OSError):
             self._live.update(picture, refresh=True)
 
@@ -63,16 +63,16 @@ class TerminalView:
         with contextlib.suppress(OSError):
             self._live.update(Text(), refresh=True)
             self._live.stop()
-            self._console.print(last_view(self._title, self._watch.story, self._references, how, t))
+            self._console.print(last_view(self._title, self._watch.story, self._levels, how, t))
 
 
 def live_view(
-    title: str, story: Story, references: Sequence[Reference] = (), most_actors: int = 4096
+    title: str, story: Story, levels: Mapping[str, float], most_actors: int = 4096
 ) -> RenderableType:
     """One panel: what the run does and how far it is, its scores, and a row per process. Fits 80 columns."""
     named = [(f"actor {name}", status) for name, status in story.actors.items()]
     parts: list[RenderableType] = [Text(phase(story), style="bold green"), _progress(story), Text()]
-    parts += [_learning(story.learner), Text(), *_scores(story, references)]
+    parts += [_learning(story.learner), Text(), *_scores(story, levels)]
     if warning := story.learner.get("warning"):
         parts += [Text(str(warning), style="yellow"), Text()]
     parts += [_processes([("learner", story.learner), *named[:most_actors]])]
@@ -81,13 +81,11 @@ def live_view(
     return _panel(title, parts, "[dim]Ctrl-C saves all and stops; the same command goes on[/]")
 
 
-def last_view(
-    title: str, story: Story, references: Sequence[Reference], how: str, t: float
-) -> RenderableType:
+def last_view(title: str, story: Story, levels: Mapping[str, float], how: str, t: float) -> RenderableType:
     """The panel that stays."""
     end = f" of {story.t_max:,.0f}" if t < story.t_max else ""
     parts: list[RenderableType] = [Text(f"{how} at step {t:,.0f}{end}", style="bold"), Text()]
-    scores = _scores(story, references)
+    scores = _scores(story, levels)
     return _panel(title, [*parts, _learning(story.learner), *([Text(), *scores[:-1]] if scores else [])])
 
 
@@ -142,21 +140,21 @@ def _replay(learner: Status) -> Sequence[RenderableType]:
 class _Chart:
     """As wide as there is room."""
 
-    def __init__(self, story: Story, references: Sequence[Reference]) -> None:
-        self._scores, self._references = story.scores, references
+    def __init__(self, story: Story, levels: Mapping[str, float]) -> None:
+        self._scores, self._levels = story.scores, levels
 
     def __rich_console__(self, console: Console, options: object) -> list[Text]:
         width = max(getattr(options, "max_width", 80) - _LABEL, 8)
-        rows = score_chart(self._scores, self._references, width)
+        rows = score_chart(self._scores, self._levels, width)
         return [Text(f"{label:<{_LABEL}}", style="dim") + Text(row, style="cyan") for label, row in rows]
 
 
-def _scores(story: Story, references: Sequence[Reference]) -> list[RenderableType]:
+def _scores(story: Story, levels: Mapping[str, float]) -> list[RenderableType]:
     """Nothing before the first score; else it ends with an empty line."""
     if not story.scores:
         return []
     head = Text("mean score of the last 100 episodes  ", style="dim")
-    return [head + Text(f"{story.scores[-1][1]:,.4g}", style="bold"), _Chart(story, references), Text()]
+    return [head + Text(f"{story.scores[-1][1]:,.4g}", style="bold"), _Chart(story, levels), Text()]
 
 
 def _processes(rows: Sequence[tuple[str, Status]]) -> RenderableType:

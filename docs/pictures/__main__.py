@@ -25,9 +25,9 @@ sys.path.insert(0, str(ROOT))
 
 from memory.runs.keys import Keys  # noqa: E402
 from memory.server.connection import RedisConfig  # noqa: E402
+from reporting.measures.fitness import score_levels  # noqa: E402
 from reporting.pages.page import BROWSERS, find_browser, write_still  # noqa: E402
 from supervision.run_watch import RunWatch, Story  # noqa: E402
-from supervision.score_chart import references  # noqa: E402
 from supervision.terminal_view import live_view as drawn_view  # noqa: E402
 
 CARTPOLE = "--game", "CartPole-v1", "--agent", "reinforce"
@@ -59,7 +59,7 @@ def live_view(folder: Path) -> Path:
     with _running(folder, *CARTPOLE):
         story = _story(folder, "CartPole-v1", lambda story: bool(story.seconds_left) or story.t > LATE)
     console = Console(record=True, width=COLUMNS, file=(folder / "terminal").open("w"))
-    console.print(drawn_view("CartPole-v1 · reinforce", story, references("CartPole-v1")))
+    console.print(drawn_view("CartPole-v1 · reinforce", story, score_levels("CartPole-v1")))
     page = folder / "view.html"
     page.write_text(PAGE.format(console.export_svg(title="start_learning.py")))
     return page

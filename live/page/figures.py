@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from live.curves import Floats, Line
 from live.moments import Rate
-from reporting.measures.fitness import references, standard_of
+from reporting.measures.fitness import score_levels
 from reporting.pages.page import (
     AXIS,
     BLUE,
@@ -28,9 +28,6 @@ from reporting.pages.page import (
     base_layout,
     empty_figure,
 )
-
-Coloured = Mapping[str, str]
-"""Label -> its colour, the same in all figures."""
 
 COLUMNS = 3
 BINS = 40
@@ -49,16 +46,6 @@ def transparent(colour: str, opacity: float = 0.16) -> str:
     return f"rgba({red}, {green}, {blue}, {opacity})"
 
 
-def score_levels(game: str) -> dict[str, float]:
-    """Scores to compare with: random play, and human play and the record of an ALE game or else solved."""
-    names = ("random", "human", "world record")
-    levels = {name: level for name, level in zip(names, references(game), strict=True) if level is not None}
-    standard = standard_of(game)
-    if not levels and standard is not None:
-        levels = {"random": standard.random, "solved": standard.score}
-    return levels
-
-
 def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game: str) -> go.Figure:
     """Mean scores of the last 100 episodes of training, and of the last 20 of evaluation, dashed."""
     if not (lines or evaluated):
@@ -69,7 +56,7 @@ def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game
         figure.add_traces(_band_and_line(label, line, colour[label], "solid"))
     for label, line in evaluated.items():
         figure.add_traces(_band_and_line(f"{label}, evaluation", line, colour[label], "dash"))
-    for name, level in score_levels(game).items():
+    for name, level in score_levels(game, with_record=True).items():
         figure.add_hline(
             level,
             line={"color": MUTED, "width": 1, "dash": "dot"},

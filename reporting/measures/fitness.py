@@ -59,6 +59,15 @@ def human_reference(game: str) -> tuple[float, float] | None:
     return None if random is None or human is None else (random, human)
 
 
+def score_levels(game: str, with_record: bool = False) -> dict[str, float]:
+    """Scores to compare with, by name: random play, and human play or else the goal; those that are known."""
+    standard, (random, human, record) = standard_of(game), references(game)
+    if standard is not None and human is None:
+        return {"random": standard.random, "goal": standard.score}
+    levels = {"random": random, "human": human, "world record": record if with_record else None}
+    return {name: level for name, level in levels.items() if level is not None}
+
+
 @cache
 def _references() -> dict[str, tuple[float | None, float | None, float | None]]:
     """Game -> mean scores of random play, of human play and of the world record."""

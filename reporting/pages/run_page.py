@@ -7,7 +7,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from reporting.history import RewardPoint, RunHistory
-from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW, human_reference, standard_of
+from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW, score_levels
 from reporting.pages.page import (
     AXIS,
     BLUE,
@@ -73,7 +73,7 @@ class _GameHistory:
 
     def section(self, named: bool) -> Section:
         """Its curve."""
-        levels = _levels(self._game)
+        levels = score_levels(self._game)
         figure = reward_figure(self.trained, self.evaluated, self._facts.frames_per_step, levels)
         return Section(figure, self._game if named else "", wide=True)
 
@@ -95,18 +95,10 @@ class _GameHistory:
         return Tile(self._game, *known)
 
 
-def _levels(game: str) -> dict[str, float]:
-    """Scores to compare with, by what they are called."""
-    standard = standard_of(game)
-    if standard is None:
-        return {}
-    return {"random": standard.random, "human" if human_reference(game) else "standard": standard.score}
-
-
 def _reference_tiles(game: str) -> list[Tile]:
     return [
-        Tile(f"{name.capitalize()} play" if name != "standard" else "Standard", f"{score:,.1f}")
-        for name, score in _levels(game).items()
+        Tile("Goal" if name == "goal" else f"{name.capitalize()} play", f"{score:,.1f}")
+        for name, score in score_levels(game).items()
     ]
 
 

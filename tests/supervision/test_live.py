@@ -12,9 +12,10 @@ from rich.console import Console
 from memory.runs.keys import Keys
 from memory.runs.reports import publish_status
 from memory.server.connection import Client, RedisConfig
+from reporting.measures.fitness import score_levels
 from supervision.last_words import PaceAdvice, last_words
 from supervision.run_watch import RunWatch, Status, Story, phase, time_left
-from supervision.score_chart import Reference, references, score_chart
+from supervision.score_chart import score_chart
 from supervision.terminal_view import TerminalView, last_view, live_view
 
 LEARNER: Status = {
@@ -25,7 +26,7 @@ LEARNER: Status = {
     "replay_fill": 0.4,
     "state": "learning",
 }
-REFERENCES = [Reference("random", -20.7), Reference("human", 14.6)]
+REFERENCES = {"random": -20.7, "human": 14.6}
 ACTORS: dict[str, Status] = {
     "0": {
         "t": 2_000,
@@ -182,7 +183,7 @@ def test_a_run_of_a_day_is_not(watch: RunWatch) -> None:
 
 def test_the_chart_lies_between_its_references() -> None:
     scores = [(step, 5.0 * step) for step in range(100)]
-    rows = score_chart(scores, [Reference("random", 0), Reference("human", 500)], 40)
+    rows = score_chart(scores, {"random": 0.0, "human": 500.0}, 40)
     assert [label for label, _ in rows] == ["human 500", "", "", "random 0"]
     assert all(len(text) == 40 for _, text in rows)
     top, bottom = rows[0][1], rows[-1][1]
@@ -193,12 +194,12 @@ def test_the_chart_lies_between_its_references() -> None:
 
 
 def test_the_chart_of_a_game_without_references_has_its_own_ends() -> None:
-    assert references("my_env:MyEnv") == []
-    rows = score_chart([(0, 1.0), (10, 3.5)], [], 8)
+    assert score_levels("my_env:MyEnv") == {}
+    rows = score_chart([(0, 1.0), (10, 3.5)], {}, 8)
     assert (rows[0][0], rows[-1][0]) == ("3.5", "1")
     assert rows[0][1] == " █" + " " * 6, "a short history begins at the left"
-    assert score_chart([], [], 8) == []
-    assert score_chart([(0, 7.0)], [], 8)[-1][1].strip(), "one score alone is seen"
+    assert score_chart([], {}, 8) == []
+    assert score_chart([(0, 7.0)], {}, 8)[-1][1].strip(), "one score alone is seen"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_the_chart_of_a_game_without_references_has_its_own_ends() -> None:
     [("pong", ["random", "human"]), ("CartPole-v1", ["random", "goal"]), ("Blackjack-v1", [])],
 )
 def test_references_of_a_game(game: str, names: list[str]) -> None:
-    assert [each.name for each in references(game)] == names
+    assert list(score_levels(game)) == names
 
 
 def test_the_last_panel_says_how_it_ended_and_shows_no_process() -> None:
@@ -223,7 +224,7 @@ def test_a_view_ends_with_one_panel(redis_socket: str, client: Client) -> None:
     screen = io.StringIO()
     watch = RunWatch(RedisConfig(redis_socket, 0), Keys("a run"))
     console = Console(width=80, height=40, file=screen, force_terminal=True)
-    with TerminalView("pong", watch, (), console) as view:
+    with TerminalView("pong", watch, {}, console) as view:
         watch.hear({"learner": {"state": "learning"}, **{f"actor:{n}": {} for n in range(100)}}, 0.0)
         view.refresh()
         view.print("said, as [bold] it stands")
