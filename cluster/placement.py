@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from args import Args
+from memory.server.connection import is_loopback
 from parameters import UserError
 
 STRATEGIES = {"spread": "SPREAD", "packed": "DEFAULT"}
@@ -61,7 +61,7 @@ def check_reachable(host_redis: str) -> None:
     others = {node["NodeManagerAddress"] for node in nodes} - {
         node["NodeManagerAddress"] for node in nodes if node["NodeID"] == here()
     }
-    if others and _is_loopback(host_redis):
+    if others and is_loopback(host_redis):
         raise UserError(
             f"No other machine of the cluster ({', '.join(sorted(others))}) reaches a Redis server at"
             f" {host_redis}: start one that they reach, with a password, and give --host-redis"
@@ -91,12 +91,3 @@ def _check(machines: list[dict[str, float]], role: str, cpus: float, gpus: float
         f"--{role}-cpus {cpus:g} with --{role}-gpus {gpus:g} is more than any machine has that may hold it"
         f" (processors and GPUs: {room})."
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

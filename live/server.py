@@ -9,10 +9,10 @@ from pathlib import Path
 
 from werkzeug.serving import make_server
 
-from live.access import guard, is_loopback, new_token
+from live.access import guard, new_token
 from live.page.app import page_app
 from live.watch import LOOK_EVERY_S, Watch
-from memory.server.connection import RedisConfig
+from memory.server.connection import RedisConfig, is_loopback
 from parameters import UserError
 
 log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ never re-sends; a `Patience` does, for actions that are safe to repeat.
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import socket
@@ -187,3 +188,13 @@ def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] 
     except UNREACHABLE as error:
         raise RedisUnreachable(advice(config, error)) from error
     return client
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens at `host`, or at the socket `host`."""
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from live.access import guard, is_loopback
+from live.access import guard
+from memory.server.connection import is_loopback
 
 
 def answers(token: str | None) -> Flask:
