@@ -33,6 +33,18 @@ def test_a_server_that_refuses_is_survived(capfd: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.slow
+def test_two_learners_survive(capfd: pytest.CaptureFixture[str]) -> None:
+    """One of them is killed, then torchrun itself; connections that swallow all, and chunks taken away."""
+    words = "--minutes 0 --seed 2 --modes none --agents iqn_by_two --actors 1"
+    code = main(
+        [*words.split(), "--kinds", "kill_rank", "kill_learner", "cut_connections", "half_open", "hole"]
+    )
+    story = capfd.readouterr().out
+    assert code == 0, story
+    assert "| all | all | all | 5 | 5 | 0 |" in story
+
+
+@pytest.mark.slow
 def test_a_closed_terminal_and_a_full_disk_are_survived(capfd: pytest.CaptureFixture[str]) -> None:
     """SIGHUP to learner or actor; no room under results/, for real where a file system can be had."""
     words = "--minutes 0 --seed 2 --modes always --agents iqn --actors 1"

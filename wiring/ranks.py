@@ -104,7 +104,7 @@ def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], N
             raise
         raise SystemExit(USER_ERROR) from None
     args = args.model_copy(update={"gpu_number": args.gpu_number + local})
-    with _joined(args) as ranks:
+    with joined(args) as ranks:
         if ranks.share.rank == LEADER:
             try:
                 lead(args, stop, ranks)
@@ -115,7 +115,7 @@ def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], N
 
 
 @contextmanager
-def _joined(args: Args) -> Iterator[Ranks]:
+def joined(args: Args) -> Iterator[Ranks]:
     """With all others in torch's process group; a signal ends this process while it waits for them."""
     follow_parent(os.getppid())()
     if os.environ["LOCAL_WORLD_SIZE"] == os.environ["WORLD_SIZE"]:

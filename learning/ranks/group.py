@@ -9,6 +9,7 @@ notice that its connections are closed.
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -54,6 +55,8 @@ class Ranks:
         self.share = Share(dist.get_rank(), dist.get_world_size())
         self.updating = False
         """Whether an update has begun whose gradients are not all averaged yet."""
+        self.spent_s = 0.0
+        """In all operations but those of draws, the wait for the other learners included."""
         self._is_lost = False
         with self._noticing():
             self._draws = dist.new_group(backend="gloo", timeout=TIMEOUT)
@@ -71,26 +74,26 @@ class Ranks:
         buffer = io.BytesIO()
         torch.save(self._agent.state_dict(), buffer)
         self.announce(Order.BEGIN, buffer.tell())
-        with self._noticing():
+        with self._timed():
             dist.broadcast(torch.frombuffer(buffer.getbuffer(), dtype=torch.uint8), LEADER)
 
     def take_state(self, size: int) -> None:
         """Follower, at BEGIN: continue from the leader's state of `size` bytes."""
         data = torch.empty(size, dtype=torch.uint8)
-        with self._noticing():
+        with self._timed():
             dist.broadcast(data, LEADER)
         self._agent.load_state_dict(torch.load(io.BytesIO(data.numpy().tobytes()), weights_only=True))
 
     def announce(self, order: Order, number: int = 0) -> None:
         """Leader: the next order; `number`: bytes of the state with BEGIN, T_learner with LEARN."""
-        with self._noticing():
+        with self._timed():
             dist.broadcast(torch.tensor([order, number]), LEADER)
         self.updating = order is Order.LEARN
 
     def heard(self) -> tuple[Order, int]:
         """Follower: the next order and its number."""
         message = torch.empty(2, dtype=torch.int64)
-        with self._noticing():
+        with self._timed():
             dist.broadcast(message, LEADER)
         order, number = message.tolist()
         return Order(order), number
@@ -118,7 +121,7 @@ class Ranks:
         parts = (
             [torch.empty_like(own) for _ in range(self.share.ranks)] if self.share.rank == LEADER else None
         )
-        with self._noticing():
+        with self._timed():
             dist.gather(own, parts, LEADER)
         whole = own if parts is None else torch.stack(parts, 1).flatten()  # rows r, r + count … are rank r's
         return np.asarray(whole.numpy())
@@ -134,7 +137,7 @@ class Ranks:
         large = [each for each in gradients if each.nbytes >= LARGE_BYTES and each.is_contiguous()]
         small = [each for each in gradients if each.nbytes < LARGE_BYTES or not each.is_contiguous()]
         together = torch.cat([each.flatten() for each in small]) if small else torch.empty(0)
-        with self._noticing():
+        with self._timed():
             for work in [dist.all_reduce(each, async_op=True) for each in (*large, together)]:
                 work.wait()
         for each in (*large, together):
@@ -142,6 +145,13 @@ class Ranks:
         for each, mean in zip(small, torch.split(together, [each.numel() for each in small]), strict=True):
             each.copy_(mean.view_as(each))
         self.updating = False
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = time.perf_counter()
+        with self._noticing():
+            yield
+        self.spent_s += time.perf_counter() - began
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:

@@ -27,6 +27,10 @@ class LeadingSampler(Sampler):
         self._wholes: deque[Draw] = deque()  # drawn, and their losses not returned yet
         self._owes_losses = False  # the followers', of the batch that was handed out
 
+    def scalars(self) -> dict[str, float]:
+        """As `Sampler.scalars`, and how many seconds updates have taken to bring the learners together."""
+        return super().scalars() | {"learner/together_s": self._ranks.spent_s}
+
     def start(self) -> None:
         """As `Source.start`; all learners begin with the leader's state."""
         self._ranks.begin()

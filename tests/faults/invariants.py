@@ -47,7 +47,7 @@ def read_clocks(stage: Stage) -> Clocks:
 
 def check_store(stage: Stage) -> None:
     """What is held is whole, and counts once."""
-    if stage.agent == "iqn":
+    if stage.has_replay:
         check_chunks(stage)
     else:
         check_rollouts(stage)
@@ -110,7 +110,7 @@ def check_clocks(stage: Stage, before: Clocks, kind: str) -> None:
     least = before.known_steps if _may_lose(stage, kind) else before.steps
     check(now.steps >= least, f"T_actors went back from {least} to {now.steps} by {kind}")
     back = before.updates - now.updates
-    check(kind == "kill_learner" or back <= 0, f"{back} updates are lost by {kind}")
+    check(kind in ("kill_learner", "kill_rank") or back <= 0, f"{back} updates are lost by {kind}")
 
 
 def _may_lose(stage: Stage, kind: str) -> bool:
@@ -119,7 +119,7 @@ def _may_lose(stage: Stage, kind: str) -> bool:
 
 def check_settled(stage: Stage) -> None:
     """Nothing is played any more: all that was pushed is accounted for, by the learner and Redis alike."""
-    if stage.agent == "iqn":
+    if stage.has_replay:
         check_priorities(stage)
     else:
         pushed, learned = stage.per_actor("pushed"), stage.per_actor("learned")
@@ -168,4 +168,4 @@ def check_end(stage: Stage) -> None:
         words = process.log.read_text(errors="replace")
         check("Traceback" not in words, f"{process.log.name} has a traceback: {words[-3000:]}")
         code = process.process.returncode  # SIGTERM ends a process that has only just been started again
-        check(code in (0, -signal.SIGTERM), f"{process.log.name} ended with {code}")
+        check(code in (0, -signal.SIGTERM), f"{process.log.name} ended with {code}: {words[-2000:]}")

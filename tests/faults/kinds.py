@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import signal
@@ -32,6 +33,12 @@ def kill_actor(stage: Stage, dice: random.Random) -> None:
 def kill_learner(stage: Stage, dice: random.Random) -> None:
     """kill -9 of the learner."""
     stage.learner.kill()
+
+
+def kill_rank(stage: Stage, dice: random.Random) -> None:
+    """kill -9 of one of several learners: the others end, and all are started again."""
+    with suppress(ProcessLookupError):
+        os.kill(dice.choice(stage.learners), signal.SIGKILL)
 
 
 def kill_redis(stage: Stage, dice: random.Random) -> None:
@@ -167,7 +174,7 @@ def half_open(stage: Stage, dice: random.Random) -> None:
 
 def hole(stage: Stage, dice: random.Random) -> None:
     """Another client removes chunks, half the time all of them; or the weights, where there are no chunks."""
-    if stage.agent == "iqn":
+    if stage.has_replay:
         held = stage.client.hkeys(KEYS.chunks)
         gone = held if dice.random() < 0.5 else dice.sample(held, len(held) // 2)
         stage.removed |= set(map(int, gone))
@@ -182,6 +189,7 @@ KINDS: dict[str, Callable[[Stage, random.Random], None]] = {
     for kind in (
         kill_actor,
         kill_learner,
+        kill_rank,
         kill_redis,
         hangup,
         stop_actor,

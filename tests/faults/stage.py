@@ -29,17 +29,19 @@ WORDS = (
     f"--game {GAME} --learn-start 200 --hidden-size 16 --envs-per-actor 2 --threads 1 --T-max 100000000"
     " --snapshot-seconds 4 --log-interval 2000"
 ).split()
+IQN = (
+    "--agent iqn --memory-capacity 400000 --replay-frequency 16 --batch-size 8 --num-tau-samples 4"
+    " --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 400"
+    " --weight-synchro-frequency 80 --post-episode-sleep 0.2"
+).split()
 AGENTS = {
-    "iqn": (
-        "--agent iqn --memory-capacity 400000 --replay-frequency 16 --batch-size 8 --num-tau-samples 4"
-        " --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 400"
-        " --weight-synchro-frequency 80 --post-episode-sleep 0.2"
-    ).split(),
+    "iqn": IQN,
+    "iqn_by_two": [*IQN, "--learners", "2"],
     "a2c": (
         "--agent a2c --head-sizes 16 --rollout-length 8 --rollout-patience 3 --post-episode-sleep 0.1"
     ).split(),
 }
-"""One that learns from a replay and one that learns from rollouts."""
+"""One that learns from a replay, the same with two learners, and one that learns from rollouts."""
 MODES = {
     "none": ["--save", "", "--appendonly", "no"],
     "rdb": ["--save", "1 1", "--appendonly", "no", "--stop-writes-on-bgsave-error", "no"],
@@ -138,6 +140,19 @@ class Stage:
         return Process([program, *place, *MODES[self.mode]], self.folder / "redis.log", self._env())
 
     @property
+    def has_replay(self) -> bool:
+        """Whether the agent learns from chunks, and not from rollouts."""
+        return self.agent != "a2c"
+
+    @property
+    def learners(self) -> list[int]:
+        """Process numbers of those that learn: torchrun's children, where there are several."""
+        pid = self.learner.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        words = children.read_text().split() if self.agent == "iqn_by_two" and children.exists() else []
+        return list(map(int, words)) or [pid]
+
+    @property
     def has_own_disk(self) -> bool:
         """Whether results/ is a small file system of its own, which can be filled."""
         return self._disk.kind != NO_DISK
@@ -226,7 +241,7 @@ class Stage:
     @property
     def accepted(self) -> int:
         """Chunks, or rollouts, that Redis holds or counts as pushed."""
-        return self.counters.last_chunk if self.agent == "iqn" else sum(self.per_actor("pushed").values())
+        return self.counters.last_chunk if self.has_replay else sum(self.per_actor("pushed").values())
 
     def per_actor(self, prefix: str) -> dict[int, int]:
         """The counters `<prefix>:<actor>`."""
