@@ -18,8 +18,8 @@ from agents.base import ReplayAgent
 from agents.iqn import IqnConfig
 from agents.parts.weights import uses_bfloat16
 from benchmarks.harness import Contestant, Effort, Works, race, recorded_batches, setting_for
-from benchmarks.original_agent import PRIORITIES_AT_ONCE, OriginalActor, OriginalLearner, transitions_of
-from benchmarks.original_replay import Step
+from benchmarks.original.agent import PRIORITIES_AT_ONCE, OriginalActor, OriginalLearner, transitions_of
+from benchmarks.original.replay import Step
 from benchmarks.report import Figure
 from envs.config import EnvConfig
 from envs.registry import make_env

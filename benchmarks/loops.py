@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.harness import BUFFER, CAPACITY, ROOT, Effort, MedianRange, Race, setting_for, spread
-from benchmarks.original_agent import UPDATES
+from benchmarks.original.agent import UPDATES
 from benchmarks.report import Figure
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
@@ -144,9 +144,9 @@ def our_side(redis: RedisConfig, folder: Path, seed: int) -> Side:
 
 
 def original_side(redis: RedisConfig, folder: Path, seed: int) -> Side:
-    """benchmarks.original_agent and its children: its counter of updates."""
+    """benchmarks.original.agent and its children: its counter of updates."""
     client = make_client(redis)
-    words = ["-m", "benchmarks.original_agent", str(redis), SPEC, str(seed)]
+    words = ["-m", "benchmarks.original.agent", str(redis), SPEC, str(seed)]
     child = python(words, folder, "naive", os.cpu_count() or 1)
     return Side([child], lambda: LoopState(int(client.get(UPDATES) or 0)))
 

@@ -22,7 +22,7 @@ from benchmarks.harness import (
     setting_for,
     spread,
 )
-from benchmarks.original_replay import OriginalReplay, steps_of
+from benchmarks.original.replay import OriginalReplay, steps_of
 from benchmarks.report import Figure
 from learning.sampler import DRAWN_AHEAD
 from learning.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S

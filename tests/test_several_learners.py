@@ -19,7 +19,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client
 from tests.processes import ONE_THREAD, ROOT, start, until, wait
-from wiring.ranks import check_ranks
+from wiring.ranks import _exit_code, check_ranks
 
 RUN = "probe:catch"
 WORDS = (
@@ -167,6 +167,11 @@ def test_learning_that_diverges_ends_all_with_exit_code_2(run: Run) -> None:
 def test_what_several_learners_cannot_do_is_said(words: str, count: int, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         check_ranks(read_args([*WORDS, *words.split()]), count)
+
+
+@pytest.mark.parametrize(("codes", "code"), [({-15}, 0), ({-9}, 1), ({1, 2}, 2), ({-15, 1}, 1)])
+def test_a_mistake_counts_before_a_fault(codes: set[int], code: int) -> None:
+    assert _exit_code(codes) == code
 
 
 def test_a_mistake_ends_the_start_with_its_sentence(tmp_path: Path) -> None:

@@ -34,9 +34,12 @@ WORDS = (
 ).split()
 
 
-def _start(folder: Path, nodes: str, t_max: int) -> tuple[list[subprocess.Popen[bytes]], list[Path]]:
+def _start(
+    folder: Path, nodes: str, t_max: int, learners: int = 1
+) -> tuple[list[subprocess.Popen[bytes]], list[Path]]:
     """A learner and two actors."""
     words = [*WORDS, "--redis-nodes", nodes, "--path-to-results", folder / "results", "--T-max", t_max]
+    words += ["--learners", learners]
     logs = [folder / name for name in ("learner.log", "actor_0.log", "actor_1.log")]
     processes = [start("launch_learner.py", *words, log=logs[0])]
     processes += [start("launch_actor.py", *words, "--id-actor", n, log=logs[1 + n]) for n in range(2)]
@@ -96,8 +99,9 @@ def test_two_nodes_two_shards_two_actors_and_their_resume(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("learners", [1, 2])
 def test_a_run_outlives_a_node_and_ends_with_it_back(
-    client: Client, redis_socket: str, tmp_path: Path
+    client: Client, redis_socket: str, tmp_path: Path, learners: int
 ) -> None:
     """The second server dies with all that it held, and comes back empty: no process ends, learning goes on
     in between, and every shard is written to in the end.
@@ -105,7 +109,7 @@ def test_a_run_outlives_a_node_and_ends_with_it_back(
     (tmp_path / "node").mkdir()
     with ExitStack() as node:
         second = node.enter_context(serving(tmp_path / "node"))
-        processes, logs = _start(tmp_path, f"{redis_socket},{second}", 6_000)
+        processes, logs = _start(tmp_path, f"{redis_socket},{second}", 6_000, learners)
         until(lambda: read_counters(client, Keys(RUN)).batches >= 150, _tell(logs))
         node.close()
         before = read_counters(client, Keys(RUN))

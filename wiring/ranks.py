@@ -21,7 +21,8 @@ from agents.parts.off_policy import OffPolicyAgent
 from agents.registry import agent_type
 from args import Args, UserError
 from learning.ranks.following import FetchedRows, follow
-from learning.ranks.group import LEADER, TIMEOUT, Ranks
+from learning.ranks.group import LEADER, TIMEOUT, Ranks, reason
+from learning.ranks.lost import RankLost
 from memory.replay.following import RowReader
 from memory.server.patience import Patience
 from supervision.child import follow_parent
@@ -29,6 +30,8 @@ from supervision.process import USER_ERROR, Stop, stop_signals
 from wiring.setting import build_agent, chunk_limits, connect_redis, device_of, set_up_torch, setting_of
 from wiring.shards import connect_shards
 
+STARTER = "LEARNERS_STARTED_BY"
+"""Variable with the number of the process that has called `start_learners`: it may have ended already."""
 SAVES_WITHIN_S = 600
 """How long the leader may take to save once another learner has ended, as `run_plan.SAVE_REPLAY_LIMIT_S`."""
 
@@ -73,6 +76,7 @@ def start_learners(args: Args, script: str, words: list[str]) -> int:
     check_ranks(args, args.learners)
     for number in stop_signals():
         signal.signal(number, lambda *_: _ask_children_to_end())
+    os.environ[STARTER] = str(os.getpid())
     os.environ.setdefault("OMP_NUM_THREADS", str(max(len(os.sched_getaffinity(0)) // args.learners, 1)))
     config = LaunchConfig(
         min_nodes=1,
@@ -89,8 +93,7 @@ def start_learners(args: Args, script: str, words: list[str]) -> int:
     try:
         launch_agent(config, sys.executable, [script, *words])
     except ChildFailedError as failed:
-        codes = [failure.exitcode for failure in failed.failures.values()]
-        return USER_ERROR if USER_ERROR in codes else 1
+        return _exit_code({failure.exitcode for failure in failed.failures.values()})
     return 0
 
 
@@ -117,14 +120,17 @@ def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], N
 @contextmanager
 def joined(args: Args) -> Iterator[Ranks]:
     """With all others in torch's process group; a signal ends this process while it waits for them."""
-    follow_parent(os.getppid())()
+    follow_parent(int(os.environ.get(STARTER, os.getppid())))()
     if os.environ["LOCAL_WORLD_SIZE"] == os.environ["WORLD_SIZE"]:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # nobody elsewhere need reach it
     device = device_of(args)
     if device.type == "cuda":
         torch.cuda.set_device(device)
     handlers = {number: signal.signal(number, signal.SIG_DFL) for number in stop_signals()}
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+    try:
+        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+    except RuntimeError as error:
+        raise RankLost(f"The learners did not find each other ({reason(error)}).") from error
     try:
         ranks = Ranks()
         for number, handler in handlers.items():
@@ -149,6 +155,13 @@ def _follower(args: Args, ranks: Ranks, stop: Stop) -> tuple[Agent, Callable[[],
         return FetchedRows(ranks, reader, patience, args.batch_size, stage)
 
     return agent, fetch
+
+
+def _exit_code(codes: set[int]) -> int:
+    """Of all learners, by those that did not end with 0: a mistake counts before a fault."""
+    if codes == {-signal.SIGTERM}:  # asked to end before there was anything to save
+        return 0
+    return USER_ERROR if USER_ERROR in codes else 1
 
 
 def _ask_children_to_end() -> None:

@@ -162,9 +162,9 @@ class Ranks:
             yield
         except RuntimeError as error:  # gloo's and NCCL's
             self._is_lost = True
-            raise RankLost(f"{LOST} ({_reason(error)}).") from error
+            raise RankLost(f"{LOST} ({reason(error)}).") from error
 
 
-def _reason(error: RuntimeError) -> str:
-    """Its first line, without the place in the library."""
+def reason(error: RuntimeError) -> str:
+    """The first line of an error of gloo's or NCCL's, without its place in the library."""
     return str(error).splitlines()[0].rpartition("] ")[2].rstrip(".")

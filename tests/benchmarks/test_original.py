@@ -13,7 +13,7 @@ from torch import Tensor
 from agents.iqn import IqnAgent
 from agents.parts.off_policy import batch_to_device
 from benchmarks.harness import Road, record, setting_for
-from benchmarks.original_agent import (
+from benchmarks.original.agent import (
     Noise,
     OriginalActor,
     OriginalIqn,
@@ -21,7 +21,7 @@ from benchmarks.original_agent import (
     Randomness,
     transitions_of,
 )
-from benchmarks.original_replay import OriginalReplay, Step, steps_of
+from benchmarks.original.replay import OriginalReplay, Step, steps_of
 from envs.config import EnvConfig
 from envs.registry import make_env
 from memory.replay.batch import Batch

@@ -2,7 +2,7 @@
 
 Written plainly by us and never tuned: the same arithmetic, one forward pass after the other, in float32.
 
-    python -m benchmarks.original_agent SOCKET SPEC SEED    # the loop: learner, actor and sampler
+    python -m benchmarks.original.agent SOCKET SPEC SEED    # the loop: learner, actor and sampler
 
 The loop's three processes keep in step 1 : 4 through counters in Redis.
 """
@@ -29,7 +29,7 @@ from agents.base import TensorBatch
 from agents.iqn import IqnConfig
 from agents.parts.off_policy import batch_to_device
 from benchmarks.harness import BETA, BUFFER, CAPACITY, record, setting_for
-from benchmarks.original_replay import OriginalReplay, Step, steps_of
+from benchmarks.original.replay import OriginalReplay, Step, steps_of
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
 from envs.registry import make_env
