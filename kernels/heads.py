@@ -1,8 +1,8 @@
 """Noisy linear layers (Fortunato et al. 2018, arXiv 1706.10295, section 3), and IQN's hidden layer.
 
-IQN's hidden layer embeds taus, multiplies them into the features, and puts the product through a noisy layer
-and a ReLU. A feature that is 0 in a whole batch, as half of a ReLU's are or more, adds nothing to the matrix
-product. The compiled way leaves such columns out of weights and features, and goes over memory fewer times.
+IQN's hidden layer embeds taus, multiplies the features by them, then applies a noisy layer and a ReLU. Half
+of the features or more are 0 in a whole batch, since a ReLU made them, and add nothing to the matrix product:
+the compiled way leaves these columns out, and goes over memory fewer times.
 """
 
 from __future__ import annotations

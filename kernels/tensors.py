@@ -50,8 +50,8 @@ def takes_float_loops(tensor: Tensor) -> bool:
 
 
 def in_shares(loop: Callable[..., None], *tensors: Tensor, rows: int, numbers: int) -> None:
-    """Call loop(*arrays, first, stop) for parts of range(rows) that together are all of it, at the same time:
-    one for each thread that PyTorch may use, or one for all if there are too few `numbers` to go through.
+    """Call loop(*arrays, first, stop) for consecutive parts of range(rows) at the same time: one for each
+    thread that PyTorch may use, or a single one where there are too few `numbers` to go through.
 
     Arrays are the tensors' own memory; the bits of bfloat16, which NumPy does not have, as uint16.
     """

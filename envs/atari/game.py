@@ -23,8 +23,9 @@ GameSteps = tuple[Frames, npt.NDArray[np.int32], Flags, Flags, Infos]  # of N ga
 
 
 class AleGame(Saved):
-    """Does to one game what ale_py.AtariVectorEnv does: from the same seed, all is equal bit for bit. After a
-    reset it can be saved.
+    """One game as ale_py.AtariVectorEnv plays it: bit for bit the same from the same seed.
+
+    After a reset it can be saved.
 
     Args:
         config: the game and its protocol.

@@ -1,9 +1,9 @@
-"""Frames of N environments, folded: of each one whole, and what has changed since.
+"""The frames of N environments, of each environment one whole and the changes since.
 
-A frame is a row of words, of four bytes where its size allows. A change is a word and its gap: how many words
-it lies behind the change before, counted on from frame to frame. Of the 1,764 words of an Atari frame some
-forty change, so that a compressor has a tenth to read of what it would have otherwise, and the frames of
-one transition are restored without the rest (`memory.chunks.reader`).
+Frames are compared word by word: four bytes, or one where a frame's size is no multiple of four. A change is
+stored as the word and its gap: how many words it lies behind the change before, counted on across frames. Of
+the 1,764 words of an Atari frame some forty change, so a compressor reads a tenth of the bytes. The frames of
+one transition are restored without the others (`memory.chunks.reader`).
 """
 
 from __future__ import annotations

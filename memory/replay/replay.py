@@ -148,8 +148,8 @@ class Replay:
     def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
         """Draw a batch by priority (`Ring.draw`).
 
-        The batches of `later_betas` are drawn too, so losses that come in between reach the tree too late for
-        them. Their chunks are requested now; the next call receives them and has another thread unpack them.
+        The batches of `later_betas` are drawn now too: losses that come in before they are returned reach the
+        tree too late for them. Their chunks are requested; the next call has another thread unpack them.
 
         Raises:
             ReplayLost: Chunks are gone.
