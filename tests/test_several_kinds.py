@@ -12,16 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from agents.base import Agent
+from agents.dqn import DqnAgent
+from agents.parts.kinds import KindsAgent
 from args import read_args
 from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client
 from reporting.tables import read_learning
+from start_learning import with_spec
 from tests.processes import ROOT, run, start, until, wait
 from wiring.endings import USER_ERRORS
 from wiring.kinds import setting_of_run
-from wiring.setting import check_agent_fits, check_divided
+from wiring.setting import acting_agent, check_agent_fits, check_divided
 from wiring.sources import check_store
 
 GAMES = "CartPole-v1,probe:catch"
@@ -115,3 +119,32 @@ def test_agents_of_values_fit(agent: str) -> None:
     args = setting.args
     assert (args.nb_actor, args.shards, args.trunk_size, args.history_length) == (2, 2, 16, 0)
     assert [game.args.history_length for game in setting.games] == [1, 4]
+
+
+def test_actors_explore_by_their_place_among_those_of_their_game() -> None:
+    words = "--game", "CartPole-v1,probe:catch", "--agent", "dqn", "--hidden-size", "16", "--nb-actor", "4"
+    setting = setting_of_run(read_args([*words, "--envs-per-actor", "2"]))
+    epsilons = [_epsilons(acting_agent(setting, actor)) for actor in range(4)]
+    assert epsilons[0] == epsilons[1] and epsilons[2] == epsilons[3], "both games alike"
+    assert epsilons[0] + epsilons[2] == sorted(epsilons[0] + epsilons[2], reverse=True)
+    assert epsilons[0][0] == pytest.approx(0.4)
+
+
+def _epsilons(agent: Agent) -> list[float]:
+    assert isinstance(agent, KindsAgent) and isinstance(agent.agent, DqnAgent)
+    return agent.agent._exploration.epsilons(2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("game", "spec"),
+    [
+        (GAMES, "multi/cartpole_catch.yaml"),
+        ("CartPole-v1", "classic/cartpole_dqn.yaml"),
+        ("CartPole-v1,Acrobot-v1", None),
+        ("probe:catch,CartPole-v1", None),
+    ],
+)
+def test_one_terminal_takes_the_spec_of_all_games_together(game: str, spec: str | None) -> None:
+    words = ["--game", game, "--agent", "dqn"]
+    args, _ = with_spec(read_args(words), words)
+    assert (args.spec or "").endswith(spec or "") and (args.spec is None) == (spec is None)

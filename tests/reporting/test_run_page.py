@@ -59,6 +59,23 @@ def test_tiles_tell_of_training_and_evaluation(tmp_path: Path) -> None:
     assert "<dt>Evaluation mean</dt>" in page
 
 
+def test_several_games_have_their_own_actions(tmp_path: Path) -> None:
+    """Though they have different numbers of them, and come by turns."""
+    history = RunHistory(["cart", "catch"])
+    for number in range(1, 21):
+        game, counts = ("cart", [[3, 1]]) if number % 2 else ("catch", [[1, 1, 2]])
+        steps = 10 * number
+        history.add(EpisodeRecord(0, number, 0, steps, 0, 1.0, 1.0, 1.0, 4, False, counts, game=game))
+    shares = {game: actions.shares[0] for game, actions in history.actions.items() if actions}
+    assert {game: share.shape for game, share in shares.items()} == {"cart": (10, 2), "catch": (10, 3)}
+    assert shares["cart"][0].tolist() == [0.75, 0.25]
+    path = tmp_path / "a.html"
+    write_run_html(path, history, RunFacts({"cart": GameFacts(1, None, ("left", "right")), "catch": ATARI}))
+    page = path.read_text(encoding="utf-8")
+    assert "<h2>Actions in cart<" in page and "<h2>Actions in catch<" in page
+    assert "No action has been counted yet." not in page
+
+
 def test_games_are_escaped(tmp_path: Path) -> None:
     write_run_html(tmp_path / "a.html", run(0, game="<b>&"), RunFacts({"<b>&": ATARI}))
     assert "<h1>&lt;b&gt;&amp;<small>" in (tmp_path / "a.html").read_text(encoding="utf-8")
