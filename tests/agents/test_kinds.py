@@ -12,6 +12,7 @@ from torch import Tensor
 
 from agents.base import Agent, AgentError, Problem
 from agents.parts.kinds import KindsAgent, part_of
+from agents.parts.off_policy import OffPolicyAgent
 from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
@@ -80,6 +81,14 @@ def test_what_one_kind_learns_in_the_trunk_all_have(
     assert update.metrics["loss"] == pytest.approx(
         float(update.metrics["loss/cart"] + update.metrics["loss/catch,throw"]) / 2
     )
+
+
+def test_target_networks_begin_with_the_shared_trunk(make_kinds: Callable[..., KindsAgent]) -> None:
+    for part in make_kinds()._parts.values():
+        assert isinstance(part, OffPolicyAgent)
+        target = part.target.network.state_dict()
+        for name, weight in part.acting_weights().items():
+            assert torch.equal(target[name], weight), name
 
 
 def test_games_of_one_kind_share_all_of_it(
