@@ -31,6 +31,8 @@ class NafConfig(OffPolicyConfig, ExplorationConfig):
     """Hyper-parameters of NAF."""
 
     head_sizes: str  # units of the hidden layers above the torso, as "100,50"
+    layer_norm: bool  # between each of them and its ReLU
+    reward_scale: float  # rewards, after clipping, are multiplied by this
     l2: float  # weight decay, added to the gradient as l2 * weight
     polyak: float  # share of the online network that the target takes over per update
     mirror: bool  # learn half of each batch as a mirror image
@@ -58,7 +60,8 @@ class PolyakTarget(Target[NetworkT]):
 class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
     """Acting estimates are Q(s, a) of the action taken and V(s); priorities are |TD error|.
 
-    The loss is the squared TD error, as in the paper. Actions are normalised to [-1, 1] inside.
+    The loss is the squared TD error, as in the paper. Inside, actions are normalised to [-1, 1], and values
+    are in units of scaled rewards; what is shown (`advantages`, the metric "q") is in units of rewards.
     """
 
     config_type = NafConfig
@@ -76,7 +79,8 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
     def _build(self, problem: Problem) -> NafNetwork:
         config = self.config
         torso, head_sizes = torso_and_head(problem, config.torso, config.hidden_size, config.head_sizes)
-        return NafNetwork(torso, head_sizes, self._box.num_components, config.parameter_noise_distance)
+        outputs, distance = self._box.num_components, config.parameter_noise_distance
+        return NafNetwork(torso, head_sizes, outputs, distance, config.layer_norm)
 
     def _build_target(self) -> PolyakTarget[NafNetwork]:
         return PolyakTarget(self.online, self.config.polyak)
@@ -119,14 +123,16 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
         quadratic = self._quadratic(s_t)
         unit = self._box.to_unit(torch.from_numpy(actions).to(self.device, torch.float32))  # [M, A]
         surface = advantage(quadratic.mu.unsqueeze(1), quadratic.factor.unsqueeze(1), unit)
+        surface = surface / self.config.reward_scale
         advantages: NDArray[Any] = surface.cpu().numpy()
         return advantages
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:
-        """|r_t + discount_t V(s_t) - Q(s_tm1, a_tm1)|."""
-        losses: NDArray[Any] = np.abs(r_t + discount_t * greedy_t[:, 0] - chosen_tm1[:, 0])
+        """|r_t + discount_t V(s_t) - Q(s_tm1, a_tm1)|, r_t times the reward scale."""
+        scaled_r_t = r_t * np.float32(self.config.reward_scale)
+        losses: NDArray[Any] = np.abs(scaled_r_t + discount_t * greedy_t[:, 0] - chosen_tm1[:, 0])
         return losses
 
     def _quadratic(self, s_t: NDArray[Any]) -> Quadratic:
@@ -138,12 +144,12 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
             batch = self._half_mirrored(batch, self._mirrored_action)
         with torch.no_grad():
             value_t = self._forward(self.target.network, batch.s_t).value
-            td_target = batch.r_t + batch.discount_t * value_t
+            td_target = self.config.reward_scale * batch.r_t + batch.discount_t * value_t
         quadratic = self._forward(self.online, batch.s_tm1)
         self._exploration.adapt(quadratic, self._generator)
         q = quadratic.q(self._box.to_unit(batch.a_tm1))
         assert td_target.shape == q.shape == batch.r_t.shape
-        return (td_target - q).square(), q
+        return (td_target - q).square(), q / self.config.reward_scale
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         return losses.sqrt()

@@ -62,7 +62,11 @@ class PolicySettings(Settings):
     )
     baseline: bool = parameter(True, "reinforce: subtract a learned value from the return (Williams 1992)")
     reward_scale: float = parameter(
-        1.0, "reinforce, a2c, ppo: rewards are learned from times this, then within --reward-clip", gt=0
+        1.0,
+        "reinforce, a2c, ppo: rewards are learned from times this, then within --reward-clip; naf: clipped first",
+        shared=True,
+        gt=0,
+        programs=Programs.RUN,
     )
     standardise_advantages: bool = parameter(
         False, "reinforce, a2c, ppo: advantages of an update to mean 0 and deviation 1 (as SLM-Lab does)"
@@ -131,6 +135,11 @@ class NetworkSettings(Settings):
         "Policy agents and naf: units of the hidden layers above the torso (malmomo: 100,50; Burda et al.: 256,448)",
         shared=True,
         pattern=r"^\d+(,\d+)*$",
+    )
+    layer_norm: bool = parameter(
+        False,
+        "naf: layer normalisation between the hidden layers of --head-sizes and their ReLUs (Ba et al. 2016)",
+        shared=True,
     )
     epsilon: float = parameter(
         0.4,

@@ -48,12 +48,21 @@ class NafNetwork(nn.Module):
     perturbation_std: Tensor
 
     def __init__(
-        self, torso: Torso, head_sizes: Sequence[int], num_components: int, perturbation_std: float
+        self,
+        torso: Torso,
+        head_sizes: Sequence[int],
+        num_components: int,
+        perturbation_std: float,
+        layer_norm: bool,
     ) -> None:
+        """`layer_norm`: between each hidden layer and its ReLU (Ba et al. 2016, arXiv 1607.06450)."""
         super().__init__()
         widths = widths_above(torso, head_sizes)
         self.torso = torso
         self.hidden = nn.ModuleList(nn.Linear(*ends) for ends in pairwise(widths))
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width) if layer_norm else nn.Identity() for width in widths[1:]
+        )
         self.num_components = num_components
         self.value = nn.Linear(widths[-1], 1)
         self.mu = nn.Linear(widths[-1], num_components)
@@ -66,8 +75,8 @@ class NafNetwork(nn.Module):
         """observation [B, H, *frame]; what follows the hidden layers stays in float32 under autocast."""
         features = self.torso(observation)
         hidden = features
-        for layer in self.hidden:
-            hidden = functional.relu(layer(hidden))
+        for layer, norm in zip(self.hidden, self.norms, strict=True):
+            hidden = functional.relu(norm(layer(hidden)))
         with torch.autocast(hidden.device.type, enabled=False):
             hidden = hidden.float()
             value, mu = self.value(hidden).squeeze(1), torch.tanh(self.mu(hidden))
@@ -95,9 +104,9 @@ class NafNetwork(nn.Module):
         The noise has an entry [R, *shape] for every name of `policy_shapes`, R = 1 (shared) or B.
         """
         hidden = features
-        for index, layer in enumerate(self.hidden):
+        for index, (layer, norm) in enumerate(zip(self.hidden, self.norms, strict=True)):
             assert isinstance(layer, nn.Linear)
-            hidden = functional.relu(self._perturbed(layer, f"hidden.{index}", hidden, noise))
+            hidden = functional.relu(norm(self._perturbed(layer, f"hidden.{index}", hidden, noise)))
         return torch.tanh(self._perturbed(self.mu, "mu", hidden, noise))
 
     def _perturbed(self, layer: nn.Linear, name: str, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:

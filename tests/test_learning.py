@@ -43,7 +43,7 @@ def test_the_agent_solves_the_game(
     """The best model, by its training scores, reaches the game's threshold in 50 episodes of evaluation.
 
     The last one may have been caught in a dip: all these agents go up and down while they learn. And not
-    every run solves its game (of NAF's one of five does not): where the first seed fails, the second must
+    every run solves its game: where the first seed fails, the second must
     not.
     """
     means = []

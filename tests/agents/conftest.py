@@ -65,6 +65,8 @@ OWN_SETTINGS: dict[str, dict[str, Any]] = {
     "double_dqn": DQN_SETTINGS,
     "naf": {
         "head_sizes": "16,8",
+        "layer_norm": False,
+        "reward_scale": 1.0,
         "l2": 0.0,
         "polyak": 0.01,
         "mirror": False,

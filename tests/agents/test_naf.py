@@ -126,9 +126,12 @@ def test_gradient_is_that_of_the_weighted_squared_td_error(
     assert sum(abs(slope) > 1e-4 for slope in slopes.values()) > 8
 
 
-def test_first_losses_are_the_learners(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_first_losses_are_the_learners(
+    name: str, scale: float, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
     """Under noise too: the action it led to is the one whose Q counts."""
-    agent, batch = slanted(make_agent(name)), make_batch(rows=50)
+    agent, batch = slanted(make_agent(name, reward_scale=scale)), make_batch(rows=50)
     agent.target.copy()
     noise = agent.draw_acting_noise(50, torch.Generator().manual_seed(1))
     at_tm1, at_t = agent.act(batch.s_tm1, noise), agent.act(batch.s_t, noise)
@@ -137,6 +140,20 @@ def test_first_losses_are_the_learners(name: str, make_agent: MakeAgent, make_ba
     assert first.shape == (50,) and first.dtype == np.float32
     learned = agent.update(batch._replace(a_tm1=at_tm1.a_t), 4).losses
     np.testing.assert_allclose(first, learned, rtol=1e-3, atol=1e-4)
+
+
+def test_it_learns_from_scaled_rewards_and_shows_unscaled_values(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
+    scaled, plain = slanted(make_agent(name, reward_scale=0.25)), slanted(make_agent(name))
+    batch, actions = make_batch(), np.array([[1.0, 0.5], [-1.0, 0.2]], np.float32)
+    np.testing.assert_allclose(
+        scaled.advantages(batch.s_tm1, actions), 4 * plain.advantages(batch.s_tm1, actions), rtol=1e-5
+    )
+    shown = scaled.update(batch, 4)
+    learned = plain.update(batch._replace(r_t=batch.r_t * 0.25), 4)
+    torch.testing.assert_close(shown.losses, learned.losses)
+    torch.testing.assert_close(shown.metrics["q"], 4 * learned.metrics["q"])
 
 
 def test_l2_pulls_weights_but_not_biases(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:

@@ -7,10 +7,12 @@ from models.naf import NafNetwork, advantage
 from models.torso import Torso
 
 
-def make_network(components: int, head_sizes: tuple[int, ...] = (8, 6)) -> NafNetwork:
+def make_network(
+    components: int, head_sizes: tuple[int, ...] = (8, 6), layer_norm: bool = False
+) -> NafNetwork:
     torch.manual_seed(0)
     torso = Torso("flat", (1, 4), "float32", hidden_size=1)
-    return NafNetwork(torso, head_sizes, components, perturbation_std=0.1)
+    return NafNetwork(torso, head_sizes, components, perturbation_std=0.1, layer_norm=layer_norm)
 
 
 @pytest.mark.parametrize("components", [1, 2, 4])
@@ -49,3 +51,33 @@ def test_outputs_are_float32_under_autocast(generator: torch.Generator) -> None:
 def test_a_layer_without_units_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one unit"):
         make_network(2, head_sizes=(8, 0))
+
+
+def test_layer_norm_stands_between_each_hidden_layer_and_its_relu(generator: torch.Generator) -> None:
+    """By the formula of Ba et al. 2016, with gains and biases that are not 1 and 0."""
+    network, s_t = make_network(2, layer_norm=True), torch.randn(5, 1, 4, generator=generator) * 100
+    hidden = s_t.flatten(1)
+    for layer, norm in zip(network.hidden, network.norms, strict=True):
+        assert isinstance(layer, torch.nn.Linear) and isinstance(norm, torch.nn.LayerNorm)
+        with torch.no_grad():
+            for parameter in norm.parameters():
+                parameter.uniform_(0.5, 2, generator=generator)
+        linear = hidden @ layer.weight.T + layer.bias
+        centred = linear - linear.mean(1, keepdim=True)
+        scaled = centred / (centred.square().mean(1, keepdim=True) + 1e-5).sqrt()
+        hidden = (scaled * norm.weight + norm.bias).relu()
+    torch.testing.assert_close(network(s_t).mu, torch.tanh(network.mu(hidden)))
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_noise_of_zero_does_not_move_mu(layer_norm: bool, generator: torch.Generator) -> None:
+    network = make_network(2, layer_norm=layer_norm)
+    quadratic = network(torch.randn(5, 1, 4, generator=generator))
+    noise = {name: torch.zeros(1, *shape) for name, shape in network.policy_shapes().items()}
+    torch.testing.assert_close(network.perturbed_mu(quadratic.features, noise), quadratic.mu)
+
+
+def test_layer_norm_leaves_the_initial_weights_of_a_seed_as_they_are() -> None:
+    plain, normalised = make_network(2).state_dict(), make_network(2, layer_norm=True).state_dict()
+    assert plain.keys() < normalised.keys()
+    assert all(torch.equal(weight, normalised[name]) for name, weight in plain.items())
