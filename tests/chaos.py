@@ -27,6 +27,7 @@ GOES_ON_WITHIN_S = 300.0
 a process may take minutes to load PyTorch.
 """
 SETTLES_WITHIN_S = 60.0
+LAST_WORDS = 1500
 
 
 class Table:
@@ -107,6 +108,8 @@ def run(minutes: float, seed: int, stages: list[tuple[str, str]], kinds: list[st
                 torment(stage, kinds, 60 * minutes / len(stages), dice, table)
             except Violation as violation:
                 print(f"VIOLATION in mode {mode}, {agent}, seed {seed}: {violation}", flush=True)
+                words = stage.learner.log.read_text(errors="replace")[-LAST_WORDS:]
+                print(f"The learner's last words:\n{words}", flush=True)
                 code = 1
             except KeyboardInterrupt:
                 print("Interrupted.", flush=True)
