@@ -28,14 +28,15 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from acting.settings import event_log_path
+from agents.names import misfit
 from args import Args, UserError, fail, read_args
-from envs.config import EnvConfig, EnvError, EnvFailure
+from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure
 from envs.registry import describe_env, family_name
+from game_specs import spec_of
 from own_code import names_code
 from reporting.measures.fitness import score_levels
 from run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, snapshots_of
@@ -48,25 +49,6 @@ from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 from wiring.code import canonical
 
-GAMES = {
-    "CartPole-v*,probe:catch": "multi/cartpole_catch",
-    "CartPole-v*": "classic/cartpole_{agent}",
-    "Pendulum-v*": "classic/pendulum_{agent}",
-    "HalfCheetah-v*": "classic/halfcheetah_{agent}",
-    "probe:lock*": "classic/lock_{agent}",
-    "probe:*": "classic/catch_{agent}",
-    "maze:*": "maze/{agent}_cpu",
-    "minatar:*": "minatar/{agent}",
-    "pettingzoo:tictactoe_v*": "multi/tictactoe",
-    "pettingzoo:connect_four_v*": "multi/connect_four",
-}
-"""Kinds of games -> the specs in specs/ that say what a run of them does not. For others, and where there is
-no such file, that is the flags' own defaults, which are Atari's.
-"""
-GYMNASIUMS = "gym", "gym.own"
-"""Families of games whose kind their spaces tell: Gymnasium's ids and a user's own environments."""
-OF_DISCRETE, OF_CONTINUOUS = "classic/cartpole_{agent}", "classic/pendulum_{agent}"
-"""Specs of those that observe vectors, by their actions."""
 LIGHTER = {
     "iqn": "specs/atari/rainbow_iqn_cpu.yaml",
     "rainbow": "specs/atari/rainbow_iqn_cpu.yaml",
@@ -152,29 +134,18 @@ def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
     """
     if "spec" in args.model_fields_set:
         return args, list(argv)
-    stem = next((stem for pattern, stem in GAMES.items() if _fits(args.games, pattern)), None)
-    stem = _by_spaces(canonical(args)) if stem is None else stem
-    path = ROOT / "specs" / f"{stem.format(agent=args.agent)}.yaml"
-    if not path.is_file():
+    path = spec_of(canonical(args))
+    if path is None:
         return args, list(argv)
     _print_error(f"What is not given comes from {path.relative_to(ROOT)} (without it: --spec '').")
     argv = ["--spec", str(path), *argv]
     return read_args(argv), argv
 
 
-def _fits(games: Sequence[str], pattern: str) -> bool:
-    patterns = pattern.split(",")
-    return len(games) == len(patterns) and all(map(fnmatchcase, games, patterns))
-
-
-def _by_spaces(args: Args) -> str:
-    """The spec of a game of GYMNASIUMS that observes vectors; "" for others."""
-    if len(args.games) > 1 or family_name(args.game) not in GYMNASIUMS:
-        return ""
-    described = describe_env(args.select(EnvConfig))
-    if described.by_turns or len(described.frame_shape) > 1:
-        return ""
-    return OF_CONTINUOUS if described.num_actions is None else OF_DISCRETE
+def _check_agent(agent: str, described: EnvDescription) -> None:
+    """Raise UserError where an agent of ours cannot play; a user's own says so itself."""
+    if not names_code(agent) and (sentence := misfit(agent, described.num_actions is not None)):
+        raise UserError(sentence)
 
 
 def learner_threads(cores: int, actors: int, synchronised: bool) -> int:
@@ -253,7 +224,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
     try:
         args = canonical(args)  # as the processes call the run
         for game in args.games:
-            describe_env(args.playing(game).select(EnvConfig))
+            _check_agent(args.agent, describe_env(args.playing(game).select(EnvConfig)))
     except (UserError, EnvError, EnvFailure) as error:  # else each process would say so
         fail(error)
     earlier = snapshots_of(Path(args.path_to_results), args.file_name)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.names import CONTINUOUS
+from agents.names import NEEDS_DISCRETE
 from memory.replay.batch import Batch
 from memory.rollouts.rollout import Rollout
 
@@ -43,10 +43,7 @@ class Problem:
     def discrete_actions(self) -> int:
         """The number of actions; AgentError where they are continuous."""
         if self.num_actions is None:
-            raise AgentError(
-                "This agent needs discrete actions, and this environment's are continuous:"
-                f" --agent {', '.join(CONTINUOUS)} fit."
-            )
+            raise AgentError(NEEDS_DISCRETE)
         return self.num_actions
 
 

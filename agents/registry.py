@@ -6,6 +6,7 @@ from agents.base import Agent, AgentError
 from agents.dqn import DoubleDqnAgent, DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
+from agents.names import no_such
 from agents.policy_gradient import A2cAgent, ReinforceAgent
 from agents.ppo import PpoAgent
 from agents.ppo_rnd import PpoRndAgent
@@ -38,7 +39,7 @@ def agent_type(name: str) -> type[Agent]:
             f" --agent path/to/{name} to this program too."
         )
     if name not in AGENTS:
-        raise AgentError(f"There is no agent '{name}': choose one of {', '.join(AGENTS)}.")
+        raise AgentError(no_such(name))
     return AGENTS[name]
 
 

@@ -38,20 +38,14 @@ from envs.config import EnvConfig, EnvDescription
 from envs.gym.own import ForSeveral, unfitted
 from envs.registry import family_name, make_env
 from folder_imports import ROOT
+from game_specs import GYMNASIUMS, spec_of
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import Setting, build_agent, setting_of
 
-GYMNASIUMS = "gym", "gym.own"
-"""Families of environments with Gymnasium's interface."""
 TIMED_S = 1.0
-SPECS = {
-    (1, True): "specs/classic/cartpole_dqn.yaml",
-    (1, False): "specs/classic/pendulum_naf.yaml",
-    (2, True): "specs/atari/rainbow_iqn_cpu.yaml",
-    (2, False): "specs/maze/naf_cpu.yaml",
-}
-"""Vectors or images, discrete actions or not: a spec to begin with that two cores are enough for."""
+OF_IMAGES = {True: "specs/atari/rainbow_iqn_cpu.yaml", False: "specs/maze/naf_cpu.yaml"}
+"""Discrete actions or not -> a spec to begin with that two cores are enough for."""
 
 
 def report(args: Args) -> list[str]:
@@ -148,10 +142,11 @@ def _agents(setting: Setting) -> list[str]:
 
 
 def _command(args: Args, description: EnvDescription) -> str:
-    kind = min(len(description.frame_shape), 2), description.num_actions is not None
+    discrete = description.num_actions is not None
+    spec = spec_of(args.model_copy(update={"agent": "dqn" if discrete else "naf"}))
     own = {"env-args": f"'{args.env_args}'" if args.env_args else "", "resize": args.resize or ""}
     flags = "".join(f" --{name} {value}" for name, value in own.items() if value) + " --grey" * args.grey
-    return f"{_start(ROOT / SPECS[kind])}{flags}"
+    return f"{_start(spec or ROOT / OF_IMAGES[discrete])}{flags}"
 
 
 def _start(spec: Path) -> str:

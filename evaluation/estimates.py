@@ -15,7 +15,9 @@ from agents.rainbow import RainbowAgent
 
 @singledispatch
 def _built_in(agent: Agent, s_t: Tensor) -> Tensor:
-    raise AgentError(f"{type(agent).__name__} has no estimate of every action: write its method `estimates`.")
+    raise AgentError(
+        f"{type(agent).__name__} has no estimate of every action; one of your own gives it by `estimates`."
+    )
 
 
 def estimates(agent: Agent, s_t: Tensor) -> Tensor:

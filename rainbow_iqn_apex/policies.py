@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from acting.player import FrameStack
-from args import checked_args
+from args import UserError, checked_args
 from envs.config import EnvConfig
 from envs.gym.own import ForSeveral, unfitted
 from envs.gym.spaces import fitted, frame_of, own_action
@@ -24,6 +25,14 @@ from evaluation.policies import AgentPolicy
 from own_code import imported_code
 from wiring.code import canonical
 from wiring.setting import Setting, restore_agent
+
+_ARGUMENTS = (
+    (r"--(game|agent) (\S+:\w+)", r'\1="\2"'),
+    (r"--env-args '(.*)'", r"env_args=\1"),
+    (r"--changed-code", "changed_code=True"),
+    (r"--(game|agent)", r"\1"),
+)
+"""Flags in a sentence -> what a caller of `load_policy` gives instead."""
 
 
 class Look(NamedTuple):
@@ -103,6 +112,12 @@ class _Game:
         return own_action(self._outer, self._inner, action)
 
 
+def _as_arguments(sentence: str) -> str:
+    for flag, argument in _ARGUMENTS:
+        sentence = re.sub(flag, argument, sentence)
+    return sentence
+
+
 def load_policy(
     path: str | Path,
     game: str | None = None,
@@ -110,6 +125,7 @@ def load_policy(
     env_args: Mapping[str, Any] | None = None,
     noisy: bool | None = None,
     seed: int = 123,
+    changed_code: bool = False,
 ) -> LoadedPolicy:
     """The policy of a snapshot, for observations as its environment gives them (Atari: frames 84 x 84).
 
@@ -118,14 +134,19 @@ def load_policy(
         agent: the same of an agent of your own.
         env_args: the arguments of that environment.
         noisy: whether it acts with its exploration noise; as in its evaluation where it is not given.
+        changed_code: the file of your own may be another than the one that the snapshot was made with.
 
     Raises:
         ValueError: one sentence; the snapshot cannot be read, or needs code that was not given.
     """
-    flags = {"game": game, "agent": agent, "env_args": env_args and json.dumps(env_args)}
+    own = {"env_args": env_args and json.dumps(env_args), "changed_code": changed_code}
+    flags = {"game": game, "agent": agent, **own}
     args = canonical(checked_args({name: value for name, value in flags.items() if value}))
     threads = torch.get_num_threads()
-    restored = restore_agent(Path(path), args)
+    try:
+        restored = restore_agent(Path(path), args)
+    except UserError as error:
+        raise UserError(_as_arguments(str(error))) from error
     torch.set_num_threads(threads)  # those of the caller's program
     noisy = restored.agent.eval_noise if noisy is None else noisy
     return LoadedPolicy(restored.agent, restored.setting, noisy, seed)

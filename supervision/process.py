@@ -72,6 +72,7 @@ def _exit(_number: int, _frame: FrameType | None) -> None:
 def set_up_logging() -> None:
     """Log and warn in plain sentences on standard error; SIGUSR1 makes that verbose, or plain again."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of its cache of fonts
     signal.signal(signal.SIGUSR1, _toggle_verbose)
     logging.captureWarnings(True)
     warnings.formatwarning = lambda message, *_, **__: str(message)

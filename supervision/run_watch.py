@@ -127,7 +127,10 @@ class RunWatch:
 
 
 def phase(story: Story) -> str:
-    """What the run does, in words: loading, warm-up 1,200 / 8,000 steps, learning."""
+    """What the run does, in words: loading, warm-up 1,200 / 8,000 steps, learning.
+
+    The first update comes late where its kernels have to be compiled: once in a clone.
+    """
     learner = story.learner
     state = str(learner.get("state", ""))
     if not state:
@@ -135,7 +138,9 @@ def phase(story: Story) -> str:
     starts_at = number(learner, "learning_starts_at")
     if state == LEARNING or not starts_at:
         return state
-    return f"{state} {min(number(learner, 'steps'), starts_at):,.0f} / {starts_at:,.0f} steps"
+    steps = min(number(learner, "steps"), starts_at)
+    first_update = ": the first update is prepared" if steps == starts_at else ""
+    return f"{state} {steps:,.0f} / {starts_at:,.0f} steps{first_update}"
 
 
 def time_left(seconds: float) -> str:

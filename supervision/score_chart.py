@@ -27,20 +27,15 @@ def score_chart(
         return []
     low, high = min(values), max(values)
     lines = {_row(level, low, high, height): f"{name} {short(level)}" for name, level in levels.items()}
+    labels = {_row(end, low, high, height): short(end) for end in (low, high)} | lines
     eighths = [None if score is None else _eighths(score, low, high, height) for score in columns]
     rows = []
     for row in reversed(range(height)):
         line = LINE if row in lines else " "
         cells = (line if each is None else BARS[_of_row(each, row)] for each in eighths)
         text = "".join(line if cell == " " else cell for cell in cells)
-        rows.append((_label(lines.get(row), row, low, high, height), text))
+        rows.append((labels.get(row, ""), text))
     return rows
-
-
-def _label(line: str | None, row: int, low: float, high: float, height: int) -> str:
-    if line is not None:
-        return line
-    return short(high) if row == height - 1 else short(low) if row == 0 else ""
 
 
 def short(score: float) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from supervision.run_watch import LEARNING, RunWatch, Status, Story, number, phase, time_left
 from supervision.score_chart import score_chart
+from supervision.terminal_echo import without_control_keys
 
 _UNKNOWN = "–"
 _BUSY = ("acting", LEARNING, "warm-up")
@@ -36,8 +37,10 @@ class TerminalView:
         self._title, self._watch, self._levels = title, watch, levels
         self._console = console or Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._echo = without_control_keys(self._console.file)
 
     def __enter__(self) -> TerminalView:
+        self._echo.__enter__()
         self._live.start()
         return self
 
@@ -45,6 +48,7 @@ class TerminalView:
         with contextlib.suppress(OSError):
             self._live.update(Text(), refresh=True)  # else its last picture would stay above the last words
             self._live.stop()
+        self._echo.__exit__(None, None, None)
 
     def print(self, sentence: str) -> None:
         """Print above the view."""

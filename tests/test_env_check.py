@@ -66,6 +66,12 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
     assert "specs/atari/rainbow_iqn_cpu.yaml" in said.splitlines()[-1]
 
 
+@pytest.mark.slow
+def test_an_environment_with_a_spec_of_its_own_begins_with_that() -> None:
+    pytest.importorskip("mujoco")
+    assert "--spec specs/classic/halfcheetah_naf.yaml --game" in check("HalfCheetah-v5").splitlines()[-1]
+
+
 def test_a_mistake_is_one_sentence() -> None:
     assert "error: Name an environment first" in check(code=2)
     assert "error: There is no file none.py" in check("none.py:Env", code=2)

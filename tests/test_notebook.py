@@ -44,7 +44,7 @@ import glob
 try:
     apex.load_policy(path)
 except ValueError as error:
-    assert "add --game path/to/my_env.py:Corridor" in str(error), error
+    assert 'add game="path/to/my_env.py:Corridor".' in str(error), error
 else:
     raise SystemExit("a snapshot's code was run without being asked for")
 policy = apex.load_policy(path, game="my_env.py:Corridor", env_args={"size": 3})
@@ -201,7 +201,7 @@ def test_what_a_snapshot_or_redis_names_is_not_run(folder: Path, redis_socket: s
     tried = "try:\n    apex.{}\nexcept ValueError as error:\n    print(error)\n"
     calls = ("load_policy('last_model_hostile_1.pth')", "open_replay('hostile', sys.argv[1]).sample()")
     said = run(folder, BEGIN + "".join(map(tried.format, calls)), redis_socket)
-    assert "add --game hostile:Env" in said and "The replay of run 'hostile' is empty." in said
+    assert 'add game="hostile:Env".' in said and "The replay of run 'hostile' is empty." in said
     assert not (folder / "ran").exists()
     given = tried.format("load_policy('last_model_hostile_1.pth', game='hostile:Env')")
     run(folder, BEGIN + given, redis_socket)

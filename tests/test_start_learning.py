@@ -189,6 +189,8 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
         (("--redis-conf", "none.conf"), "There is no Redis configuration"),
         (("--path-to-results", "/proc/nothing"), "Nothing can be written to /proc/nothing (No such file"),
         (("--game", "no_such_game"), "no_such_game"),
+        (("--agent", "no_such_agent"), "There is no agent 'no_such_agent': choose one of iqn, rainbow"),
+        (("--agent", "naf"), "This agent needs continuous actions, and this environment's are discrete"),
     ],
 )
 def test_a_users_mistake_is_one_sentence_and_exit_code_2(
@@ -199,9 +201,8 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_2(
     assert run.returncode == 2, words
     assert words.count(sentence) == 1
     assert "Traceback" not in words
-    assert not ("no_such_game" in mistake and (tmp_path / "logs").exists()), (
-        "it is said before processes start"
-    )
+    early = {"--game", "--agent"} & {*mistake}
+    assert not (early and (tmp_path / "logs").exists()), "it is said before processes start"
 
 
 def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:

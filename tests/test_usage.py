@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from agents.base import AgentError
-from agents.names import CONTINUOUS, DISCRETE
+from agents.names import ALL, CONTINUOUS, DISCRETE, misfit
 from agents.registry import AGENTS
 from agents.settings import NetworkSettings
 from args import Args, read_args
@@ -109,12 +109,14 @@ def test_examples_are_commands(program: str) -> None:
 def test_agents_are_listed_by_the_actions_that_they_choose(name: str) -> None:
     for actions, game in ((DISCRETE, "CartPole-v1"), (CONTINUOUS, "Pendulum-v1")):
         setting = setting_of(read_args(["--game", game, "--agent", name]))
-        with nullcontext() if name in actions else pytest.raises(AgentError, match="actions"):
+        sentence = misfit(name, actions is DISCRETE)
+        assert bool(sentence) == (name not in actions)
+        with pytest.raises(AgentError, match=re.escape(sentence)) if sentence else nullcontext():
             check_agent_fits(setting)
 
 
 def test_agents_by_name_are_those_there_are() -> None:
-    assert {*DISCRETE, *CONTINUOUS, "random"} == AGENTS.keys()
+    assert {*DISCRETE, *CONTINUOUS, "random"} == AGENTS.keys() == {*ALL}
     agents, games = LISTS.split("\n\n")
     assert set(re.findall(r"\b[a-z_0-9]+(?=[, ])", agents)) > {*DISCRETE, *CONTINUOUS}
     kinds = re.findall(r"(\w+)(?=:[a-z0-9])", games)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
+    from evaluation.advantage_flags import own_flags
     from supervision.process import name_missing_packages
 
     name_missing_packages()
+    own_flags().parse_known_args()  # --help at once: the imports below take seconds
 
 import argparse
 import sys
@@ -15,6 +17,7 @@ from pathlib import Path
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.seeding import environment_seeds
+from evaluation.advantage_flags import FRAMES, own_flags
 from evaluation.advantage_page import write_advantage_html
 from evaluation.advantage_surface import AdvantageAgent, draw_still, surface_of
 from evaluation.scenes import Scene, scenes_of_images, scenes_of_log, scenes_of_play
@@ -23,8 +26,6 @@ from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import Setting, restore_agent
 
-FRAMES = 6
-"""Frames drawn where no list of them is given."""
 MAX_FRAMES = 12
 """A browser draws about 16 three-dimensional figures at once."""
 
@@ -74,51 +75,9 @@ def _components(own: argparse.Namespace, description: EnvDescription) -> list[in
     return components
 
 
-def _numbers(text: str) -> list[int]:
-    if not all(word.isdecimal() for word in text.split(",")):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers as 10,50,200.")
-    return [int(word) for word in text.split(",")]
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0.")
-    return int(text)
-
-
-def _own_flags() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m wiring.advantage_surface",
-        description="Advantages of a snapshot's agent around its greedy action, frame by frame.",
-        epilog="Takes every flag of test_multiple_seed.py too, of which --model is required."
-        " Without --event-log and --images the agent plays an episode from --seed itself.",
-        allow_abbrev=False,
-    )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument("--event-log", type=Path, help="take frames from this event log")
-    source.add_argument("--images", type=Path, nargs="+", help="take these pictures for frames")
-    parser.add_argument("--frames", type=_numbers, help="steps of the log or the episode, as 10,50,200")
-    parser.add_argument(
-        "--every",
-        type=_positive,
-        default=25,
-        metavar="K",
-        help=f"without --frames: every K-th step, {FRAMES} at most (default: 25)",
-    )
-    parser.add_argument(
-        "--dimensions",
-        type=_numbers,
-        help="components of the action to draw: two, as 0,1, or one (default: the first two)",
-    )
-    parser.add_argument(
-        "--output", type=Path, help="the page (default: advantage_surface_<game>.html in --path-to-results)"
-    )
-    return parser
-
-
 def run(argv: Sequence[str]) -> None:
     """Draw what the command line asks for; a user's mistake ends the process with one sentence."""
-    own, others = _own_flags().parse_known_args(argv)
+    own, others = own_flags().parse_known_args(argv)
     args = parse_args(others)
     with exit_on_errors():
         draw(own, canonical(args))

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.base import ActingNoise, AgentError, Problem
-from agents.names import DISCRETE
+from agents.names import NEEDS_CONTINUOUS
 
 SMALLEST_STD = 1e-3
 """Half ranges: keeps log-probabilities finite where a policy is nearly deterministic."""
@@ -28,10 +28,7 @@ class ActionBox:
 
     def __init__(self, problem: Problem, device: torch.device) -> None:
         if problem.action_low is None or problem.action_high is None:
-            raise AgentError(
-                "This agent needs continuous actions, and this environment's are discrete:"
-                f" --agent {', '.join(DISCRETE)} fit."
-            )
+            raise AgentError(NEEDS_CONTINUOUS)
         self._low = torch.tensor(problem.action_low, dtype=torch.float32, device=device)  # [A]
         self._high = torch.tensor(problem.action_high, dtype=torch.float32, device=device)
         self._half = (self._high - self._low) / 2

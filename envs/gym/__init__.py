@@ -24,6 +24,8 @@ __all__ = ["FAMILY"]
 
 _CLASSIC_CONTROL = "gymnasium.envs.classic_control."
 """Environments whose whole state is plain; physics engines keep theirs where Python cannot see it."""
+EXTRAS = "mujoco", "box2d"
+"""Those of Gymnasium's that are ours too, by the same names."""
 Build = Callable[[EnvConfig, str | None], Env]
 """Makes one environment with a render mode, its spaces as agents know them."""
 
@@ -45,6 +47,11 @@ def make_registered(config: EnvConfig, render_mode: str | None = None, name: str
     try:
         return gymnasium.make(name or config.game, steps, **arguments)
     except (gymnasium.error.Error, ImportError, TypeError) as error:
+        extra = next((each for each in EXTRAS if f"gymnasium[{each}]" in str(error)), None)
+        if extra:
+            raise EnvError(
+                f"{config.game} needs the extra {extra}: `EXTRAS={extra} bash scripts/setup.sh` gets it."
+            ) from error
         raise EnvError(f"The environment {config.game} could not be built: {error}.") from error
 
 
@@ -116,7 +123,8 @@ class GymPlayback:
     """
 
     def __init__(self, config: EnvConfig, seed: int, build: Build = build_registered) -> None:
-        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo then draws without a display
+        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo then draws without a display ...
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # ... and pygame, without a complaint either
         self._game = config.game
         self._env = build(config, "rgb_array")
         (self._seed,) = checked_seeds([seed], 1)

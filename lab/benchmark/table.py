@@ -169,13 +169,14 @@ HEADINGS = (
 
 
 def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll], more: Sequence[str] = ()) -> str:
-    """The whole table for readers, and `more` sections after it."""
+    """The whole table for readers, and `more` sections after it; `over_all` may be empty."""
     games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
     lines = [
         f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.shown_interval} |\n"
         for agent, known in over_all.items()
     ]
-    return "\n".join([TITLE, *games, OVER_ALL + "".join(lines), *more])
+    summary = [OVER_ALL + "".join(lines)] if lines else []
+    return "\n".join([TITLE, *games, *summary, *more])
 
 
 def _in_order(rows: Sequence[Row]) -> list[str]:

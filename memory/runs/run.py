@@ -233,11 +233,7 @@ def wait_for_run(client: Client, keys: Keys, patience: Patience) -> RunInfo | No
             others = "none"
             with contextlib.suppress(redis.exceptions.ResponseError):  # an ACL may keep the names from actors
                 others = ", ".join(patience(run_names, client)) or "none"
-            log.info(
-                "Waiting for the learner of run %r (start launch_learner.py; runs that Redis holds: %s).",
-                keys.run,
-                others,
-            )
+            log.info("Waiting for the learner of run %r (runs that Redis holds: %s).", keys.run, others)
             announced = True
         time.sleep(POLL_EVERY_S)
     return None

@@ -222,6 +222,17 @@ def test_a_missing_package_is_named(make_config: MakeConfig) -> None:
         describe_env(make_config("NeedsNoSuchPackage-v0"))
 
 
+def test_an_extra_that_is_missing_is_named_with_the_command_that_gets_it(make_config: MakeConfig) -> None:
+    """Gymnasium's own words would install other versions than those that are pinned."""
+
+    def needy(**_: Any) -> gymnasium.Env[Any, Any]:
+        raise gymnasium.error.DependencyNotInstalled('run `pip install "gymnasium[mujoco]"`')
+
+    gymnasium.register("NeedsAnExtra-v0", entry_point=needy)
+    with pytest.raises(EnvError, match=r"needs the extra mujoco: `EXTRAS=mujoco bash scripts/setup.sh`"):
+        describe_env(make_config("NeedsAnExtra-v0"))
+
+
 def test_lunar_lander_comes_with_the_extra_box2d(make_config: MakeConfig) -> None:
     pytest.importorskip("Box2D")
     description = describe_env(make_config("LunarLander-v3"))

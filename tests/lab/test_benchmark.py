@@ -12,7 +12,7 @@ import pytest
 
 from args import UserError
 from lab.benchmark.command import chosen, over_games, write_table
-from lab.benchmark.table import Row
+from lab.benchmark.table import OverAll, Row, markdown
 from lab.session import Record, write_record
 from lab.spec import read_experiments
 from reporting.tables import EpisodeRecord, EpisodeTable
@@ -121,3 +121,10 @@ def test_a_row_says_what_became_of_its_sessions() -> None:
     assert row.state == "1 of 3, 1 failed, 1 begun"
     assert replace(row, done=3, failed=0, open=0).state == "done"
     assert replace(row, done=0, failed=0, open=0).state == "not run"
+
+
+def test_a_table_without_strengths_has_no_table_over_the_games() -> None:
+    """As of games that have no standard."""
+    row = Row("some", "Mine-v0", "a2c", 3, 3, 0, 0, False, 10, 30, 1.0, "", (), (1.0,), (), None, ())
+    assert "Over the games" not in markdown([row], {})
+    assert "| a2c | 1 | 3 | 0.50 | 0.40 to 0.60 |" in markdown([row], {"a2c": OverAll(1, 3, 0.5, (0.4, 0.6))})

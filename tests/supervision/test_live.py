@@ -112,6 +112,10 @@ def test_time_left(seconds: int, expected: str) -> None:
             {"state": "refilling the replay", "steps": 9_000, "learning_starts_at": 9_500},
             "refilling the replay 9,000 / 9,500 steps",
         ),
+        (
+            {"state": "warm-up", "steps": 8128, "learning_starts_at": 8000},
+            "warm-up 8,000 / 8,000 steps: the first update is prepared",
+        ),
         ({"state": "warm-up", "steps": 7, "learning_starts_at": 0}, "warm-up"),
         ({"state": "learning", "steps": 9000, "learning_starts_at": 8000}, "learning"),
     ],

@@ -1,0 +1,62 @@
+"""The spec that says what a run does not: that of its kind of game and its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from args import Args
+from envs.config import EnvConfig
+from envs.registry import describe_env, family_name
+from folder_imports import ROOT
+
+GAMES = {
+    "CartPole-v*,probe:catch": "multi/cartpole_catch",
+    "CartPole-v*": "classic/cartpole_{agent}",
+    "Pendulum-v*": "classic/pendulum_{agent}",
+    "HalfCheetah-v*": "classic/halfcheetah_{agent}",
+    "probe:lock*": "classic/lock_{agent}",
+    "probe:*": "classic/catch_{agent}",
+    "maze:*": "maze/{agent}_cpu",
+    "minatar:*": "minatar/{agent}",
+    "pettingzoo:tictactoe_v*": "multi/tictactoe",
+    "pettingzoo:connect_four_v*": "multi/connect_four",
+}
+"""Kinds of games -> the specs in specs/ that say what a run of them does not. For others, and where there is
+no such file, that is the flags' own defaults, which are Atari's.
+"""
+GYMNASIUMS = "gym", "gym.own"
+"""Families of games whose kind their spaces tell: Gymnasium's ids and a user's own environments."""
+OF_DISCRETE, OF_CONTINUOUS = "classic/cartpole_{agent}", "classic/pendulum_{agent}"
+"""Specs of those that observe vectors, by their actions."""
+
+
+def spec_of(args: Args) -> Path | None:
+    """Of the kind of game and agent; None where there is none.
+
+    Args:
+        args: with the one name of each game (`wiring.code.canonical`).
+
+    Raises:
+        EnvError, EnvFailure: what the game is cannot be found out.
+    """
+    stem = next((stem for pattern, stem in GAMES.items() if _fits(args.games, pattern)), None)
+    stem = _by_spaces(args) if stem is None else stem
+    path = ROOT / "specs" / f"{stem.format(agent=args.agent)}.yaml"
+    return path if path.is_file() else None
+
+
+def _fits(games: Sequence[str], pattern: str) -> bool:
+    patterns = pattern.split(",")
+    return len(games) == len(patterns) and all(map(fnmatchcase, games, patterns))
+
+
+def _by_spaces(args: Args) -> str:
+    """That of a game of GYMNASIUMS that observes vectors; "" for others."""
+    if len(args.games) > 1 or family_name(args.game) not in GYMNASIUMS:
+        return ""
+    described = describe_env(args.select(EnvConfig))
+    if described.by_turns or len(described.frame_shape) > 1:
+        return ""
+    return OF_CONTINUOUS if described.num_actions is None else OF_DISCRETE
