@@ -34,12 +34,15 @@ html_extra_path = ["front"]  # opened without a page's name, the site shows its 
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
+smartquotes_action = "qe"  # no dashes: `--game` in a sentence stays what one types
 nitpicky = False  # types of PyTorch and NumPy have no page here
 
 toc_object_entries = False  # thousands of them would stand in the side bar of every page
 
 templates_path = ["templates"]
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = "Rainbow-IQN Ape-X"
 html_copy_source = False
 html_show_sphinx = False

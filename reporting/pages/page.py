@@ -147,7 +147,8 @@ def _section(section: Section, numbers: Iterator[int]) -> str:
 
 
 def _place(figure: go.Figure, numbers: Iterator[int]) -> str:
-    return f'<div id="figure_{next(numbers)}" style="height:{figure.layout.height}px"></div>'
+    columns = ' class="columns"' if (figure.layout.xaxis.domain or (0, 1))[1] < 1 else ""
+    return f'<div id="figure_{next(numbers)}"{columns} style="height:{figure.layout.height}px"></div>'
 
 
 def _table(table: Table) -> str:

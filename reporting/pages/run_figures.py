@@ -259,7 +259,7 @@ def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:
         rows=rows,
         cols=_COLUMNS,
         subplot_titles=[_WORDS.get(name, name.replace("_", " ")) for name in curves],
-        vertical_spacing=0.3 / rows,
+        vertical_spacing=0.42 / rows,  # for ticks and the next title
         horizontal_spacing=0.08,
     )
     last = curves[next(iter(curves))][0][-1]
@@ -271,7 +271,7 @@ def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:
     figure.update_annotations(font=TITLE)
     return figure.update_layout(
         base_layout(),
-        height=90 + 170 * rows,
+        height=90 + 190 * rows,
         showlegend=False,
         hovermode="x",
         margin={**STRIP_MARGIN, "t": 62},
