@@ -99,7 +99,7 @@ def test_slots_move_while_a_run_learns(cluster: RedisCluster, tmp_path: Path) ->
 def test_a_replica_takes_the_place_of_a_master_while_a_run_learns(
     cluster: RedisCluster, tmp_path: Path
 ) -> None:
-    """First that of a shard other than 0, then that of shard 0: the others learn on, or wait."""
+    """That of shard 1, whose experience and actor are then at the replica's."""
     run = Run(cluster, tmp_path, 6_000)
     run.go_on(600)
     cluster.kill(cluster.master_of(run.places[1].keys.counters))
