@@ -131,13 +131,13 @@ def joined(args: Args) -> Iterator[Ranks]:
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
     except RuntimeError as error:
         raise RankLost(f"The learners did not find each other ({reason(error)}).") from error
+    ranks = Ranks()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     try:
-        ranks = Ranks()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         yield ranks
     finally:
-        dist.destroy_process_group()
+        ranks.leave()
 
 
 def _follower(args: Args, ranks: Ranks, stop: Stop) -> tuple[Agent, Callable[[], FetchedRows]]:

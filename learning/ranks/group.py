@@ -131,6 +131,11 @@ class Ranks:
         if not (self._is_lost or self.updating):
             self.announce(Order.OVER)
 
+    def leave(self) -> None:
+        """End the groups and their threads: one that is alive while Python ends aborts the process."""
+        del self._draws  # the last reference to it
+        dist.destroy_process_group()
+
     def _average(self, parameters: list[nn.Parameter]) -> None:
         """Make each gradient the mean of all learners'. Small ones go together."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -166,5 +171,5 @@ class Ranks:
 
 
 def reason(error: RuntimeError) -> str:
-    """The first line of an error of gloo's or NCCL's, without its place in the library."""
-    return str(error).splitlines()[0].rpartition("] ")[2].rstrip(".")
+    """The first sentence of an error of gloo's or NCCL's, without its place in the library."""
+    return str(error).splitlines()[0].rpartition("] ")[2].partition(". ")[0].rstrip(".")
