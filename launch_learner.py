@@ -136,9 +136,10 @@ def main(args: Args) -> None:
         keep_freed_memory()
         stop = Stop().on_signals_in_native_code()
         if is_one_of_several:
-            from wiring.ranks import learn_together
+            from wiring.ranks import ends_at_once, learn_together
 
-            learn_together(args, stop, run_learner)
+            with ends_at_once(), exit_on_errors():
+                learn_together(args, stop, run_learner)
         else:
             run_learner(args, stop)
 

@@ -97,6 +97,19 @@ def start_learners(args: Args, script: str, words: list[str]) -> int:
     return 0
 
 
+@contextmanager
+def ends_at_once() -> Iterator[None]:
+    """End the process with the block. A thread of gloo's that still lives when Python ends aborts it."""
+    code: object = 0
+    try:
+        yield
+    except SystemExit as ending:
+        code = ending.code or 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1)
+
+
 def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], None]) -> None:
     """Be the learner that torchrun says: the first leads, the others follow until the run is over."""
     count, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
