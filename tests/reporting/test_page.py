@@ -86,7 +86,7 @@ def test_a_page_is_small_and_loads_nothing(name: str, tmp_path: Path) -> None:
 def test_a_browser_without_a_network_draws_every_figure(name: str, figures: int, tmp_path: Path) -> None:
     page = shown(PAGES[name](tmp_path), tmp_path / "profile")
     assert "could not be drawn" not in page.partition("<script")[0]
-    drawn = re.findall(r'<div id="figure_\d+"[^>]*class="js-plotly-plot"', page)
+    drawn = re.findall(r'<div id="figure_\d+"[^>]*class="[^"]*js-plotly-plot"', page)
     assert len(drawn) == len(re.findall(r'<div id="figure_', page)) == figures
 
 
