@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,11 @@ from memory.runs.tags import tag_suffix
 from memory.server.connection import RedisConfig, make_client
 from memory.server.patience import Patience
 from tests.cluster_nodes import MASTERS, RedisCluster, redis_cluster
+from tests.memory.sharded import transitions_in
 from tests.processes import start, until, wait
 from wiring.shards import connect_shards
 
-RUN = "probe:catch"
+T_MAX = 6_000
 WORDS = (
     "--game probe:catch --memory-capacity 16000 --learn-start 400 --batch-size 8 --hidden-size 16"
     " --num-tau-samples 4 --num-tau-prime-samples 4 --num-quantile-samples 4 --target-update 200"
@@ -69,9 +70,17 @@ class Run:
         before = [self.counters(shard) for shard in range(MASTERS)]
         wanted = before[0].steps + steps
         until(lambda: self.counters(0).steps >= wanted or not self.alive, lambda: self.story)
-        for shard, held in enumerate(before):
-            until(lambda s=shard, h=held: self.counters(s).last_chunk > h.last_chunk, lambda: self.story)  # type: ignore[misc]
+        until(lambda: self._have_grown(before), lambda: self.story)
         assert self.alive, self.story
+
+    def _have_grown(self, before: Sequence[Counters]) -> bool:
+        return all(self.counters(n).last_chunk > held.last_chunk for n, held in enumerate(before))
+
+    def kill(self) -> None:
+        """Whoever has not ended."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
 
     def end(self) -> dict[str, int]:
         """Its last snapshot, once everybody has ended well."""
@@ -79,11 +88,20 @@ class Run:
         return load_snapshot(last_models(self._folder / "results", "probe_catch")[0])
 
 
+@pytest.fixture
+def run(cluster: RedisCluster, tmp_path: Path) -> Iterator[Run]:
+    """One that has begun to learn."""
+    run = Run(cluster, tmp_path, T_MAX)
+    try:
+        run.go_on(600)
+        yield run
+    finally:
+        run.kill()
+
+
 @pytest.mark.slow
-def test_slots_move_while_a_run_learns(cluster: RedisCluster, tmp_path: Path) -> None:
-    """Each master has a shard; then those of shards 1 and 0 go to another one: no step is lost."""
-    run = Run(cluster, tmp_path, 6_000)
-    run.go_on(600)
+def test_slots_move_while_a_run_learns(cluster: RedisCluster, run: Run) -> None:
+    """Each master has a shard; then those of shards 1 and 0 go to another one: every step is there, once."""
     assert len({cluster.master_of(place.keys.counters) for place in run.places}) == MASTERS
     for shard in (1, 0):
         target = cluster.move_slot_of(run.places[shard].keys.counters)
@@ -92,18 +110,18 @@ def test_slots_move_while_a_run_learns(cluster: RedisCluster, tmp_path: Path) ->
     end = run.end()
     ends = [run.counters(shard) for shard in range(MASTERS)]
     assert all(counters.finished for counters in ends), run.story
-    assert 6_000 <= end["t_actors"] <= sum(own_steps(counters) for counters in ends)
+    assert T_MAX <= end["t_actors"] <= sum(own_steps(counters) for counters in ends)
+    for place, counters in zip(run.places, ends, strict=True):
+        assert transitions_in(place) == own_steps(counters)
 
 
 @pytest.mark.slow
-def test_a_replica_takes_the_place_of_a_master_while_a_run_learns(
-    cluster: RedisCluster, tmp_path: Path
-) -> None:
+def test_a_replica_takes_the_place_of_a_master_while_a_run_learns(cluster: RedisCluster, run: Run) -> None:
     """That of shard 1, whose experience and actor are then at the replica's."""
-    run = Run(cluster, tmp_path, 6_000)
+    home = cluster.master_of(run.places[1].keys.counters)
+    cluster.kill(home)
     run.go_on(600)
-    cluster.kill(cluster.master_of(run.places[1].keys.counters))
-    run.go_on(600)
+    assert cluster.master_of(run.places[1].keys.counters) != home
     run.end()
 
 

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from args import UserError, read_args
 from learning.saved.snapshot import last_models, load_snapshot
-from memory.chunks.chunk import CHUNK_ID
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
+from memory.runs.run import Place
 from memory.runs.shards import own_steps
 from memory.server.connection import Client, RedisConfig, make_client
+from tests.memory.sharded import transitions_in
 from tests.processes import start, until, wait
 from tests.server import serving
 from wiring.setting import setting_of
@@ -55,12 +55,6 @@ def _rows(folder: Path) -> list[tuple[str, str]]:
         return [(row["actor"], row["sequence"]) for row in csv.DictReader(file)]
 
 
-def _transitions(client: Client, keys: Keys) -> int:
-    """Held by a shard in which nothing was overwritten yet."""
-    rows = b"".join(row[CHUNK_ID.size :] for row in client.hvals(keys.priorities))
-    return int(np.count_nonzero(np.frombuffer(rows, np.float32)))
-
-
 @pytest.mark.slow
 def test_two_nodes_two_shards_two_actors_and_their_resume(
     client: Client, redis_socket: str, tmp_path: Path
@@ -77,7 +71,7 @@ def test_two_nodes_two_shards_two_actors_and_their_resume(
             process.send_signal(signal.SIGTERM)
         wait(processes, logs, 120)
         first = load_snapshot(last_models(tmp_path / "results", "probe_catch")[0])
-        shards = (client, Keys(RUN)), (other, Keys(RUN, 1))
+        shards = Place(client, Keys(RUN)), Place(other, Keys(RUN, 1))
         held = [read_counters(*shard) for shard in shards]
         assert min(own_steps(counters) for counters in held) > 200, "both actors have pushed"
         assert 1000 <= first["t_actors"] <= sum(own_steps(counters) for counters in held)
@@ -92,7 +86,7 @@ def test_two_nodes_two_shards_two_actors_and_their_resume(
         assert second_end["t_actors"] >= t_max
         for shard in shards:
             counters = read_counters(*shard)
-            assert counters.finished and own_steps(counters) == _transitions(*shard), "each counts once"
+            assert counters.finished and own_steps(counters) == transitions_in(shard), "each counts once"
         rows = _rows(tmp_path)
         assert {actor for actor, _ in rows} == {"0", "1"} and len(set(rows)) == len(rows)
         other.close()

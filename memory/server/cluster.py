@@ -92,7 +92,6 @@ class _Routed(redis.Connection):
         except MovedError as moved:
             node = Address(moved.host or self.host, int(moved.port))
             self._route.lead_to(node)
-            self.disconnect()
             raise Moved(f"its cluster has these keys at {node}") from moved
         except AskError as asked:
             raise Refusing("its cluster is moving these keys") from asked

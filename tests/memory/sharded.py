@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from memory.chunks.builder import ChunkBuilder
+from memory.chunks.chunk import CHUNK_ID
 from memory.replay.priorities import PriorityRule
 from memory.replay.shape import ReplayShape
 from memory.replay.shards import Shards
@@ -71,3 +72,9 @@ def some_packets(seed: int, steps: int, priority: float | None = None) -> list[P
     """Chunks of about so many transitions."""
     episodes = random_episodes(np.random.default_rng(seed), steps)
     return packets(feed(ChunkBuilder(SHAPE), episodes), priority)
+
+
+def transitions_in(place: Place) -> int:
+    """Held by a shard in which nothing was overwritten yet."""
+    rows = b"".join(row[CHUNK_ID.size :] for row in place.client.hvals(place.keys.priorities))
+    return int(np.count_nonzero(np.frombuffer(rows, np.float32)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,18 @@ def test_a_client_goes_where_its_keys_are_and_along_when_they_move(tmp_path: Pat
 
         assert wait(steps) == b"2"
         assert client.connection_pool.connection_kwargs["route"].address.port != home
+
+
+def test_keys_on_their_way_are_waited_for(tmp_path: Path) -> None:
+    """Of a slot that is half moved, those that have gone cannot be read yet at either node."""
+    keys = [f"{{run:0}}:{number}" for number in range(10)]
+    with redis_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as mover:
+        client, wait = _client(cluster.master_of(keys[0])), Patience(PATIENCE_S)
+        client.mset(dict.fromkeys(keys, b"held"))
+        move = mover.submit(cluster.move_slot_of, keys[0])
+        while not move.done():
+            assert {wait(client.get, key) for key in keys} == {b"held"}
+        assert cluster.master_of(keys[0]) == move.result()
 
 
 def test_a_replica_takes_over(tmp_path: Path) -> None:

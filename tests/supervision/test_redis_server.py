@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from memory.server.connection import RedisConfig, make_client
-from supervision.redis_server import RedisServer
+from supervision.redis_server import RedisServer, RedisServerError
 
 CONF = Path(__file__).resolve().parents[2] / "redis_conf" / "redis_rainbow_6379.conf"
 
@@ -89,9 +89,16 @@ def test_a_hurried_stop_leaves_no_half_file(place: Place) -> None:
     server.ensure()
     with closing(make_client(RedisConfig(str(place.folder / "redis.sock"), 0))) as client:
         client.config_set("rdb-key-save-delay", 10_000)  # microseconds for each key
-        client.mset({str(number): b"x" for number in range(1000)})
+        client.mset({str(number): b"x" for number in range(2000)})  # 20 s: twice SOCKET_TIMEOUT_S
     assert server.stop(keep=True, hurried=lambda: True).endswith("there was no time for that.")
     assert not list(place.kept.parent.iterdir())
+
+
+def test_no_node_of_a_cluster_is_started_here(tmp_path: Path) -> None:
+    server = RedisServer(RedisConfig("127.0.0.1", 1, redis_cluster=True), CONF, tmp_path / "log")
+    with pytest.raises(RedisServerError, match="No Redis server answers at 127.0.0.1:1"):
+        server.ensure()
+    assert not server.started_here
 
 
 def test_a_server_without_a_file_keeps_nothing(place: Place) -> None:
