@@ -1,8 +1,9 @@
 """Real processes under faults at random moments: `python tests/chaos.py --minutes N --seed S`.
 
 A learner and several actors run on a redis-server, in turn without persistence, with dumps, and with logs
-synced every second or always, and learn from a replay or from rollouts. After each fault the run must go on
-by itself and everything in tests/faults/invariants.py hold. Prints a table; exits with 1 at any violation.
+synced every second or always, or on a Redis Cluster with replicas, and learn from a replay, also in shards,
+or from rollouts. After each fault the run must go on by itself and everything in tests/faults/invariants.py
+hold. Prints a table; exits with 1 at any violation.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.faults import invariants
-from tests.faults.kinds import KINDS
-from tests.faults.stage import AGENTS, MODES, Stage, Violation
+from tests.faults.kinds import KINDS, fitting
+from tests.faults.processes import Violation
+from tests.faults.stage import AGENTS, MODES, Stage
 
 GOES_ON_WITHIN_S = 300.0
 """A killed learner's successor waits 17 s for its lease; all else is the patience of a busy machine, on which
@@ -96,17 +98,17 @@ def _settle(stage: Stage) -> None:
             time.sleep(1.0)
 
 
-def run(minutes: float, seed: int, stages: list[tuple[str, str]], kinds: list[str], actors: int) -> int:
-    """Exit code; `stages`: (mode of the server, agent)."""
+def run(minutes: float, seed: int, stages: dict[tuple[str, str], list[str]], actors: int) -> int:
+    """Exit code; `stages`: (mode of the servers, agent) -> faults."""
     table, dice = Table(), random.Random(seed)
     code = 0
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        for mode, agent in stages:
+        for (mode, agent), kinds in stages.items():
             stage = Stage(Path(folder) / f"{mode}-{agent}", mode, agent, actors)
             print(f"A file system of its own for the results: {stage.disk}.", flush=True)
             try:
                 torment(stage, kinds, 60 * minutes / len(stages), dice, table)
-            except Violation as violation:
+            except AssertionError as violation:
                 print(f"VIOLATION in mode {mode}, {agent}, seed {seed}: {violation}", flush=True)
                 words = stage.learner.log.read_text(errors="replace")[-LAST_WORDS:]
                 print(f"The learner's last words:\n{words}", flush=True)
@@ -135,8 +137,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--actors", type=int, default=2)
     args = parser.parse_args(argv)
-    stages = [(mode, agent) for mode in args.modes for agent in args.agents]
-    return run(args.minutes, args.seed, stages, args.kinds, args.actors)
+    pairs = [(mode, agent) for mode in args.modes for agent in args.agents]
+    stages = {pair: kinds for pair in pairs if (kinds := fitting(args.kinds, *pair))}
+    if not stages:
+        parser.error("none of these --modes and --agents can meet with any of these --kinds")
+    return run(args.minutes, args.seed, stages, args.actors)
 
 
 if __name__ == "__main__":

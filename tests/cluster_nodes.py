@@ -25,16 +25,15 @@ class RedisCluster:
     """Its nodes, by their ports."""
 
     def __init__(self, folder: Path, ports: list[int]) -> None:
-        self.ports = ports
-        self._processes = {port: self._start(folder, port) for port in ports}
+        self.ports, self._folder = ports, folder
+        self._processes = {port: self._start(port) for port in ports}
         self._clients: dict[int, Client] = {port: redis.Redis(port=port, protocol=2) for port in ports}
 
-    @staticmethod
-    def _start(folder: Path, port: int) -> subprocess.Popen[bytes]:
+    def _start(self, port: int) -> subprocess.Popen[bytes]:
         program = shutil.which("redis-server")
         assert program, "redis-server is not on the PATH"
-        own = folder / str(port)
-        own.mkdir()
+        own = self._folder / str(port)
+        own.mkdir(exist_ok=True)
         words = f"--port {port} --bind 127.0.0.1 --dir {own} --appendonly no --cluster-enabled yes"
         words += f" --cluster-node-timeout {NODE_TIMEOUT_MS} --cluster-port {port + 1}"
         words += " --repl-diskless-sync-delay 0 --save"
@@ -46,6 +45,9 @@ class RedisCluster:
         addresses = [f"127.0.0.1:{port}" for port in self.ports]
         command = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "1", "--cluster-yes"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=UP_WITHIN_S)
+        self._await_replicas()
+
+    def _await_replicas(self) -> None:
         self._until(lambda: len(self._replicas()) == len(self.ports) - MASTERS)
         self._until(lambda: all(self._is_up(client) for client in self._clients.values()))
 
@@ -81,6 +83,11 @@ class RedisCluster:
         """As `kill -9`: its replica takes its place."""
         self._processes[port].kill()
         self._processes[port].wait(10)
+
+    def start_again(self, port: int) -> None:
+        """A killed node, which comes back as a replica of the one that took its place."""
+        self._processes[port] = self._start(port)
+        self._await_replicas()
 
     def move_slot_of(self, key: str) -> int:
         """Hand a key's slot to another master, key by key; that one's port."""

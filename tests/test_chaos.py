@@ -10,6 +10,7 @@ import pytest
 
 from tests.chaos import main
 from tests.faults.disk import BYTES, NO_DISK, OwnDisk
+from tests.faults.kinds import KINDS, fitting
 
 
 @pytest.mark.slow
@@ -42,6 +43,43 @@ def test_two_learners_survive(capfd: pytest.CaptureFixture[str]) -> None:
     story = capfd.readouterr().out
     assert code == 0, story
     assert "| all | all | all | 5 | 5 | 0 |" in story
+
+
+@pytest.mark.slow
+def test_a_shard_that_dies_is_survived(capfd: pytest.CaptureFixture[str]) -> None:
+    """The server of the second shard is killed, then silent; then the learner is killed."""
+    words = "--minutes 0 --seed 2 --modes everysec --agents iqn_in_shards"
+    code = main([*words.split(), "--kinds", "kill_shard", "stop_shard", "kill_learner"])
+    story = capfd.readouterr().out
+    assert code == 0, story
+    assert "| all | all | all | 3 | 3 | 0 |" in story
+
+
+@pytest.mark.slow
+def test_a_failover_is_survived(capfd: pytest.CaptureFixture[str]) -> None:
+    """On a Redis Cluster: a master is killed and its replica takes over; chunks are taken away."""
+    words = "--minutes 0 --seed 2 --modes replicas --agents iqn_in_shards"
+    code = main([*words.split(), "--kinds", "failover", "hole"])
+    story = capfd.readouterr().out
+    assert code == 0, story
+    assert "| all | all | all | 2 | 2 |" in story
+
+
+def test_a_run_meets_with_the_faults_of_its_servers() -> None:
+    """Those of other shards or replicas where there are any, those of the first server but on a cluster."""
+    assert set(KINDS) - set(fitting(list(KINDS), "always", "iqn")) == {"kill_shard", "stop_shard", "failover"}
+    assert set(KINDS) - set(fitting(list(KINDS), "none", "iqn_in_shards")) == {"failover"}
+    left = fitting(
+        ["kill_redis", "kill_shard", "half_open", "failover", "hangup"], "replicas", "iqn_in_shards"
+    )
+    assert left == ["failover", "hangup"]
+
+
+def test_a_fault_that_no_run_can_meet_with_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main("--modes none --agents iqn --kinds failover".split())
+    assert end.value.code == 2
+    assert "none of these --modes and --agents can meet with any of these --kinds" in capsys.readouterr().err
 
 
 @pytest.mark.slow

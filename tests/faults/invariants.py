@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import signal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.saved.snapshot import last_models, load_snapshot
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
 from memory.rollouts.blocks import NAMED, rollout_from_bytes
 from memory.runs.counters import FIELDS, Counters, parse_counts
-from memory.runs.reports import read_statuses
-from tests.faults.stage import KEYS, Stage, Violation
+from memory.runs.run import Place
+from memory.runs.shards import own_steps
+from tests.faults.processes import Violation
+from tests.faults.servers import REPLICAS
+from tests.faults.stage import Stage
 
 MAX_PROCESS_BYTES, MAX_REDIS_BYTES = 1 << 30, 300 << 20
 """A learner of this size takes 0.4 GB, mostly PyTorch; the replay of an hour of this run some 100 MB."""
@@ -33,7 +37,7 @@ def check(condition: bool, sentence: str) -> None:
 class Clocks(NamedTuple):
     """How far a run is, at one moment."""
 
-    accepted: int  # chunks or rollouts
+    accepted: list[int]  # chunks of each shard, or rollouts
     steps: int  # T_actors
     known_steps: int  # T_actors as the learner last said
     updates: int  # as the learner last said
@@ -42,23 +46,28 @@ class Clocks(NamedTuple):
 def read_clocks(stage: Stage) -> Clocks:
     """As they are now."""
     known, updates = int(stage.told("t_actors")), int(stage.told("updates"))
-    return Clocks(stage.accepted, stage.counters.steps, known, updates)
+    return Clocks(stage.accepted, stage.counters[0].steps, known, updates)
 
 
 def check_store(stage: Stage) -> None:
     """What is held is whole, and counts once."""
-    if stage.has_replay:
-        check_chunks(stage)
-    else:
+    if not stage.has_replay:
         check_rollouts(stage)
+        return
+    for shard in range(len(stage.places)):
+        check_chunks(stage, shard)
+
+
+def _rollouts_at(place: Place) -> list[Any]:
+    with place.client.pipeline(transaction=True) as pipeline:
+        pipeline.lrange(place.keys.rollouts, 0, -1)
+        pipeline.hgetall(place.keys.counters)
+        return list(pipeline.execute())
 
 
 def check_rollouts(stage: Stage) -> None:
     """Every rollout that waits is whole and named; no more are outstanding than may be."""
-    with stage.client.pipeline(transaction=True) as pipeline:
-        pipeline.lrange(KEYS.rollouts, 0, -1)
-        pipeline.hgetall(KEYS.counters)
-        waiting, fields = pipeline.execute()
+    waiting, fields = stage.patience(_rollouts_at, stage.places[0])
     counts = {name.decode(): int(value) for name, value in fields.items()}
     for value in waiting:
         actor, sequence = NAMED.unpack_from(value)
@@ -70,51 +79,71 @@ def check_rollouts(stage: Stage) -> None:
             check(0 <= outstanding <= OUTSTANDING, f"{outstanding} rollouts are outstanding: {name}")
 
 
-def check_chunks(stage: Stage) -> None:
-    """Every chunk is whole, has its priorities, and counts once."""
-    with stage.client.pipeline(transaction=True) as pipeline:
-        pipeline.hgetall(KEYS.counters)
-        pipeline.hmget(KEYS.counters, list(FIELDS))
-        pipeline.hgetall(KEYS.chunks)
-        pipeline.hgetall(KEYS.priorities)
-        fields, values, chunks, priorities = pipeline.execute()
+def _chunks_at(place: Place) -> list[Any]:
+    with place.client.pipeline(transaction=True) as pipeline:
+        pipeline.hgetall(place.keys.counters)
+        pipeline.hmget(place.keys.counters, list(FIELDS))
+        pipeline.hgetall(place.keys.chunks)
+        pipeline.hgetall(place.keys.priorities)
+        return list(pipeline.execute())
+
+
+def check_chunks(stage: Stage, shard: int) -> None:
+    """Every chunk of a shard is whole, has its priorities, and counts once."""
+    fields, values, chunks, priorities = stage.patience(_chunks_at, stage.places[shard])
+    counters, removed = Counters(*parse_counts(values)), stage.removed[shard]
     pushed = sum(int(value) for name, value in fields.items() if name.startswith(b"pushed:"))
-    newest = Counters(*parse_counts(values)).last_chunk
-    ids = sorted(map(int, chunks))
-    check(not ids or ids[-1] <= newest, f"chunk {ids[-1:]} is not counted: {newest} are")
-    missing = set(range(1, newest + 1)) - set(ids) - stage.removed
-    check(not missing, f"chunks {sorted(missing)[:5]} of {newest} are missing")
-    # An actor's numbers go on where a dump has lost some of its pushes.
-    whole = pushed == newest or (stage.mode == "rdb" and pushed > newest)
-    check(whole, f"{pushed} pushes were accepted, {newest} chunks are counted")
+    newest, ids = counters.last_chunk, sorted(map(int, chunks))
+    check(not ids or ids[-1] <= newest, f"chunk {ids[-1:]} of shard {shard} is not counted: {newest} are")
+    missing = set(range(1, newest + 1)) - set(ids) - removed
+    check(not missing, f"chunks {sorted(missing)[:5]} of {newest} in shard {shard} are missing")
+    # An actor's numbers go on where the server has lost some of its pushes.
+    whole = pushed == newest or (_forgets(stage, shard) and pushed > newest)
+    check(whole, f"{pushed} pushes were accepted, {newest} chunks are counted in shard {shard}")
     named = {chunk_id_of(row) for row in priorities.values()}
-    check(set(ids) <= named <= set(ids) | stage.removed, "chunks and priorities do not have the same ids")
+    check(set(ids) <= named <= set(ids) | removed, "chunks and priorities do not have the same ids")
     for value in chunks.values():
         chunk_from_bytes(value)
+    if stage.mode in LOSES_NOTHING and not any(stage.removed):
+        held = sum(int(np.count_nonzero(_leaves_in(row))) for row in priorities.values())
+        check(
+            held == own_steps(counters), f"shard {shard}: {held} transitions, {own_steps(counters)} counted"
+        )
 
 
-def check_nothing_lost(stage: Stage, before: Clocks, accepted: int, kind: str) -> int:
+def _forgets(stage: Stage, shard: int) -> bool:
+    """Whether a shard may come back with less than it had, and its run go on there."""
+    return stage.mode in ("rdb", REPLICAS) or (stage.mode == "none" and shard > 0)
+
+
+def _leaves_in(row: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(row, np.float32, offset=CHUNK_ID.size)
+
+
+def check_nothing_lost(stage: Stage, before: Clocks, accepted: list[int], kind: str) -> int:
     """Chunks or rollouts that were acknowledged before a fault and are gone after it; only a server may lose
     some.
     """
-    lost = max(before.accepted - accepted, 0)
+    lost = sum(max(held - left, 0) for held, left in zip(before.accepted, accepted, strict=True))
     check(lost == 0 or _may_lose(stage, kind), f"{lost} that were acknowledged are lost by {kind}")
     return lost
 
 
 def check_clocks(stage: Stage, before: Clocks, kind: str) -> None:
-    """Once all goes on: T_actors is never below what the learner knew; or, where the server loses nothing,
-    below what it was. The agent's updates go back to the last snapshot at most.
+    """Once all goes on: T_actors is never below what the learner knew; or, where the first server loses
+    nothing, below what it was. The agent's updates go back to the last snapshot at most.
     """
     now = read_clocks(stage)
-    least = before.known_steps if _may_lose(stage, kind) else before.steps
+    first_loses = _may_lose(stage, kind) and kind != "kill_shard"
+    least = before.known_steps if first_loses else before.steps
     check(now.steps >= least, f"T_actors went back from {least} to {now.steps} by {kind}")
     back = before.updates - now.updates
     check(kind in ("kill_learner", "kill_rank") or back <= 0, f"{back} updates are lost by {kind}")
 
 
 def _may_lose(stage: Stage, kind: str) -> bool:
-    return kind == "kill_redis" and stage.mode not in LOSES_NOTHING
+    """A replica may lack what its master had just confirmed."""
+    return kind in ("kill_redis", "kill_shard", "failover") and stage.mode not in LOSES_NOTHING
 
 
 def check_settled(stage: Stage) -> None:
@@ -132,17 +161,19 @@ def check_bounds(stage: Stage) -> None:
         path = Path(f"/proc/{process.process.pid}/statm")
         resident = int(path.read_text().split()[1]) * 4096 if path.exists() else 0
         check(resident < MAX_PROCESS_BYTES, f"{process.log.name} takes {resident:,} bytes")
-    used = stage.client.info("memory")["used_memory"]
-    check(used < MAX_REDIS_BYTES, f"Redis takes {used:,} bytes")
+    for place in stage.places:
+        used = stage.patience(place.client.info, "memory")["used_memory"]
+        check(used < MAX_REDIS_BYTES, f"Redis takes {used:,} bytes")
 
 
 def check_priorities(stage: Stage) -> None:
-    """The learner's tree and Redis have the same total, once nothing is played and all is written back."""
-    rows = stage.client.hvals(KEYS.priorities)
-    leaves = [np.frombuffer(row, np.float32, offset=CHUNK_ID.size) for row in rows]
-    stored = float(np.concatenate(leaves).sum(dtype=np.float64))
-    told = read_statuses(stage.client, KEYS)["learner"]["total_priority"]
-    check(isinstance(told, float) and abs(told - stored) <= 1e-6 * stored, f"tree {told}, Redis {stored}")
+    """The learner's trees and Redis have the same total, once nothing is played and all is written back."""
+    rows = [
+        row for place in stage.places for row in stage.patience(place.client.hvals, place.keys.priorities)
+    ]
+    stored = float(np.concatenate([_leaves_in(row) for row in rows]).sum(dtype=np.float64))
+    told = stage.statuses["learner"]["total_priority"]
+    check(isinstance(told, float) and abs(told - stored) <= 1e-6 * stored, f"trees {told}, Redis {stored}")
 
 
 def check_files(stage: Stage) -> None:

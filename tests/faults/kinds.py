@@ -8,17 +8,20 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import redis
 
-from tests.faults.stage import KEYS, Process, Stage, Violation, wait_until
+from tests.faults.processes import Process, Violation, wait_until
+from tests.faults.servers import REPLICAS, ClusterServers, Server
+from tests.faults.stage import KEYS, Stage, shards_of
 
 SHORTEST_S, LONGEST_S = 0.5, 4.0
 """Of what lasts; a lease lives 15 s."""
 ENDS_WITHIN_S = 90.0
 COMES_WITHIN_S = 300.0
+TAKES_OVER_WITHIN_S = 60.0
 
 
 def _while_it_lasts(dice: random.Random) -> None:
@@ -42,11 +45,29 @@ def kill_rank(stage: Stage, dice: random.Random) -> None:
 
 
 def kill_redis(stage: Stage, dice: random.Random) -> None:
-    """kill -9 of the server, which comes back with what it has saved."""
-    stage.redis.kill()
+    """kill -9 of the first server, which comes back with what it has saved."""
+    _kill(stage.plain.first, dice)
+
+
+def kill_shard(stage: Stage, dice: random.Random) -> None:
+    """kill -9 of another shard's server, which comes back with what it has saved."""
+    _kill(dice.choice(stage.plain.others), dice)
+
+
+def _kill(server: Server, dice: random.Random) -> None:
+    server.process.kill()
     _while_it_lasts(dice)
-    stage.redis.start()
-    stage.await_redis()
+    server.start()
+
+
+def failover(stage: Stage, dice: random.Random) -> None:
+    """kill -9 of the master of a shard: its replica takes over, and it comes back as that one's replica."""
+    assert isinstance(stage.servers, ClusterServers)
+    cluster, key = stage.servers.cluster, dice.choice(stage.places).keys.counters
+    home = cluster.master_of(key)
+    cluster.kill(home)
+    wait_until(lambda: cluster.master_of(key) != home, TAKES_OVER_WITHIN_S, "A replica takes over")
+    cluster.start_again(home)
 
 
 def _sleep(process: Process, dice: random.Random) -> None:
@@ -79,18 +100,23 @@ def stop_learner(stage: Stage, dice: random.Random) -> None:
 
 
 def stop_redis(stage: Stage, dice: random.Random) -> None:
-    """SIGSTOP of the server for a while."""
-    _sleep(stage.redis, dice)
+    """SIGSTOP of the first server for a while."""
+    _sleep(stage.plain.first.process, dice)
+
+
+def stop_shard(stage: Stage, dice: random.Random) -> None:
+    """SIGSTOP of another shard's server for a while."""
+    _sleep(dice.choice(stage.plain.others).process, dice)
 
 
 def cut_connections(stage: Stage, dice: random.Random) -> None:
     """Every connection ends, half the time after a moment in which replies are lost; none is accepted."""
     if dice.random() < 0.5:
-        stage.proxy.swallow_replies()
+        stage.plain.proxy.swallow_replies()
         time.sleep(0.3)
-    stage.proxy.cut()
+    stage.plain.proxy.cut()
     _while_it_lasts(dice)
-    stage.proxy.mend()
+    stage.plain.proxy.mend()
 
 
 def fill_memory(stage: Stage, dice: random.Random) -> None:
@@ -159,29 +185,31 @@ def noauth(stage: Stage, dice: random.Random) -> None:
     stage.await_everybody(COMES_WITHIN_S)
     with stage.client.client() as single:
         single.config_set("requirepass", "secret")
-        stage.proxy.cut()
-        stage.proxy.mend()
+        stage.plain.proxy.cut()
+        stage.plain.proxy.mend()
         _while_it_lasts(dice)
         single.config_set("requirepass", "")
 
 
 def half_open(stage: Stage, dice: random.Random) -> None:
     """Connections stay open and nothing comes through them any more; new ones lead nowhere for a while."""
-    stage.proxy.swallow()
+    stage.plain.proxy.swallow()
     _while_it_lasts(dice)
-    stage.proxy.mend()
+    stage.plain.proxy.mend()
 
 
 def hole(stage: Stage, dice: random.Random) -> None:
     """Another client removes chunks, half the time all of them; or the weights, where there are no chunks."""
     if stage.has_replay:
-        held = stage.client.hkeys(KEYS.chunks)
+        shard = dice.randrange(len(stage.places))
+        place = stage.places[shard]
+        held = stage.patience(place.client.hkeys, place.keys.chunks)
         gone = held if dice.random() < 0.5 else dice.sample(held, len(held) // 2)
-        stage.removed |= set(map(int, gone))
+        stage.removed[shard] |= set(map(int, gone))
         if gone:
-            stage.client.hdel(KEYS.chunks, *gone)
+            stage.patience(place.client.hdel, place.keys.chunks, *gone)
     else:
-        stage.client.delete(KEYS.weights, KEYS.weights_version)
+        stage.patience(stage.client.delete, KEYS.weights, KEYS.weights_version)
 
 
 KINDS: dict[str, Callable[[Stage, random.Random], None]] = {
@@ -191,10 +219,13 @@ KINDS: dict[str, Callable[[Stage, random.Random], None]] = {
         kill_learner,
         kill_rank,
         kill_redis,
+        kill_shard,
+        failover,
         hangup,
         stop_actor,
         stop_learner,
         stop_redis,
+        stop_shard,
         cut_connections,
         fill_memory,
         fill_disk,
@@ -206,3 +237,26 @@ KINDS: dict[str, Callable[[Stage, random.Random], None]] = {
         hole,
     )
 }
+OF_FIRST_SERVER = {
+    kill_redis,
+    stop_redis,
+    cut_connections,
+    fill_memory,
+    slow_redis,
+    readonly,
+    busy,
+    noauth,
+    half_open,
+}
+
+
+def fitting(kinds: Sequence[str], mode: str, agent: str) -> list[str]:
+    """Those of `kinds` that a run of this agent on such servers can meet with."""
+    impossible = set[Callable[[Stage, random.Random], None]]()
+    if mode == REPLICAS:
+        impossible |= OF_FIRST_SERVER
+    else:
+        impossible.add(failover)
+    if mode == REPLICAS or shards_of(agent) == 1:
+        impossible |= {kill_shard, stop_shard}
+    return [kind for kind in kinds if KINDS[kind] not in impossible]

@@ -1,29 +1,28 @@
-"""A run of real processes on a real server, through a proxy; what has ended is started again."""
+"""A run of real processes on real servers; what has ended is started again."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
-from memory.runs.reports import read_statuses
-from memory.server.connection import Client, RedisConfig, make_client
-from memory.server.replies import UNREACHABLE
+from memory.runs.reports import Status, read_statuses
+from memory.runs.run import Place
+from memory.server.connection import Client
+from memory.server.patience import Patience
 from tests.faults.disk import NO_DISK, OwnDisk
-from tests.faults.proxy import Proxy
+from tests.faults.processes import Process, wait_until
+from tests.faults.servers import GAME, PERSISTENCE, REPLICAS, ClusterServers, PlainServers
 
 ROOT = Path(__file__).parents[2]
-GAME = "probe:catch"
 KEYS = Keys(GAME)
 WORDS = (
     f"--game {GAME} --learn-start 200 --hidden-size 16 --envs-per-actor 2 --threads 1 --T-max 100000000"
@@ -37,86 +36,30 @@ IQN = (
 AGENTS = {
     "iqn": IQN,
     "iqn_by_two": [*IQN, "--learners", "2"],
+    "iqn_in_shards": [*IQN, "--shards", "2", "--nb-actor", "2"],
     "a2c": (
         "--agent a2c --head-sizes 16 --rollout-length 8 --rollout-patience 3 --post-episode-sleep 0.1"
     ).split(),
 }
-"""One that learns from a replay, the same with two learners, and one that learns from rollouts."""
-MODES = {
-    "none": ["--save", "", "--appendonly", "no"],
-    "rdb": ["--save", "1 1", "--appendonly", "no", "--stop-writes-on-bgsave-error", "no"],
-    "everysec": ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"],
-    "always": ["--save", "", "--appendonly", "yes", "--appendfsync", "always"],
-}
-"""What survives a killed server: as the files of redis_conf/ say it; dumps come every second here."""
+"""One that learns from a replay, the same with two learners and in two shards, and one that learns from
+rollouts.
+"""
+MODES = *PERSISTENCE, REPLICAS
 MARK = "CHAOS_RUN"
 
 
-class Violation(AssertionError):
-    """Something that must hold in spite of faults does not."""
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float, what: str) -> None:
-    """Raises Violation after `limit_s`."""
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Violation(f"{what}: not within {limit_s:.0f} s")
-        time.sleep(0.1)
-
-
-class Process:
-    """A process that is started again whenever it has ended."""
-
-    def __init__(self, command: list[str], log: Path, env: dict[str, str]) -> None:
-        self._command, self.log, self._env = command, log, env
-        self.starts, self.started_at = 0, 0.0
-        self.start()
-
-    def start(self) -> None:
-        """Begin, with a log that goes on."""
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(
-                self._command,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self.log.parent,
-                env=self._env,
-                preexec_fn=_heed_hangup,
-            )
-        self.starts, self.started_at = self.starts + 1, time.time()
-
-    def look_after(self) -> None:
-        """Start it again where it has ended by a signal or with a sentence; anything else is a Violation."""
-        code = self.process.poll()
-        if code is None:
-            return
-        words = self.log.read_text(errors="replace")
-        if code not in (-signal.SIGKILL, 1) or "Traceback" in words:
-            raise Violation(f"{self.log.name} ended with code {code}: {words[-2000:]}")
-        self.start()
-
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.kill()
-        self.process.wait()
-
-
 class Stage:
-    """Server, proxy, learner and actors of one run, in one folder."""
+    """Servers, learner and actors of one run, in one folder."""
 
     def __init__(self, folder: Path, mode: str, agent: str, actors: int) -> None:
         self.folder, self.mode, self.agent, self.results = folder, mode, agent, folder / "results"
         self.mark = uuid.uuid4().hex
-        self.removed: set[int] = set()  # ids of chunks that a fault took away
         self.results.mkdir(parents=True)
         self._disk = OwnDisk(self.results)
         self.results = self._disk.seen_from_here
-        self.redis_port = _free_port()
-        self.redis = self._redis()
-        self.client: Client = make_client(RedisConfig("127.0.0.1", self.redis_port))
-        self.await_redis()
-        self.proxy = Proxy(self.redis_port)
+        self.servers = self._serve()
+        self.patience = Patience(60.0)  # of the one who looks, while a replica takes over
+        self.removed: list[set[int]] = [set() for _ in self.places]  # ids of chunks that a fault took away
         self.learner = self._launch(
             "launch_learner.py",
             "learner",
@@ -124,20 +67,35 @@ class Stage:
             str(self._disk.folder),
             within=self._disk.enter,
         )
-        self.actors = [
-            self._launch("launch_actor.py", f"actor_{n}", "--id-actor", str(n)) for n in range(actors)
-        ]
+        numbers = range(max(actors, len(self.places)))
+        self.actors = [self._launch("launch_actor.py", f"actor_{n}", "--id-actor", str(n)) for n in numbers]
+
+    def _serve(self) -> PlainServers | ClusterServers:
+        shards = shards_of(self.agent)
+        if self.mode == REPLICAS:
+            return ClusterServers(self.folder, shards)
+        return PlainServers(self.folder, self.mode, shards, self._env())
+
+    @property
+    def plain(self) -> PlainServers:
+        """Its servers, where they are no cluster."""
+        assert isinstance(self.servers, PlainServers)
+        return self.servers
+
+    @property
+    def places(self) -> list[Place]:
+        """Shards, the first first."""
+        return self.servers.places
+
+    @property
+    def client(self) -> Client:
+        """Of the first shard."""
+        return self.places[0].client
 
     @property
     def workers(self) -> list[Process]:
         """Learner and actors."""
         return [self.learner, *self.actors]
-
-    def _redis(self) -> Process:
-        program = shutil.which("redis-server")
-        assert program, "redis-server is not on the PATH"
-        place = ["--port", str(self.redis_port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
-        return Process([program, *place, *MODES[self.mode]], self.folder / "redis.log", self._env())
 
     @property
     def has_replay(self) -> bool:
@@ -163,40 +121,36 @@ class Stage:
         return self._disk.kind
 
     def _launch(self, script: str, name: str, *words: str, within: Sequence[str] = ()) -> Process:
-        place = ["--host-redis", "127.0.0.1", "--port-redis", str(self.proxy.port)]
-        command = [*within, sys.executable, str(ROOT / script), *WORDS, *AGENTS[self.agent], *place, *words]
+        flags = [*WORDS, *AGENTS[self.agent], *self.servers.words]
+        command = [*within, sys.executable, str(ROOT / script), *flags, *words]
         return Process(command, self.folder / f"{name}.log", self._env())
 
     def _env(self) -> dict[str, str]:
         return {**os.environ, "OMP_NUM_THREADS": "1", MARK: self.mark}
 
-    def await_redis(self) -> None:
-        """Until the server answers."""
-
-        def answers() -> bool:
-            with contextlib.suppress(*UNREACHABLE):
-                return bool(self.client.ping())
-            return False
-
-        wait_until(answers, 60, "Redis answers")
+    @property
+    def counters(self) -> list[Counters]:
+        """Those of each shard."""
+        return [self.patience(read_counters, *place) for place in self.places]
 
     @property
-    def counters(self) -> Counters:
-        """Those of the run."""
-        return read_counters(self.client, KEYS)
+    def statuses(self) -> dict[str, Status]:
+        """What each process last said of itself."""
+        return self.patience(read_statuses, self.client, KEYS)
 
     def await_progress(self, limit_s: float) -> None:
-        """Until actors have played and the learner has learned since now, and has said how far it is; ended
-        processes start again.
+        """Until actors have played, every shard has got some of it and the learner has learned since now, and
+        has said how far it is; ended processes start again.
         """
         seen: list[Counters] = []
 
         def goes_on() -> bool:
             self._look_after_workers()
             now = self.counters
-            if not seen or now.epoch != seen[0].epoch or now.steps < seen[0].steps:
-                seen[:] = [now]
-            return now.steps > seen[0].steps + 32 and now.batches > seen[0].batches + 2
+            if not seen or any(map(_went_back, now, seen)):
+                seen[:] = now
+            filled = not self.has_replay or all(map(_has_grown, now, seen))
+            return filled and now[0].steps > seen[0].steps + 32 and now[0].batches > seen[0].batches + 2
 
         wait_until(goes_on, limit_s, "The run goes on")
         went_on_at = time.time()
@@ -212,7 +166,7 @@ class Stage:
 
         def have_spoken() -> bool:
             self._look_after_workers()
-            statuses = read_statuses(self.client, KEYS)
+            statuses = self.statuses
             roles = ["learner", *(f"actor:{number}" for number in range(len(self.actors)))]
             spoken = [float(statuses.get(role, {}).get("time") or 0) for role in roles]
             return all(spoke > each.started_at for spoke, each in zip(spoken, self.workers, strict=True))
@@ -229,29 +183,32 @@ class Stage:
             process.process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.process.wait(90)
-        for process in [*self.workers, self.redis]:
+        for process in self.workers:
             process.kill()
-        self.proxy.close()
+        self.servers.end()
 
     def close(self) -> None:
         """After `leave`: give back what only this machine's administrator can take."""
-        self.client.close()
+        for place in self.places:
+            place.client.close()
         self._disk.close()
 
     @property
-    def accepted(self) -> int:
-        """Chunks, or rollouts, that Redis holds or counts as pushed."""
-        return self.counters.last_chunk if self.has_replay else sum(self.per_actor("pushed").values())
+    def accepted(self) -> list[int]:
+        """Chunks that each shard counts, or rollouts that Redis counts as pushed."""
+        if self.has_replay:
+            return [counters.last_chunk for counters in self.counters]
+        return [sum(self.per_actor("pushed").values())]
 
     def per_actor(self, prefix: str) -> dict[int, int]:
         """The counters `<prefix>:<actor>`."""
-        found = self.client.hgetall(KEYS.counters)
+        found = self.patience(self.client.hgetall, KEYS.counters)
         split = {name.decode().partition(":"): int(value) for name, value in found.items()}
         return {int(actor): value for (name, _, actor), value in split.items() if name == prefix}
 
     def told(self, name: str) -> float:
         """What the learner last said of itself; 0 before it did."""
-        return float(read_statuses(self.client, KEYS).get("learner", {}).get(name) or 0)
+        return float(self.statuses.get("learner", {}).get(name) or 0)
 
     def orphans(self) -> list[int]:
         """Processes of this run that are still there."""
@@ -264,12 +221,14 @@ def _has_mark(path: Path, mark: str) -> bool:
     return False
 
 
-def _heed_hangup() -> None:
-    """Also where this program was started to outlive its terminal."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def shards_of(agent: str) -> int:
+    """Of the run of one of AGENTS."""
+    return 2 if agent == "iqn_in_shards" else 1
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+def _went_back(now: Counters, before: Counters) -> bool:
+    return now.epoch != before.epoch or now.steps < before.steps or now.last_chunk < before.last_chunk
+
+
+def _has_grown(now: Counters, before: Counters) -> bool:
+    return now.last_chunk > before.last_chunk

@@ -25,7 +25,7 @@ from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, RedisRefused, connect, make_client
 from memory.server.replies import UNREACHABLE
 from supervision.process import Stop
-from tests.faults.stage import _free_port
+from tests.faults.processes import free_port
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, make_replay, packets
 from wiring.code import canonical
@@ -50,7 +50,7 @@ def _certificates(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisConfig]:
     """The server's, for nobody in particular; a role's password is its name and `-secret`."""
-    folder, port = tmp_path_factory.mktemp("access"), _free_port()
+    folder, port = tmp_path_factory.mktemp("access"), free_port()
     _certificates(folder)
     text = CONF.read_text()
     for role in ROLES:

@@ -20,7 +20,7 @@ from memory.runs.keys import Keys
 from memory.runs.run import wait_for_run
 from memory.server.connection import Client, RedisConfig, RedisRefused, connect
 from memory.server.patience import Patience
-from tests.faults.stage import _free_port
+from tests.faults.processes import free_port
 from tests.memory.random_rollouts import open_epoch
 from tests.memory.test_access import _certificates
 
@@ -56,7 +56,7 @@ def _refused(config: RedisConfig) -> str:
 
 def test_a_server_with_tls_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _certificates(tmp_path)
-    port = _free_port()
+    port = free_port()
     tls = "--tls-cert-file own.crt --tls-key-file own.key --tls-ca-cert-file ca.crt".split()
     with _redis(tmp_path, "--port", "0", "--tls-port", str(port), *tls):
         assert "it speaks TLS: say --redis-tls" in _refused(RedisConfig("127.0.0.1", port))

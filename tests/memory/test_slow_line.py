@@ -29,7 +29,7 @@ from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
 from memory.server.replies import UNREACHABLE, explained
 from tests.faults.proxy import Proxy
-from tests.faults.stage import _free_port
+from tests.faults.processes import free_port
 from tests.memory.road import begin
 from tests.processes import until
 from tests.server import serving
@@ -42,7 +42,7 @@ PAYLOAD, BYTES_PER_S = 27_000_000, 9e6
 def _behind(folder: Path, bytes_per_s: float) -> Iterator[tuple[Client, Client]]:
     """Clients of a server behind a line, and beside it."""
     with serving(folder) as path:
-        near, port = make_client(RedisConfig(path, 0)), _free_port()
+        near, port = make_client(RedisConfig(path, 0)), free_port()
         near.config_set("port", port)
         line = Proxy(port, bytes_per_s)
         far = make_client(RedisConfig("127.0.0.1", line.port))
