@@ -28,8 +28,8 @@ from memory.server import connection
 from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
 from memory.server.replies import UNREACHABLE, explained
-from tests.faults.proxy import Proxy
 from tests.faults.processes import free_port
+from tests.faults.proxy import Proxy
 from tests.memory.road import begin
 from tests.processes import until
 from tests.server import serving
