@@ -11,6 +11,11 @@ class LearnerSettings(Settings):
     programs = Programs.LEARNING
 
     lr: float = parameter(5e-5, "Adam's learning rate (IQN: 5e-5; Rainbow: 6.25e-5)", gt=0)
+    lr_end: float | None = parameter(
+        None,
+        "Adam's learning rate at --T-max, to which it falls linearly (PPO on Atari: 0); not given, --lr stays",
+        ge=0,
+    )
     adam_eps: float = parameter(3.125e-4, "Adam's epsilon (IQN: 0.01/32; Rainbow: 1.5e-4)", gt=0)
     max_grad_norm: float = parameter(
         0.0, "Norm to which gradients are clipped; 0 = not clipped, as the original", ge=0

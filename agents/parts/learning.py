@@ -34,6 +34,8 @@ class LearningConfig(TorsoConfig):
     """Hyper-parameters of every agent with a network and one optimiser for all of it."""
 
     lr: float  # Adam's learning rate
+    lr_end: float | None  # to which it falls, linearly over `t_max` agent steps; None: it stays
+    t_max: int
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
 

@@ -40,7 +40,7 @@ def agent_policy(config: EnvConfig, noisy: bool = True) -> AgentPolicy:
     history, torso = description.history_length, "data_efficient" if config == ASTERIX else "auto"
     kind = agent_type("iqn")
     hyper = kind.config_type(
-        hidden_size=32, torso=torso, noisy_std=0.5, lr=1e-3, adam_eps=1e-4, max_grad_norm=0.0,
+        hidden_size=32, torso=torso, noisy_std=0.5, lr=1e-3, lr_end=None, adam_eps=1e-4, max_grad_norm=0.0,
         target_update=100, replay_frequency=4, precision="float32", compile="none", num_tau_samples=8,
         num_tau_prime_samples=8, num_quantile_samples=8, quantile_embedding_dim=16, kappa=1.0,
         munchausen="none", munchausen_alpha=0.9, munchausen_tau=0.03, munchausen_clip=-1.0,

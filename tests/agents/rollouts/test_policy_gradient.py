@@ -26,6 +26,8 @@ SHARED: dict[str, Any] = {
     "head_sizes": "16",
     "hidden_size": 16,
     "lr": 1e-3,
+    "lr_end": None,
+    "t_max": 1000,
     "adam_eps": 1e-8,
     "max_grad_norm": 0.0,
     "precision": "float32",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.base import AgentError
 from agents.on_policy.losses import approximate_kl, clipped_surrogate, explained_variance, vtrace
@@ -273,3 +273,15 @@ def test_a_mistake_in_the_settings_is_one_sentence(
 ) -> None:
     with pytest.raises(AgentError, match=sentence):
         make_ppo(**settings)
+
+
+def test_the_learning_rate_falls_to_its_end_over_the_run(
+    make_ppo: MakePpo, make_rollout: MakeRollout
+) -> None:
+    """Adam's first step is as long as the learning rate, where a gradient is far above epsilon."""
+    for t_learner, lr in ((0, 1e-3), (500, 7e-4), (1000, 4e-4), (5000, 4e-4)):
+        agent = make_ppo(**ONE_STEP, lr=1e-3, lr_end=4e-4, t_max=1000, adam_eps=1e-12)
+        before = nn.utils.parameters_to_vector(agent.online.policy.parameters()).detach()
+        agent.update(make_rollout(), t_learner)
+        after = nn.utils.parameters_to_vector(agent.online.policy.parameters()).detach()
+        assert float((after - before).abs().max()) == pytest.approx(lr, rel=0.01)
