@@ -3,8 +3,8 @@
     python -m benchmarks.gpu [--device cuda|cpu] [--quick] [--json FILE]
 
 The learner: batches per second for each batch size, precision and way to compile, each in a process of its
-own, with real frames staged as in a run. The loop: launch_learner.py and so many launch_actor.py, in step as
-the spec says, on a throwaway server. Nothing else should run meanwhile.
+own that waits while another is measured, with real frames staged as in a run. The loop: launch_learner.py and
+so many launch_actor.py, in step as the spec says, on a throwaway server. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import cycle, product
 from pathlib import Path
 from typing import NamedTuple
@@ -89,17 +90,34 @@ def learner(redis: RedisConfig, words: str) -> Works:
 
 
 def learner_rows(redis: RedisConfig, options: argparse.Namespace, words: str) -> Iterator[LearnerRow]:
-    """Every combination, one after the other."""
-    for size, precision, how in product(options.batch_sizes, options.precisions, options.compile):
-        own = f"{words} --batch-size {size} --precision {precision} --compile {how}"
-        with Contestant(learner, redis, own) as contestant:
-            try:
-                contestant.ready()
-            except EOFError:  # the process has printed why
-                yield LearnerRow(size, precision, how, None)
-                continue
-            contestant.begin("update", options.seconds)
-            yield LearnerRow(size, precision, how, contestant.rate())
+    """Every combination. Those of a batch size are built side by side, and measured one after the other."""
+    for size in options.batch_sizes:
+        ways = list(product(options.precisions, options.compile))
+        with ExitStack() as stack:
+            learners = [
+                Contestant(
+                    learner, redis, f"{words} --batch-size {size} --precision {precision} --compile {how}"
+                )
+                for precision, how in ways
+            ]
+            works = [is_built(stack.enter_context(contestant)) for contestant in learners]
+            for way, contestant, is_working in zip(ways, learners, works, strict=True):
+                yield LearnerRow(size, *way, measured(contestant, options.seconds) if is_working else None)
+
+
+def is_built(contestant: Contestant) -> bool:
+    """Wait for it; False where it could not be built, and its process has printed why."""
+    try:
+        contestant.ready()
+    except EOFError:
+        return False
+    return True
+
+
+def measured(contestant: Contestant, seconds: float) -> float:
+    """Batches per second."""
+    contestant.begin("update", seconds)
+    return contestant.rate()
 
 
 class LoopRow(NamedTuple):

@@ -10,7 +10,8 @@ import torch
 from agents.base import ReplayAgent
 from memory.replay.batch import Batch
 
-MakeAgent, MakeBatch = Callable[..., ReplayAgent], Callable[..., Batch]
+MakeAgent = Callable[..., ReplayAgent]
+MakeBatch = Callable[..., Batch]
 
 
 @pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "naf"])
