@@ -162,23 +162,29 @@ def loop_row(redis: RedisConfig, actors: int, window_s: float, words: str) -> Lo
     return LoopRow(actors, spent, steps, played, updates / spent, lasting)
 
 
-def show(learning: Sequence[LearnerRow], loops: Sequence[LoopRow]) -> None:
-    """Prints both tables."""
-    console = Console(width=110)
+CONSOLE = Console(width=110)
+
+
+def show_learners(learning: Sequence[LearnerRow]) -> None:
+    """Prints their table."""
     sheet = Table("batch", "precision", "compile", "batches/s", "transitions/s", title="The learner")
     for row in learning:
         speed = ["does not work here"]
         if rate := row.batches_per_s:
             speed = [f"{rate:,.1f}", f"{rate * row.batch_size:,.0f}"]
         sheet.add_row(str(row.batch_size), row.precision, row.compile, *speed)
-    console.print(sheet)
+    CONSOLE.print(sheet)
+
+
+def show_loops(loops: Sequence[LoopRow]) -> None:
+    """Prints their table."""
     columns = ("actors", "frames/s", "updates/s", "lasting frames/s", "window", "200M frames take")
     sheet = Table(*columns, title="The whole loop")
     for each in loops:
         window, hours = f"{each.window_s:.0f} s, {each.window_steps:,} steps", f"{each.hours:,.1f} h"
         rates = f"{each.frames_per_s:,.0f}", f"{each.updates_per_s:,.1f}", f"{each.lasting_frames_per_s:,.0f}"
         sheet.add_row(str(each.actors), *rates, window, hours)
-    console.print(sheet)
+    CONSOLE.print(sheet)
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -222,8 +228,9 @@ def main(argv: Sequence[str]) -> int:
     words = f"--spec {options.spec} {options.flags}" + (" --disable-cuda" if options.device == "cpu" else "")
     with throwaway_server() as redis:
         learning = list(learner_rows(redis, options, words))
+        show_learners(learning)
         loops = [loop_row(redis, actors, options.window, words) for actors in options.actors]
-    show(learning, loops)
+    show_loops(loops)
     if options.json:
         write_document(
             options.json,
