@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from agents.base import ActingNoise, AgentError, Problem, RolloutActing, RolloutAgent, Update
 from agents.on_policy.rollouts import RolloutStates, transition_mask
-from agents.parts.annealing import anneal
 from agents.parts.devices import slices
 from agents.parts.distributions import ActionDistribution, distribution_of
 from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig
@@ -169,7 +168,7 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
             return empty_update()
         lag = self._updates.value - 1 - float(experience.updates[experience.looked].mean())
         if (lr_end := self.config.lr_end) is not None:
-            anneal(self._step.adam, self.config.lr, lr_end, t_learner / self.config.t_max)
+            self._step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
         losses, metrics = self._learn(experience, states, transitions)
         return Update(losses, {**metrics, "policy_lag": torch.tensor(lag)})
 

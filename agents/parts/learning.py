@@ -60,9 +60,11 @@ class GradientStep:
         self._parameters = list(network.parameters())
         self._max_grad_norm, self._l2 = max_grad_norm, l2
         self.adam = torch.optim.Adam(self._parameters, lr, eps=adam_eps, fused=True)
-        self.average: Callable[[list[nn.Parameter]], None] | None = (
-            None  # of several learners, their gradients
-        )
+        self.average: Callable[[list[nn.Parameter]], None] | None = None  # of several learners: gradients
+
+    def anneal(self, lr: float, lr_end: float, share: float) -> None:
+        """Adam's rate after this share of the run: linear, as PPO's (arXiv 1707.06347, table 5)."""
+        self.adam.param_groups[0]["lr"] = lr + min(share, 1.0) * (lr_end - lr)
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, TensorBatch, Update
 from agents.losses import Bootstrap, DoubleBootstrap
-from agents.parts.annealing import anneal
 from agents.parts.devices import ForwardPasses, StagedBatch
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
 from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig, Share
@@ -105,7 +104,7 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         if self.forward_passes.compiles:
             self.forward_passes.begin_update()
         if (lr_end := self.config.lr_end) is not None:
-            anneal(self._gradient_step.adam, self.config.lr, lr_end, t_learner / self.config.t_max)
+            self._gradient_step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
         batch = batch_to_device(experience, self.device)
         losses, q = self._losses(batch)
         assert losses.shape == q.shape == batch.weights.shape
