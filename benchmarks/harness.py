@@ -43,6 +43,8 @@ BUFFER = 1_000
 """Transitions that an actor of the original pushes at once."""
 BETA = 0.4
 PATIENCE_S = 10.0
+CLOCK_OF_PROCESS = 2
+"""In Linux the last bits of the clock's number, before them the inverted process number."""
 
 
 @contextmanager
@@ -53,14 +55,21 @@ def throwaway_server() -> Iterator[RedisConfig]:
     """
     os.chdir(ROOT)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as start_learning.py does for its processes
-    with tempfile.TemporaryDirectory(prefix="benchmark-", dir="/tmp") as folder:
-        redis = RedisConfig(str(Path(folder) / "socket"), 0)
-        server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", Path(folder) / "redis.log")
-        server.ensure()
-        try:
-            yield redis
-        finally:
-            server.stop()
+    folder = tempfile.TemporaryDirectory(prefix="benchmark-", dir="/tmp")
+    with folder as name, serving(Path(name), "redis") as redis:
+        yield redis
+
+
+@contextmanager
+def serving(folder: Path, name: str) -> Iterator[RedisConfig]:
+    """A server whose Unix socket lies in a folder, until the end of the block."""
+    redis = RedisConfig(str(folder / f"{name}_socket"), 0)
+    server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", folder / f"{name}.log")
+    server.ensure()
+    try:
+        yield redis
+    finally:
+        server.stop()
 
 
 def setting_for(words: str) -> Setting:
@@ -181,6 +190,12 @@ class Contestant:
     def rate(self) -> float:
         """Wait until it is done; how much of the work it did per second."""
         return float(self._pipe.recv())
+
+    @property
+    def processor_s(self) -> float:
+        """Seconds that its process has kept a core busy."""
+        assert self._process.pid is not None
+        return time.clock_gettime(~self._process.pid << 3 | CLOCK_OF_PROCESS)
 
     def __enter__(self) -> Contestant:
         return self

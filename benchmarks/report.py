@@ -97,6 +97,10 @@ GOALS = {
     "scale.knee_actors": Goal("most actors at which that holds, on all cores of this machine"),
     "scale.p99_push_ms": Goal("99th percentile of a push there, ms"),
     "scale.actors_per_redis_core": Goal("actors that would keep one core busy with Redis alone"),
+    "scale.shards_1_processor_us": Goal("processor time of clients and server per transition, 64 actors, µs"),
+    "scale.shards_2_processor_us": Goal("the same with 2 shards on 2 servers"),
+    "scale.shards_4_processor_us": Goal("the same with 4 shards on 4 servers"),
+    "scale.shards_4_ratio": Goal("that of 4 shards by that of 1, in the same rounds", 1.05, at_most=True),
     "rnd.overlap_gain": Goal("time of an iteration in turns / overlapped, a core each"),
     "rnd.overlap_efficiency": Goal("gain of acting beside training / the most there could be", 0.9),
 }

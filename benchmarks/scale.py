@@ -28,7 +28,7 @@ from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import open_run
 from memory.runs.scripts import Sender
-from memory.server.connection import RedisConfig, make_client
+from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
 from wiring.setting import Setting
 from wiring.sources import sizes_of
@@ -61,7 +61,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     setting = setting_for(f"{FLAGS} --seed {seed}")
     client = make_client(redis)
     epoch = open_run(client, KEYS, setting.args.shared(), False, 0, {}, "benchmark").epoch
-    packets = _packets(setting)
+    packets = packed_play(setting)
     for actor in range(LEVELS[-1]):
         client.set(KEYS.actor_lease(actor), TOKEN)
     slots = sizes_of(setting.args).replay.slots
@@ -91,21 +91,29 @@ def learner(redis: RedisConfig, epoch: int, seed: int) -> Works:
     """A learner's sampler, paced."""
     sizes = sizes_of(setting_for(FLAGS).args)
     generator = np.random.default_rng(seed)
-    replay = Replay(make_client(redis), KEYS, sizes.replay, epoch, sizes.rule, generator)
+    return draws(Replay(make_client(redis), KEYS, sizes.replay, epoch, sizes.rule, generator))
+
+
+def draws(replay: Replay) -> Works:
+    """Batches from a replay, as fast as they come, or paced."""
     replay.load()
+
+    def draw() -> int:
+        replay.ingest()
+        batch = replay.sample(32, beta=0.4)
+        replay.update(batch.leaf, batch.chunk_id, replay.generator.random(32))
+        return 32
 
     def sample() -> int:
         until = time.monotonic() + 1 / BATCHES_PER_SECOND
-        replay.ingest()
-        batch = replay.sample(32, beta=0.4)
-        replay.update(batch.leaf, batch.chunk_id, generator.random(32))
+        drawn = draw()
         time.sleep(max(until - time.monotonic(), 0.0))
-        return 32
+        return drawn
 
-    return {"sample": sample}
+    return {"sample": sample, "draw": draw}
 
 
-def _packets(setting: Setting) -> list[Packet]:
+def packed_play(setting: Setting) -> list[Packet]:
     """Real chunks, packed beforehand: it is Redis that is measured."""
     sizes = sizes_of(setting.args)
     meta: Meta = {"run": KEYS.run, "epoch": 0, "actor": 0}
@@ -117,17 +125,17 @@ def _load(
     redis: RedisConfig, pushers: list[ChunkPusher], packets: list[Packet], sampler: Contestant, seconds: float
 ) -> Load:
     client = make_client(redis)
-    cpu_before = _cpu_seconds(client.info("cpu"))
+    cpu_before = cpu_seconds(client)
     sampler.begin("sample", seconds)
-    delivered, latencies = _offer(pushers, packets, seconds)
+    delivered, latencies = offer(pushers, packets, seconds)
     sampled = sampler.rate()
-    cpu = _cpu_seconds(client.info("cpu")) - cpu_before
+    cpu = cpu_seconds(client) - cpu_before
     efficiency = delivered / (len(pushers) * RATE * seconds)
     p99_ms = float(np.quantile(latencies, 0.99)) * 1000
     return Load(len(pushers), efficiency, p99_ms, cpu / seconds, sampled)
 
 
-def _offer(pushers: list[ChunkPusher], packets: list[Packet], seconds: float) -> tuple[int, list[float]]:
+def offer(pushers: list[ChunkPusher], packets: list[Packet], seconds: float) -> tuple[int, list[float]]:
     """Each pusher in its turn pushes a chunk; returns transitions delivered, and how long each push took (s).
 
     A push that is late is not made up for by leaving others out: what does not fit is not delivered.
@@ -148,5 +156,7 @@ def _offer(pushers: list[ChunkPusher], packets: list[Packet], seconds: float) ->
     return delivered, latencies
 
 
-def _cpu_seconds(info: dict[str, float]) -> float:
-    return info["used_cpu_user"] + info["used_cpu_sys"]
+def cpu_seconds(client: Client) -> float:
+    """Of a server so far."""
+    info = client.info("cpu")
+    return float(info["used_cpu_user"] + info["used_cpu_sys"])

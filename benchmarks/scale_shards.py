@@ -1,0 +1,148 @@
+"""What shards cost: the same actors and draws through 1, 2 and 4 servers, by turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.harness import (
+    PATIENCE_S,
+    Contestant,
+    Effort,
+    MedianRange,
+    Works,
+    serving,
+    setting_for,
+    spread,
+)
+from benchmarks.report import Figure
+from benchmarks.scale import FLAGS, TOKEN, cpu_seconds, draws, offer, packed_play
+from memory.replay.replay import Replay
+from memory.replay.shards import Shards
+from memory.runs.counters import read_counters
+from memory.runs.keys import Keys
+from memory.runs.push import ChunkPusher, Packet
+from memory.runs.run import Place, open_run
+from memory.runs.scripts import Sender
+from memory.runs.shards import Standing, join, make_known
+from memory.server.connection import RedisConfig, make_client
+from memory.server.patience import Patience
+from wiring.setting import Setting
+from wiring.sources import sizes_of
+
+SHARDS = (1, 2, 4)
+ACTORS = 64
+
+
+class Load(NamedTuple):
+    """The measurements of one round."""
+
+    delivered: float  # transitions per second
+    drawn: float  # transitions per second of the learner, paced
+    drawn_alone: float  # the same as fast as it can, while nobody pushes
+    p99_ms: float  # of a push
+    actors_us: float  # processor time per transition delivered, and so on
+    learner_us: float
+    servers_us: float
+    busiest: float  # share of a core that the busiest server takes
+
+    @property
+    def processor_us(self) -> float:
+        """Of clients and servers per transition delivered."""
+        return self.actors_us + self.learner_us + self.servers_us
+
+
+class Division:
+    """A run in some shards, each on a server of its own: simulated actors and a learner's sampler."""
+
+    def __init__(self, nodes: Sequence[RedisConfig], packets: list[Packet], seed: int) -> None:
+        setting = _setting(len(nodes), seed)
+        places = _places(nodes)
+        make_known(places[0].client)
+        epoch = open_run(*places[0], setting.args.shared(), False, 0, {}, "benchmark").epoch
+        for place in places[1:]:
+            join(place, epoch, epoch, Standing(), read_counters(*places[0]))
+        self._clients, self._packets = [place.client for place in places], packets
+        slots = sizes_of(setting.args).replay.slots
+        self._pushers = [_pusher(nodes, actor, epoch, slots) for actor in range(ACTORS)]
+        for pusher in self._pushers[: len(nodes)]:
+            pusher.push(packets)  # so that there is something to draw in each shard
+        self.sampler = Contestant(learner, nodes, epoch, seed)
+
+    def measure(self, seconds: float) -> Load:
+        """One round."""
+        servers = [cpu_seconds(client) for client in self._clients]
+        learner_s, actors_s = self.sampler.processor_s, time.process_time()
+        self.sampler.begin("sample", seconds)
+        delivered, latencies = offer(self._pushers, self._packets, seconds)
+        actors_s = time.process_time() - actors_s
+        drawn = self.sampler.rate()
+        learner_s = self.sampler.processor_s - learner_s
+        spent = [cpu_seconds(client) - s for client, s in zip(self._clients, servers, strict=True)]
+        self.sampler.begin("draw", seconds / 3)
+        return Load(
+            delivered / seconds,
+            drawn,
+            self.sampler.rate(),
+            1000 * float(np.quantile(latencies, 0.99)),
+            1e6 * actors_s / delivered,
+            1e6 * learner_s / delivered,
+            1e6 * sum(spent) / delivered,
+            max(spent) / seconds,
+        )
+
+
+def learner(nodes: Sequence[RedisConfig], epoch: int, seed: int) -> Works:
+    """A learner's sampler, as a run with so many shards has it."""
+    sizes, places = sizes_of(_setting(len(nodes), seed).args), _places(nodes)
+    generator = np.random.default_rng(seed)
+    if len(nodes) == 1:
+        return draws(Replay(*places[0], sizes.replay, epoch, sizes.rule, generator))
+    shards = Shards(places, sizes.replay, epoch, epoch, sizes.rule, generator)
+    return draws(shards)
+
+
+def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
+    """Processor time per transition with so many shards, all measured in each round."""
+    folder = Path(redis.host_redis).parent
+    with ExitStack() as stack:
+        more = [stack.enter_context(serving(folder, f"node_{n}")) for n in range(1, SHARDS[-1])]
+        packets = packed_play(_setting(1, seed))
+        divisions = {count: Division([redis, *more][:count], packets, seed) for count in SHARDS}
+        for division in divisions.values():
+            stack.enter_context(division.sampler).ready()
+        loads: dict[int, list[Load]] = {count: [] for count in SHARDS}
+        for number in range(effort.rounds):
+            for count in SHARDS[:: 1 if number % 2 == 0 else -1]:
+                loads[count].append(divisions[count].measure(effort.seconds))
+    for count, of_rounds in loads.items():
+        whole = spread(load.processor_us for load in of_rounds)
+        yield Figure(f"scale.shards_{count}_processor_us", whole, _beside(of_rounds))
+    pairs = zip(loads[SHARDS[-1]], loads[1], strict=True)
+    yield Figure(
+        "scale.shards_4_ratio", spread(four.processor_us / one.processor_us for four, one in pairs), {}
+    )
+
+
+def _beside(loads: Sequence[Load]) -> dict[str, MedianRange | float]:
+    return {name: spread(values) for name, values in zip(Load._fields, zip(*loads, strict=True), strict=True)}
+
+
+def _setting(shards: int, seed: int) -> Setting:
+    return setting_for(f"{FLAGS} --shards {shards} --seed {seed}")
+
+
+def _places(nodes: Sequence[RedisConfig]) -> list[Place]:
+    name = f"benchmark of {len(nodes)} shards"
+    return [Place(make_client(node), Keys(name, shard)) for shard, node in enumerate(nodes)]
+
+
+def _pusher(nodes: Sequence[RedisConfig], actor: int, epoch: int, slots: int) -> ChunkPusher:
+    place = _places(nodes)[actor % len(nodes)]
+    place.client.set(place.keys.actor_lease(actor), TOKEN)
+    return ChunkPusher(Sender(*place, actor, TOKEN, epoch), slots, Patience(PATIENCE_S))
