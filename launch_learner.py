@@ -46,7 +46,7 @@ from wiring.setting import (
     connect_redis,
     results_folder,
 )
-from wiring.sources import check_store
+from wiring.sources import check_mirror_fits, check_store
 
 if TYPE_CHECKING:  # a run of one learner imports none of it
     from learning.ranks.group import Ranks
@@ -63,6 +63,8 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     setting = setting_of_run(args)
     check_agent_fits(setting)
     check_store(setting.args)
+    if args.gpu_replay:
+        check_mirror_fits(setting)
     results_folder(args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else partial(_learn, ranks=ranks)

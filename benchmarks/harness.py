@@ -109,15 +109,15 @@ class Road:
 
     def __init__(self, setting: Setting, client: Client, environments: int) -> None:
         args, sizes = setting.args, sizes_of(setting.args)
-        self._client, self._keys = client, Keys(f"benchmark {os.getpid()}")
-        self._lease = Lease(client, self._keys.actor_lease(0)).acquire("actor 0")
-        epoch = open_run(client, self._keys, args.shared(), False, 0, {}, "benchmark").epoch
+        self.client, self.keys = client, Keys(f"benchmark {os.getpid()}")
+        self._lease = Lease(client, self.keys.actor_lease(0)).acquire("actor 0")
+        epoch = open_run(client, self.keys, args.shared(), False, 0, {}, "benchmark").epoch
         slots, token = sizes.replay.slots, self._lease.token
-        self._pusher = ChunkPusher(Sender(client, self._keys, 0, token, epoch), slots, Patience(PATIENCE_S))
-        meta: Meta = {"run": self._keys.run, "epoch": epoch, "actor": 0}
+        self._pusher = ChunkPusher(Sender(client, self.keys, 0, token, epoch), slots, Patience(PATIENCE_S))
+        meta: Meta = {"run": self.keys.run, "epoch": epoch, "actor": 0}
         self._writer = ExperienceWriter(random_agent(setting), environments, sizes.chunk, sizes.rule, meta)
         generator = np.random.default_rng(args.seed)
-        self.replay = Replay(client, self._keys, sizes.replay, epoch, sizes.rule, generator)
+        self.replay = Replay(client, self.keys, sizes.replay, epoch, sizes.rule, generator)
 
     def push(self, steps: Sequence[VectorStep]) -> int:
         """Push vector steps; returns how many transitions they hold."""
@@ -133,7 +133,7 @@ class Road:
     def close(self) -> None:
         """Remove the run."""
         self._lease.release()
-        self._client.unlink(*self._keys.experience)
+        self.client.unlink(*self.keys.experience)
 
 
 Works = Mapping[str, Callable[[], int]]

@@ -77,6 +77,11 @@ class ReplaySettings(Settings):
         "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval; not given, a server that start_learning.py started keeps it at a stop",
         programs=Programs.LEARNING,
     )
+    gpu_replay: bool = parameter(
+        False,
+        "Learner: keep the replay's frames in its GPU's memory too, and gather batches there (docs/performance.md)",
+        programs=Programs.LEARNING,
+    )
     batch_size: int = parameter(32, "Transitions per update (DQN: 32)", ge=1, programs=Programs.LEARNING)
     queue_size: int = parameter(5, "Batches that the sampler prepares ahead of the learner", ge=1, le=1000)
     priority_exponent: float | None = parameter(

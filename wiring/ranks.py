@@ -45,8 +45,9 @@ def check_ranks(args: Args, count: int) -> None:
         raise UserError(
             f"{count} learners divide the batches of a replay, and {args.agent} learns from rollouts."
         )
-    if args.intrinsic != "none":
-        raise UserError(f"--intrinsic has one learner: leave it out, or the other {count - 1} learners.")
+    for flag, is_given in (("--intrinsic", args.intrinsic != "none"), ("--gpu-replay", args.gpu_replay)):
+        if is_given:
+            raise UserError(f"{flag} has one learner: leave it out, or the other {count - 1} learners.")
     if not issubclass(kind, OffPolicyAgent):
         raise UserError(f"{count} learners need an agent that derives from OffPolicyAgent, not {args.agent}.")
     if len(args.games) > 1 and setting_of(args).games:

@@ -105,7 +105,13 @@ def _check_kinds(args: Args) -> None:
             f"--agent {args.agent} learns from rollouts of games of one kind: games that differ in frames or"
             " actions are for agents with a replay."
         )
-    alone = (("intrinsic", "none"), ("opponents", "self"), ("save_replay", False), ("event_log_in", None))
+    alone = (
+        ("intrinsic", "none"),
+        ("opponents", "self"),
+        ("save_replay", False),
+        ("event_log_in", None),
+        ("gpu_replay", False),
+    )
     for name, default in alone:
         if getattr(args, name) != default:
             flag = f"--{name.replace('_', '-')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from agents.base import RolloutAgent
 from agents.parts.devices import Staging
+from agents.parts.off_policy import OffPolicyAgent
 from agents.registry import agent_type
 from args import Args, UserError
 from event_log.reader import read_header
@@ -43,7 +45,8 @@ from wiring.code import log_header_of
 from wiring.setting import SAMPLER, Setting, chunk_limits, derived_seed, device_of
 from wiring.shards import check_shards
 
-if TYPE_CHECKING:  # a run of one learner imports none of it
+if TYPE_CHECKING:  # a run without them imports none of it
+    from learning.mirror.mirror import MirrorShape
     from learning.ranks.group import Ranks
 
 log = logging.getLogger(__name__)
@@ -98,6 +101,8 @@ def limiter_slack(
 def check_store(args: Args) -> None:
     """Raise UserError where a replay cannot hold a chunk, a batch, or --learn-start transitions."""
     check_shards(args)
+    if args.gpu_replay:
+        _check_mirrored(args)
     if agent_type(args.agent).store == "rollouts":
         return
     capacity, chunk, start, batch = args.memory_capacity, args.chunk_length, args.learn_start, args.batch_size
@@ -109,6 +114,39 @@ def check_store(args: Args) -> None:
         raise UserError(f"--learn-start {start} exceeds --memory-capacity {capacity}.")
     if start < batch:
         raise UserError(f"--learn-start {start} is less than one batch of {batch}.")
+
+
+def _check_mirrored(args: Args) -> None:
+    """Raise UserError where a run cannot have --gpu-replay. Several learners: `wiring.ranks`."""
+    if args.shards > 1:
+        raise UserError(f"--gpu-replay knows one shard only: leave it or --shards {args.shards} out.")
+    if args.intrinsic != "none":
+        raise UserError(
+            f"--gpu-replay has no frames for --intrinsic {args.intrinsic}: leave one of them out."
+        )
+    if not issubclass(agent_type(args.agent), OffPolicyAgent):
+        raise UserError(f"--gpu-replay needs an agent that derives from OffPolicyAgent, not {args.agent}.")
+
+
+def check_mirror_fits(setting: Setting) -> None:
+    """Say how much of the device's memory --gpu-replay takes. Raises UserError where there is less."""
+    from learning.mirror.frames import free_bytes
+
+    args, device = setting.args, device_of(setting.args)
+    needed, free = _mirror_shape(setting).frame_bytes / 1e6, free_bytes(device, args.gpu_mem_fraction) / 1e6
+    if needed > free:
+        raise UserError(
+            f"--gpu-replay needs {needed:,.1f} MB of memory on {device}, where {free:,.1f} MB are free: give"
+            " a smaller --memory-capacity, or leave it out."
+        )
+    log.info("--gpu-replay takes %s of %s MB that are free on %s.", f"{needed:,.1f}", f"{free:,.1f}", device)
+
+
+def _mirror_shape(setting: Setting) -> MirrorShape:
+    from learning.mirror.mirror import MirrorShape
+
+    sizes = sizes_of(setting.args)
+    return MirrorShape(sizes.replay.slots, sizes.chunk, chunk_limits(setting))
 
 
 def memory_sentence(setting: Setting) -> str:
@@ -172,7 +210,7 @@ def _sampler(
         read_counters(slot.client, slot.keys),
         int(snapshot["updates"]) if snapshot else 0,
         wanted_slots(snapshot, sizes.replay),
-        Staging(device).stage if device.type == "cuda" else None,
+        Staging(device).stage if device.type == "cuda" and not args.gpu_replay else None,
     )
     if ranks is None:
         return GamesSampler(*parts) if setting.games else Sampler(*parts)
@@ -219,7 +257,8 @@ def _replay(
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
     draws = sizes.rule, generator, lookahead, chunk_limits(setting)
     if args.shards == 1 and ranks is None:
-        return Replay(slot.client, slot.keys, sizes.replay, slot.epoch, *draws)
+        own = slot.client, slot.keys, sizes.replay, slot.epoch, *draws
+        return _mirrored(setting, own) if args.gpu_replay else Replay(*own)
     run = read_settings(slot.client, slot.keys)
     assert run is not None, "this learner has just opened it"
     places = slot.shards, sizes.replay, slot.epoch, run.fresh_since
@@ -230,6 +269,14 @@ def _replay(
     names = zip(args.games, setting.games, strict=True)
     games = [GameShape(name, game.args.history_length, chunk_limits(game)) for name, game in names]
     return GamesReplay(*places, sizes.rule, generator, games)
+
+
+def _mirrored(setting: Setting, of_replay: tuple[Any, ...]) -> Replay:
+    from learning.mirror.mirror import Mirror
+    from learning.mirror.replay import MirroredReplay
+
+    gc.collect()  # where Redis lost a replay, the mirror of that one makes room
+    return MirroredReplay(Mirror(_mirror_shape(setting), device_of(setting.args)), *of_replay)
 
 
 def _rollout_source(

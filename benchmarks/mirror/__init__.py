@@ -1,0 +1,1 @@
+"""A batch from Redis beside one from the mirror of `--gpu-replay`."""

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from benchmarks.mirror import __main__ as mirror
+
+
+def test_both_sides_are_measured_on_a_processor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.mirror.__main__.ROUNDS", 2)
+    monkeypatch.setattr("benchmarks.mirror.__main__.BATCHES", 2)
+    monkeypatch.setattr("benchmarks.mirror.__main__.STEPS", 64)
+    threads = torch.get_num_threads()
+    try:
+        assert mirror.main(["--device", "cpu", "--batch-size", "32"]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    said = capsys.readouterr().out
+    for name in ("from Redis", "from the mirror"):
+        assert re.search(rf"{name}: [\d.]+ ms a batch of 32", said), said
+    assert re.search(r"ratio: [\d.]+ \([\d.]+ to [\d.]+\)", said), said
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mirror.main([]) == 2
+    assert "finds no CUDA device here" in capsys.readouterr().err
