@@ -101,6 +101,29 @@ def test_a_learner_that_begins_anew_has_at_once_what_redis_holds(
     assert f"{SLOTS} chunks are mirrored (" in caplog.text
 
 
+def test_each_chunk_is_read_once(
+    make_twins: Callable[..., Twins], pusher: ChunkPusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that arrive while others of the ring are there, and of those that a new learner finds."""
+    both, read = make_twins(), []
+    hmget = both.mirrored._client.hmget
+
+    def noted(name: str, ids: list[int]) -> list[bytes]:
+        read.extend(ids if name == both.mirrored._keys.chunks else [])
+        return list(hmget(name, ids))
+
+    pusher.push(packets(_drafts(0, CAPACITY + 50)))
+    monkeypatch.setattr(both.mirrored._client, "hmget", noted)
+    both.mirrored.load()
+    for turn in range(3):
+        pusher.push(packets(_drafts(1 + turn, 100)))
+        both.mirrored.ingest()
+        both.mirrored.ingest()
+    newest = both.mirrored.newest_chunk
+    both.mirrored.load()
+    assert len(read) == len(set(read)) and set(range(newest + 1 - SLOTS, newest + 1)) < set(read)
+
+
 @pytest.mark.parametrize("history", [1, 4])
 def test_of_every_chunk_each_transition_is_the_same(
     history: int, make_twins: Callable[..., Twins], pusher: ChunkPusher
