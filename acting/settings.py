@@ -79,3 +79,13 @@ class ActorSettings(Settings):
         shared=True,
         ge=1,
     )
+    weights_dtype: str = parameter(
+        "float32",
+        "Type of the weights that actors get: bfloat16 halves their bytes, and actors act with the rounded ones",
+        programs=Programs.LEARNING,
+        pattern="^(float32|bfloat16)$",
+    )
+    share_weights: bool = parameter(
+        False,
+        "Actor: the run's actors on one machine fetch each version of the weights once, through /dev/shm",
+    )

@@ -46,9 +46,10 @@ class Learner:
         source: Source[Any],
         updates: int,
         published_t: int | None = None,
+        pack: Callable[..., bytes] = save_tensors,
     ) -> None:
         """`updates`: of the agent so far; `published_t`: T_learner when it last published, None for now."""
-        self._config, self.slot, self.agent, self.source = config, slot, agent, source
+        self._config, self.slot, self.agent, self.source, self._pack = config, slot, agent, source, pack
         self.updates, self.t_learner = updates, source.t_learner(updates)
         self.published_t = self.t_learner if published_t is None else published_t
         self._published_at = time.monotonic()
@@ -124,7 +125,7 @@ class Learner:
 
         Raises ReplayLost where the epoch is over; of weights that nobody waited for, at the next ones.
         """
-        slot, payload = self.slot, save_tensors(self.agent.acting_weights())
+        slot, payload = self.slot, self._pack(self.agent.acting_weights())
         weights = Weights(slot.epoch, self.updates, self.t_learner, payload)
         try:
             if self._publisher is not None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
+
+import torch
+from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from memory.runs.run import LearnerSlot
 from memory.runs.weights import Weights, publish_weights
@@ -18,6 +23,20 @@ small network whenever they are due.
 """
 SLOW_S = 5.0
 """A publication that takes longer is worth a sentence: 27 MB take 2 s at 100 Mbit/s."""
+
+
+def packing_as(dtype: str) -> Callable[[dict[str, Tensor]], bytes]:
+    """Makes bytes of weights: as bfloat16 matrices and kernels of float32 are rounded."""
+    return _packed_rounded if dtype == "bfloat16" else save_tensors
+
+
+def _packed_rounded(weights: dict[str, Tensor]) -> bytes:
+    return save_tensors({name: _rounded(weight) for name, weight in weights.items()})
+
+
+def _rounded(weight: Tensor) -> Tensor:
+    """Biases and statistics are few, and stay exact."""
+    return weight.bfloat16() if weight.dtype == torch.float32 and weight.ndim > 1 else weight
 
 
 class Publisher:

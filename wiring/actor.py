@@ -41,7 +41,7 @@ from memory.runs.scripts import Sender
 from memory.server.patience import Patience
 from wiring.code import log_header_of
 from wiring.setting import ACTOR, Setting, acting_agent, build_agent, derived_seed, set_up_torch
-from wiring.shards import connect_own_shard
+from wiring.shards import connect_own_shard, node_of
 from wiring.sources import sizes_of
 
 log = logging.getLogger(__name__)
@@ -209,9 +209,19 @@ def _published_weights(args: Args, agent: Agent, slot: ActorSlot, patience: Pati
     The actor waits for them where a serial run must repeat, and where an evaluation is of this moment.
     """
     every_steps = args.weight_synchro_frequency if isinstance(agent, ReplayAgent) else 0
-    reader = WeightsReader(slot.client, slot.keys)
+    reader = _shared_reader(args, slot) if args.share_weights else WeightsReader(slot.client, slot.keys)
     waits = args.serial or args.eval or not isinstance(agent, ReplayAgent)
     return PublishedWeights(reader, every_steps, patience, each_episode=args.eval, in_background=not waits)
+
+
+def _shared_reader(args: Args, slot: ActorSlot) -> WeightsReader:
+    """Of all actors of the run on this machine; a run without --share-weights imports none of it."""
+    from acting.links.shared_weights import NotShared, SharedWeightsReader
+
+    try:
+        return SharedWeightsReader(slot.client, slot.keys, str(node_of(args, 0)))
+    except NotShared as error:
+        raise UserError(str(error)) from error
 
 
 def _snapshot_weights(args: Args) -> WeightsSource | None:

@@ -18,6 +18,7 @@ from learning.each_second import HousekeepingConfig
 from learning.housekeeping import Housekeeper
 from learning.learner import Learner, LearnerConfig
 from learning.pool import Pool, PoolConfig
+from learning.publishing import packing_as
 from learning.results import Results
 from learning.saved.folder import SnapshotFolder, emergencies, newest_snapshot
 from learning.saved.lock import FolderLock
@@ -103,7 +104,8 @@ def build_learner(
     slot = LearnerSlot(client, keys, lease, opened.epoch, patience, shards)
     source = build_source(setting, slot, opened, snapshot, ranks)
     updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
-    learner = Learner(args.select(LearnerConfig), slot, agent, source, updates, published_t)
+    config, pack = args.select(LearnerConfig), packing_as(args.weights_dtype)
+    learner = Learner(config, slot, agent, source, updates, published_t, pack)
     kept = _kept_parts(args, keys, opened, snapshot)
     has_dump = args.save_replay and agent_type(args.agent).store == "replay"
     dump = replay_dump(args, slot) if has_dump else None

@@ -99,11 +99,18 @@ def limiter_slack(
 
 
 def check_store(args: Args) -> None:
-    """Raise UserError where a replay cannot hold a chunk, a batch, or --learn-start transitions."""
+    """Raise UserError where a replay cannot hold a chunk, a batch, or --learn-start transitions; or where an
+    agent without one is to act with rounded weights.
+    """
     check_shards(args)
     if args.gpu_replay:
         _check_mirrored(args)
     if agent_type(args.agent).store == "rollouts":
+        if args.weights_dtype != "float32":
+            raise UserError(
+                f"--weights-dtype {args.weights_dtype} is for agents with a replay: {args.agent} learns from"
+                " what its own policy did, which rounding would make another one."
+            )
         return
     capacity, chunk, start, batch = args.memory_capacity, args.chunk_length, args.learn_start, args.batch_size
     if capacity < batch:

@@ -21,7 +21,7 @@ from benchmarks.harness import (
     spread,
 )
 from benchmarks.report import Figure
-from benchmarks.scale import FLAGS, TOKEN, cpu_seconds, draws, offer, packed_play
+from benchmarks.scale.actors import FLAGS, TOKEN, cpu_seconds, draws, offer, packed_play
 from memory.replay.replay import Replay
 from memory.replay.shards import Shards
 from memory.runs.counters import read_counters

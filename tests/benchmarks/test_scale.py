@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.harness import Effort, MedianRange, throwaway_server
 from benchmarks.report import GOALS
-from benchmarks.scale import RATE
-from benchmarks.scale_shards import ACTORS, SHARDS, measure
+from benchmarks.scale.actors import RATE
+from benchmarks.scale.shards import ACTORS, SHARDS, measure
 
 
 @pytest.mark.slow

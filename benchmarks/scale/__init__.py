@@ -1,0 +1,1 @@
+"""How far a run goes: actors on one Redis, shards, weights to many actors."""
