@@ -61,12 +61,15 @@ def _kill(server: Server, dice: random.Random) -> None:
 
 
 def failover(stage: Stage, dice: random.Random) -> None:
-    """kill -9 of the master of a shard: its replica takes over, and it comes back as that one's replica."""
+    """kill -9 of the master of a shard: its replica takes over and the run goes on; then it comes back, as a
+    replica.
+    """
     assert isinstance(stage.servers, ClusterServers)
     cluster, key = stage.servers.cluster, dice.choice(stage.places).keys.counters
     home = cluster.master_of(key)
     cluster.kill(home)
     wait_until(lambda: cluster.master_of(key) != home, TAKES_OVER_WITHIN_S, "A replica takes over")
+    stage.await_progress(COMES_WITHIN_S)
     cluster.start_again(home)
 
 
