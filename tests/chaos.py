@@ -17,6 +17,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from redis.exceptions import RedisError
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.faults import invariants
@@ -108,7 +110,7 @@ def run(minutes: float, seed: int, stages: dict[tuple[str, str], list[str]], act
             print(f"A file system of its own for the results: {stage.disk}.", flush=True)
             try:
                 torment(stage, kinds, 60 * minutes / len(stages), dice, table)
-            except AssertionError as violation:
+            except (AssertionError, RedisError) as violation:
                 print(f"VIOLATION in mode {mode}, {agent}, seed {seed}: {violation}", flush=True)
                 words = stage.learner.log.read_text(errors="replace")[-LAST_WORDS:]
                 print(f"The learner's last words:\n{words}", flush=True)
