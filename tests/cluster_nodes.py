@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from socket import socket
 
@@ -112,16 +112,24 @@ class RedisCluster:
             process.wait(10)
 
 
-def _free_port() -> int:
-    with socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+def _free_ports(count: int) -> list[int]:
+    """So many, each with a free one after it: over that one nodes talk to each other."""
+    ports: list[int] = []
+    with ExitStack() as held:
+        while len(ports) < count:
+            one, after = held.enter_context(socket()), held.enter_context(socket())
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+            with suppress(OSError):
+                after.bind(("127.0.0.1", port + 1))
+                ports.append(port)
+    return ports
 
 
 @contextmanager
 def redis_cluster(folder: Path) -> Iterator[RedisCluster]:
     """One that ends with the block."""
-    cluster = RedisCluster(folder, [_free_port() for _ in range(2 * MASTERS)])
+    cluster = RedisCluster(folder, _free_ports(2 * MASTERS))
     try:
         cluster.create()
         yield cluster
