@@ -20,7 +20,7 @@ print("worked", flush=True)
 time.sleep(60)
 """
 MOST = 0.05
-"""Of a core, by the page's process. docs/live_page.md has 0.005; the slowest machine so far 0.014 to 0.029."""
+"""Of a core, by the page's process. docs/live_page.md has 0.005; the slowest machine so far 0.029."""
 
 
 def test_processor_time_is_what_a_process_works_and_not_how_long_it_sleeps() -> None:
