@@ -79,7 +79,7 @@ class ReplaySettings(Settings):
     )
     gpu_replay: bool = parameter(
         False,
-        "Learner: keep the replay's frames in its GPU's memory too, and gather batches there (docs/performance.md)",
+        "Learner: keep the replay's frames in its GPU's memory too, and gather batches there (docs/gpu.md)",
         programs=Programs.LEARNING,
     )
     batch_size: int = parameter(32, "Transitions per update (DQN: 32)", ge=1, programs=Programs.LEARNING)
