@@ -39,9 +39,10 @@ ENDLESS = f"--T-max 1000000000 --nb-actor 1 --run {RUN} --threads 1".split()
 ADDRESS = re.compile(r"http://\S+")
 NOBODY = "nobody looks"
 VIEWS = (NOBODY, "Scores", "Learning", "Replay", "Actors and time", "What the agent sees", "Settings")
-REST_S, AT_REST = 2.0, 0.02
+REST_S, AT_REST, PACE_S = 2.0, 0.02, 20.0
 """A page that spends less than this share of a core has drawn the view that was opened. Drawing it the first
-time, and loading PyTorch for that, are no part of what it costs from then on.
+time, and loading PyTorch for that, are no part of what it costs from then on. After some more seconds it has
+measured what a refresh costs, and spaces them out.
 """
 
 
@@ -99,9 +100,10 @@ class Meter:
         return Window(*(late - early for late, early in zip(self._now(), before, strict=True)))
 
     def settle(self) -> None:
-        """Until the page is at rest."""
+        """Until the page is at rest, and has found its pace."""
         while self.window(REST_S).page > AT_REST * REST_S:
             pass
+        time.sleep(PACE_S)
 
     def _now(self) -> Window:
         steps = read_counters(self._client, Keys(RUN)).steps

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from live.reading import ServerRun
 from memory.runs.reports import Status
 
-KEPT = 1200
-"""Looks; at one in three seconds an hour."""
+KEPT = 720
+"""Looks; at one in five seconds an hour."""
 
 
 class Moment(NamedTuple):

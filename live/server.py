@@ -10,13 +10,16 @@ from pathlib import Path
 from werkzeug.serving import make_server
 
 from live.access import guard, new_token
+from live.pace import Pace
 from live.page.app import page_app
-from live.watch import LOOK_EVERY_S, Watch
+from live.watch import Watch
 from memory.server.connection import RedisConfig, is_loopback
 from parameters import UserError
 
 log = logging.getLogger(__name__)
 
+LOOK_EVERY_S, SHARE = 5.0, 0.002
+"""At the runs while nobody looks at the page, and the share of a core that this may take."""
 TOKEN_VARIABLE = "PAGE_TOKEN"
 """Environment variable with the token; where it is empty a new one is made at each start."""
 
@@ -38,7 +41,8 @@ def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: thr
     thread.start()
     shown = f"[{host}]" if ":" in host else host
     log.info("The live page: http://%s:%d/%s", shown, server.server_port, f"?token={token}" if token else "")
-    while not stopped.wait(LOOK_EVERY_S):
+    pace = Pace(SHARE, LOOK_EVERY_S)
+    while not stopped.wait(pace.rest()):
         with watch.lock:
             watch.look()
     server.shutdown()

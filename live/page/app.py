@@ -14,6 +14,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html
 from dash.exceptions import PreventUpdate
 
+from live.pace import Pace
 from live.page.overview import HEADER, living, row_of
 from live.page.panes import (
     Children,
@@ -27,8 +28,8 @@ from live.page.panes import (
 )
 from live.watch import Watch
 
-REFRESH_EVERY_S = 5.0
-"""Of a page in the foreground."""
+REFRESH_EVERY_S, SHARE = 5.0, 0.005
+"""Of a page in the foreground, and the share of a core that refreshes may take: dear ones come less often."""
 CHOSEN = 6
 """Runs that are chosen without being asked for, as they come."""
 PANES = {
@@ -86,6 +87,7 @@ def _layout(watch: Watch) -> Any:
 
 def _add_choice(app: Dash, watch: Watch) -> None:
     """The table of runs, and which of them are chosen: those that learn, as soon as they are known."""
+    pace = Pace(SHARE, REFRESH_EVERY_S)
 
     @app.callback(
         Output("overview", "children"),
@@ -93,6 +95,7 @@ def _add_choice(app: Dash, watch: Watch) -> None:
         Output("chosen", "options"),
         Output("chosen", "value"),
         Output("actor", "options"),
+        Output("clock", "interval"),
         Input("clock", "n_intervals"),
         State("chosen", "value"),
         State("chosen", "options"),
@@ -113,6 +116,7 @@ def _add_choice(app: Dash, watch: Watch) -> None:
                 known,
                 [label for label in known if label in [*chosen, *fresh]],
                 words,
+                round(pace.rest()) * 1000,  # milliseconds
             )
 
 

@@ -20,7 +20,7 @@ print("worked", flush=True)
 time.sleep(60)
 """
 MOST = 0.009
-"""Of a core, by the page's process; docs/live_page.md has half of that."""
+"""Of a core, by the page's process: live/page/app.py aims at half of that, over longer times."""
 
 
 def test_processor_time_is_what_a_process_works_and_not_how_long_it_sleeps() -> None:
@@ -43,7 +43,7 @@ def test_what_redis_takes_for_the_run_is_no_cost_of_the_page() -> None:
 
 @pytest.mark.slow
 def test_the_page_costs_a_run_little(tmp_path: Path) -> None:
-    views = "Learning", "What the agent sees"
+    views = "Scores", "What the agent sees"
     with throwaway_server() as redis:
-        found = dict(costs(redis, tmp_path, f"--spec {SPEC}", views, Effort(turns=1, seconds=10.0)))
+        found = dict(costs(redis, tmp_path, f"--spec {SPEC}", views, Effort(turns=1, seconds=30.0)))
     assert all(0 < each.page < MOST and each.run > 0.1 for each in found.values()), found
