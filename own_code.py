@@ -77,6 +77,10 @@ def import_code(text: str) -> OwnCode:
     path = Path(place).expanduser().resolve() if place.endswith(".py") else None
     if path is not None and not path.is_file():
         raise UserError(f"There is no file {place}, which {text} names.")
+    if path is None and "/" in place:
+        raise UserError(
+            f"{text} names neither a file (path/to/my_env.py:MyEnv) nor a module (my_package.envs:MyEnv)."
+        )
     known = imported_code(text)
     if known is not None and _is_current(known) and path in (None, _file(known.module)):
         return known

@@ -1,5 +1,6 @@
 """Says what an environment is to the agents here: python -m envs.check path/to/my_env.py:MyEnv [--FLAG VALUE]
 
+From another folder, with this repository in ~/rainbow: python ~/rainbow/envs/check.py my_env.py:MyEnv
 Gymnasium's own checker runs, random play is timed, each agent is tried, and the last line is a command to
 start with. An id of Gymnasium's (CartPole-v1) and my_package.envs:MyEnv are environments too. Flags are those
 of launch_learner.py, as
@@ -14,6 +15,9 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__":
+    from pathlib import Path
+
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # as a file it runs from any folder
     from supervision.process import name_missing_packages
 
     if {"--help", "-h"}.intersection(sys.argv):  # at once: the imports below take seconds

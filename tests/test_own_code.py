@@ -144,6 +144,7 @@ def test_a_name_that_was_not_given_is_not_imported(tmp_path: Path, monkeypatch: 
     ("name", "sentence"),
     [
         ("{}/none.py:Corridor", "There is no file .*none.py"),
+        ("{}/my_env:Corridor", "names neither a file .path/to/my_env.py:MyEnv. nor a module"),
         ("{}/my_env.py:Corridors", "has nothing that is called Corridors"),
         ("{}/my_env.py:not_one", "makes a int, but must make a gymnasium.Env"),
         ("{}/my_env.py:envs", "is a module, but must be a class or function"),
@@ -161,6 +162,13 @@ def test_a_mistake_is_one_sentence(folder: Path, name: str, sentence: str) -> No
 
     with pytest.raises((UserError, EnvError), match=sentence):
         setting_of(canonical(read_args(["--game", name.format(folder)])))
+
+
+def test_the_check_runs_in_a_users_folder(folder: Path) -> None:
+    """Where a module of theirs can be named too, which is nowhere else to be found."""
+    said = run(folder, "envs/check.py", "my_env:Corridor")
+    assert "checker       passed" in said
+    assert said.splitlines()[-1].endswith("specs/classic/cartpole_dqn.yaml --game my_env:Corridor")
 
 
 def test_files_and_runs_are_called_without_the_folder(folder: Path) -> None:

@@ -17,14 +17,15 @@ log = logging.getLogger(__name__)
 
 
 class SourceCache(FunctionCache):
-    """Numba's, in files that are named by the source and by what it may use of other files: what older ones
-    were compiled to is never found.
+    """Numba's, in files that are named by the source, by what it may use of other files and by the module's
+    name, which what is kept imports: what older ones were compiled to is never found, nor in a user's program
+    (rainbow_iqn_apex.kernels) what ours kept (kernels).
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         used = layouts.__file__, Path(__file__).with_name("compiled.py"), function.__code__.co_filename
-        source = b"".join(Path(file).read_bytes() for file in used)
+        source = b"".join([function.__module__.encode(), *(Path(file).read_bytes() for file in used)])
         name = f"{self._impl.filename_base}-{hashlib.sha256(source).hexdigest()[:16]}"
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _Files(self._cache_path, name, stamp)  # type: ignore[no-untyped-call]

@@ -116,6 +116,40 @@ def test_what_is_damaged_on_disk_is_compiled_again(tmp_path: Path, ending: str, 
     assert _answers(tmp_path) == "42 42.5 2"
 
 
+FOUND = """
+import sys
+
+sys.path.append({project!r})
+import numpy as np
+from {ours}kernels.layouts import FAN_OUT
+from {ours}kernels.loops.sum_tree import find_leaves
+
+sys.path.remove({project!r})
+nodes = np.zeros(FAN_OUT + 1)
+nodes[:3] = 3, 1, 2
+print(find_leaves(nodes, np.array([0, FAN_OUT]), np.array([3.5])), sum(find_leaves.stats.cache_hits.values()))
+"""
+
+
+def test_a_users_program_and_ours_keep_what_they_compile_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept imports our modules, which a user's program has below rainbow_iqn_apex alone."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    said = []
+    for ours in ("", "rainbow_iqn_apex.") * 2:
+        source = FOUND.format(project=str(Path(memory.__file__).parents[1]), ours=ours)
+        (tmp_path / "asks.py").write_text(source)
+        command = [sys.executable, "asks.py"]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        assert ended.stderr == ""
+        said.append(ended.stdout)
+    assert said == ["[1] 0\n", "[1] 0\n", "[1] 1\n", "[1] 1\n"]
+
+
 def test_a_place_that_stops_taking_files_is_no_fault(tmp_path: Path) -> None:
     """As a full disk."""
     _answers(tmp_path)
