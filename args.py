@@ -1,7 +1,7 @@
 """The table of all parameters: composed of what each room's settings.py declares, and checked across rooms.
 
 No room knows this module: launchers hand each room the frozen dataclass it declares, filled by `Args.select`.
-Reads at most the one file named by --spec (spec_file.py); no other input or output, no seeding, no torch.
+Reads at most the one file named by --spec (parameters/spec_file.py); no other input or output, no seeding, no torch.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from envs.settings import EnvironmentSettings, MalmoSettings
 from evaluation.settings import ReportingSettings
 from live.settings import PageSettings
 from memory.settings import RedisSettings, ReplaySettings, RolloutSettings, parsed_nodes
-from own_code import KINDS, short_name
-from own_flags import own_flags
-from parameters import UserError as UserError
-from parameters import plain_type, problem
-from spec_file import agent_of_spec, nearest, read_spec
-from usage import OTHER, Page, asked_for, help_text
+from own_code.code import KINDS, short_name
+from own_code.flags import own_flags
+from parameters.declare import UserError as UserError
+from parameters.declare import plain_type, problem
+from parameters.spec_file import agent_of_spec, nearest, read_spec
+from parameters.usage import OTHER, Page, asked_for, help_text
 from wiring.settings import DeviceSettings, RunSettings
 
 Plain = bool | int | float | str | None

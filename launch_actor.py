@@ -10,7 +10,7 @@ if __name__ == "__main__":
     set_up_logging()
 
     from args import parse_args
-    from usage import ACTOR
+    from parameters.usage import ACTOR
 
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=ACTOR)

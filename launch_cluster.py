@@ -15,7 +15,7 @@ if __name__ == "__main__":
     name_missing_packages()
 
     from args import parse_args
-    from usage import CLUSTER
+    from parameters.usage import CLUSTER
 
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=CLUSTER)
@@ -30,10 +30,10 @@ from cluster.names import namespace_of
 from cluster.ray_session import ray_session
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env
-from run_plan import RunPlan, snapshots_of
 from supervision.last_words import last_words
 from supervision.process import USER_ERROR, Stop
 from wiring.code import canonical
+from wiring.starting.run_plan import RunPlan, snapshots_of
 
 ONE_OF = ("status", "stop", "add_actors", "remove_actors")
 OWN_WAY = {

@@ -15,7 +15,7 @@ if __name__ == "__main__":
     name_missing_packages()
 
     from args import parse_args
-    from usage import LIVE_PAGE
+    from parameters.usage import LIVE_PAGE
 
     ARGS = parse_args(page=LIVE_PAGE)
 

@@ -16,7 +16,7 @@ if __name__ == "__main__":
     name_missing_packages()
 
     from args import parse_args
-    from usage import START_LEARNING
+    from parameters.usage import START_LEARNING
 
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=START_LEARNING)
@@ -36,10 +36,8 @@ from agents.names import misfit
 from args import Args, UserError, fail, read_args
 from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure
 from envs.registry import describe_env, family_name
-from game_specs import spec_of
-from own_code import names_code
+from own_code.code import names_code
 from reporting.measures.fitness import score_levels
-from run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, snapshots_of
 from supervision.child import Child, ChildSpec, thread_limits
 from supervision.last_words import PaceAdvice, last_words, newest, steps_of
 from supervision.process import USER_ERROR
@@ -48,6 +46,8 @@ from supervision.run_watch import RunWatch
 from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 from wiring.code import canonical
+from wiring.starting.game_specs import spec_of
+from wiring.starting.run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, snapshots_of
 
 LIGHTER = {
     "iqn": "specs/atari/rainbow_iqn_cpu.yaml",

@@ -16,7 +16,7 @@ if __name__ == "__main__":
     set_up_logging()
 
     from args import parse_args
-    from usage import EVALUATION
+    from parameters.usage import EVALUATION
 
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=EVALUATION)
@@ -42,9 +42,9 @@ from learning.saved.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
-from wiring.kept import with_kept
+from wiring.record.kept import with_kept
+from wiring.record.tracking import tracking_of
 from wiring.setting import games_to_play, restore_agent, results_folder
-from wiring.tracking import tracking_of
 
 CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parameters import Programs, Settings, parameter
+from parameters.declare import Programs, Settings, parameter
 
 
 def event_log_path(out: str, actor: int, actors: int) -> Path:

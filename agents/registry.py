@@ -12,7 +12,7 @@ from agents.ppo import PpoAgent
 from agents.ppo_rnd import PpoRndAgent
 from agents.rainbow import RainbowAgent
 from agents.random_agent import RandomAgent
-from own_code import OwnCode, imported_code, names_code
+from own_code.code import OwnCode, imported_code, names_code
 
 AGENTS: dict[str, type[Agent]] = {
     "iqn": IqnAgent,

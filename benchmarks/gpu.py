@@ -32,7 +32,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from supervision.process import keep_freed_memory
-from wiring.provenance import machine
+from wiring.record.provenance import machine
 from wiring.setting import build_agent, set_up_torch
 
 SPEC = "specs/atari/rainbow_iqn.yaml"

@@ -22,7 +22,7 @@ from rich.table import Table
 from agents.parts.weights import has_bfloat16_units
 from benchmarks.harness import ROOT, MedianRange
 from reporting.atomic import write_atomically
-from wiring.provenance import commit, machine
+from wiring.record.provenance import commit, machine
 
 PACKAGES = ("torch", "numpy", "redis", "hiredis", "lz4", "zstandard", "ale-py")
 WIDE = 160

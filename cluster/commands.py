@@ -22,10 +22,10 @@ from memory.runs.keys import Keys
 from memory.runs.run import read_living_run
 from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
-from parameters import UserError
-from run_plan import ROOT, RunPlan
+from parameters.declare import UserError
 from supervision.child import ChildSpec
 from supervision.process import Stop
+from wiring.starting.run_plan import ROOT, RunPlan
 
 ANSWER_S = 3.0
 """After which a host that has not answered has no room yet, or is starting."""

@@ -22,12 +22,12 @@ from cluster.placement import options_for
 from cluster.ray_session import ray_session
 from cluster.remote_child import RemoteChild
 from memory.server.connection import PASSWORD_VARIABLE
-from run_plan import SAVE_REPLAY_LIMIT_S, RunPlan, snapshots_of
 from supervision.child import ChildSpec
 from supervision.process import Stop, exit_quietly_on_interrupt
 from supervision.redis_server import RedisServer, RedisServerError
 from supervision.supervisor import Limits, Output, Supervisor
 from wiring.code import canonical
+from wiring.starting.run_plan import SAVE_REPLAY_LIMIT_S, RunPlan, snapshots_of
 
 LEAVING_S = 20.0
 """For those who joined: an actor has 15 s to send what it has."""

@@ -10,7 +10,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from args import Args
 from memory.server.connection import is_loopback
-from parameters import UserError
+from parameters.declare import UserError
 
 STRATEGIES = {"spread": "SPREAD", "packed": "DEFAULT"}
 """Of Ray: https://docs.ray.io/en/latest/ray-core/scheduling/index.html"""

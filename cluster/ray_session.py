@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from parameters import UserError
+from parameters.declare import UserError
 from supervision.process import Stop
 
 ROOT = Path(__file__).resolve().parents[1]

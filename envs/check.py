@@ -41,11 +41,11 @@ from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.gym.own import ForSeveral, unfitted
 from envs.registry import family_name, make_env
-from folder_imports import ROOT
-from game_specs import GYMNASIUMS, spec_of
+from own_code.folder_imports import ROOT
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import Setting, build_agent, setting_of
+from wiring.starting.game_specs import GYMNASIUMS, spec_of
 
 TIMED_S = 1.0
 OF_IMAGES = {True: "specs/atari/rainbow_iqn_cpu.yaml", False: "specs/maze/naf_cpu.yaml"}

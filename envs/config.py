@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from own_code import told
-from parameters import UserError
+from own_code.code import told
+from parameters.declare import UserError
 
 
 class EnvError(ValueError):

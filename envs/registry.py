@@ -8,7 +8,7 @@ from importlib import import_module
 from envs.config import EnvConfig, EnvDescription, EnvError, failure_of
 from envs.contract import SeededVectorEnv
 from envs.playback import Playback
-from own_code import names_code
+from own_code.code import names_code
 
 FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "unity", "multi", "gym.own", "gym")
 """Modules of envs/ with an object FAMILY; the first that knows a game's name has it. Each is imported when a

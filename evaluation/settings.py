@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parameters import Programs, Settings, parameter
+from parameters.declare import Programs, Settings, parameter
 
 
 class ReportingSettings(Settings):

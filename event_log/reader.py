@@ -23,7 +23,7 @@ from event_log.records import (
 from event_log.soundness import Unsound, header_from, piece_from
 from memory.chunks.codec import CodecError
 from memory.chunks.decoding import Packed, unpack
-from own_code import SHOWN
+from own_code.code import SHOWN
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from args import UserError
-from parameters import no_truth, problem
+from parameters.declare import no_truth, problem
 
 DEFAULT = Path("results/lab")
 LOCK, PROCESS, LOG = "lab.lock", "lab.json", "lab.log"

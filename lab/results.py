@@ -21,12 +21,12 @@ from lab.session import (
     spread,
     steps_played,
 )
+from parameters.spec_file import agent_of_spec, read_spec
 from reporting.atomic import csv_bytes, write_atomically
 from reporting.measures.aggregates import interquartile_mean, iqm_interval
 from reporting.measures.fitness import WINDOW, Fitness
 from reporting.pages.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
 from reporting.pages.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
-from spec_file import agent_of_spec, read_spec
 
 
 def report_session(folder: Path) -> None:

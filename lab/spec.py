@@ -17,7 +17,15 @@ from pydantic import Field, StrictBool, StrictInt
 from args import Args, Plain, UserError, args_type, checked_args
 from lab.files import Block, Number, checked, dashed, why_not
 from lab.search.space import Search, search_of
-from spec_file import BLOCKS, SpecFlags, agent_of_spec, read_mapping, read_spec, read_text, spec_flags
+from parameters.spec_file import (
+    BLOCKS,
+    SpecFlags,
+    agent_of_spec,
+    read_mapping,
+    read_spec,
+    read_text,
+    spec_flags,
+)
 
 RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""

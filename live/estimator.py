@@ -24,7 +24,7 @@ from live.sight import Seen
 from memory.runs.keys import Keys
 from memory.runs.weights import WeightsError
 from memory.server.connection import Client
-from own_code import names_code
+from own_code.code import names_code
 from wiring.setting import build_agent
 
 ANY_GAME = "probe:catch"

@@ -14,7 +14,7 @@ from live.pace import Pace
 from live.page.app import page_app
 from live.watch import Watch
 from memory.server.connection import RedisConfig, is_loopback
-from parameters import UserError
+from parameters.declare import UserError
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@
 
 This package alone can be imported after `pip install -e .`, or with the repository at the end of sys.path.
 The repository's modules are below it, as `rainbow_iqn_apex.agents.base`: they hide no module of yours that is
-called `agents`, `envs` or `models`, and none of yours hides them (folder_imports.py). docs/notebook.md says
-more.
+called `agents`, `envs` or `models`, and none of yours hides them (own_code/folder_imports.py).
+docs/notebook.md says more.
 """
 
 import importlib
@@ -18,7 +18,8 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[1]
 __path__.append(str(_ROOT))
 
-sys.meta_path.insert(0, importlib.import_module(f"{__name__}.folder_imports").FolderFinder(__name__, _ROOT))
+_imports = importlib.import_module(f"{__name__}.own_code.folder_imports")
+sys.meta_path.insert(0, _imports.FolderFinder(__name__, _ROOT))
 
 from rainbow_iqn_apex.policies import LoadedPolicy, Look, load_policy
 from rainbow_iqn_apex.replays import OpenReplay, Transitions, open_replay

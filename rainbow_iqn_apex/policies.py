@@ -22,7 +22,7 @@ from envs.gym.spaces import fitted, frame_of, own_action
 from evaluation.estimates import estimates
 from evaluation.evaluator import evaluate
 from evaluation.policies import AgentPolicy
-from own_code import imported_code
+from own_code.code import imported_code
 from wiring.code import canonical
 from wiring.setting import Setting, restore_agent
 

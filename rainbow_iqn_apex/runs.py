@@ -17,8 +17,8 @@ import numpy as np
 
 from args import UserError, checked_args
 from envs.registry import canonical_game
-from folder_imports import ROOT
-from own_code import names_code, short_name
+from own_code.code import names_code, short_name
+from own_code.folder_imports import ROOT
 
 TELLS = 5
 """Last lines of a run that failed, in the error."""

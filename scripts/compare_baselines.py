@@ -32,10 +32,10 @@ from envs.config import EnvConfig, EnvDescription  # noqa: E402
 from envs.registry import describe_env  # noqa: E402
 from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
 from evaluation.policies import Policy, baseline_policy  # noqa: E402
+from parameters.usage import EVALUATION  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from supervision.process import set_up_logging  # noqa: E402
 from test_multiple_seed import snapshot_candidate  # noqa: E402
-from usage import EVALUATION  # noqa: E402
 from wiring.code import canonical  # noqa: E402
 from wiring.endings import exit_on_errors  # noqa: E402
 from wiring.setting import results_folder  # noqa: E402

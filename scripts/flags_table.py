@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic.fields import FieldInfo
 
 from args import Args
-from parameters import plain_type
+from parameters.declare import plain_type
 
 FLAGS = Path(__file__).resolve().parent.parent / "docs" / "flags.md"
 BEGIN = "<!-- flags: written by `python -m scripts.flags_table`; edit the settings.py of a room instead -->"

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from args import Args, UserError, read_args
 from memory.server.connection import RedisConfig
-from own_code import KINDS
-from parameters import plain_type
+from own_code.code import KINDS
+from parameters.declare import plain_type
 
 ROOT = Path(__file__).parents[1]
 SPECS = sorted(path for path in (ROOT / "specs").rglob("*.yaml") if path.parent.name != "lab")

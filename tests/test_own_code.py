@@ -18,7 +18,7 @@ from envs.config import EnvError
 from envs.registry import canonical_game
 from memory.runs.keys import Keys
 from memory.server.connection import Client
-from own_code import import_code, imported_code, names_code, short_name
+from own_code.code import import_code, imported_code, names_code, short_name
 from tests.processes import ONE_THREAD, ROOT
 from wiring.code import canonical
 

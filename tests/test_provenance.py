@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wiring.provenance import write_run_json
+from wiring.record.provenance import write_run_json
 
 
 def test_run_json_says_how_to_do_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,14 +29,14 @@ def test_commit_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     head = subprocess.run(
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
-    monkeypatch.setattr("wiring.provenance._REPOSITORY", tmp_path)
+    monkeypatch.setattr("wiring.record.provenance._REPOSITORY", tmp_path)
     assert commit_after_run(tmp_path / ".git" / "run.json") == {"hash": head, "dirty": False}
     (tmp_path / "changed.py").write_text("")
     assert commit_after_run(tmp_path / ".git" / "run.json") == {"hash": head, "dirty": True}
 
 
 def test_no_commit_outside_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wiring.provenance._REPOSITORY", tmp_path / "nowhere")
+    monkeypatch.setattr("wiring.record.provenance._REPOSITORY", tmp_path / "nowhere")
     assert commit_after_run(tmp_path / "run.json") is None
 
 

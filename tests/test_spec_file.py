@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from parameters import UserError
-from spec_file import read_document, read_text
+from parameters.declare import UserError
+from parameters.spec_file import read_document, read_text
 
 
 def written(folder: Path, text: str) -> Path:

@@ -21,10 +21,10 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from rainbow_iqn_apex import open_replay
-from run_plan import SnapshotFile, snapshots_of
 from start_learning import Plan, learner_threads, with_spec
 from supervision.redis_server import RedisServer
 from tests.processes import ONE_THREAD
+from wiring.starting.run_plan import SnapshotFile, snapshots_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "redis_conf" / "redis_rainbow_6379.conf"

@@ -21,9 +21,9 @@ from agents.names import ALL, CONTINUOUS, DISCRETE, misfit
 from agents.registry import AGENTS
 from agents.settings import NetworkSettings
 from args import Args, read_args
-from own_code import KINDS
-from parameters import Programs
-from usage import ACTOR, CLUSTER, EVALUATION, LEARNER, LISTS, START_LEARNING, Page, read_by
+from own_code.code import KINDS
+from parameters.declare import Programs
+from parameters.usage import ACTOR, CLUSTER, EVALUATION, LEARNER, LISTS, START_LEARNING, Page, read_by
 from wiring.setting import check_agent_fits, setting_of
 
 ROOT = Path(__file__).parents[1]

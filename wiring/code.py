@@ -12,7 +12,7 @@ from args import CODE, Args, Plain, UserError
 from envs.config import EnvDescription, EnvError
 from envs.registry import canonical_game
 from event_log.records import LogHeader, log_header
-from own_code import SHOWN, import_code, imported_code, names_code, short_name
+from own_code.code import SHOWN, import_code, imported_code, names_code, short_name
 
 ARGUMENTS = f"{CODE}--env-args"
 """Where settings keep the arguments of the environment."""

@@ -32,12 +32,12 @@ from memory.runs.shards import make_known, newest_epoch
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from wiring.code import check_code, code_settings
-from wiring.facts import run_facts
-from wiring.provenance import write_run_json
+from wiring.record.facts import run_facts
+from wiring.record.provenance import write_run_json
+from wiring.record.tracking import tracking_of
 from wiring.setting import Setting, agent_of, device_of, set_up_torch
 from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
-from wiring.tracking import tracking_of
 
 if TYPE_CHECKING:  # a run of one learner imports none of it
     from learning.ranks.group import Ranks

@@ -1,7 +1,7 @@
 """The family of users' own environments: what --game names in a file or module of theirs.
 
 `my_env.py:MyEnv` and `my_package.envs:make_env` name a class or a function that makes a gymnasium.Env or a
-game with PettingZoo's API, or an id that the module registers. Here they are only looked up: `own_code.give`
+game with PettingZoo's API, or an id that the module registers. Here they are only looked up: own_code/code.py
 imports them.
 """
 
@@ -18,7 +18,7 @@ from envs.gym import GymPlayback, GymVector, constructor_arguments, describe_bui
 from envs.gym.spaces import Env, fitted
 from envs.playback import Playback
 from envs.registry import Family
-from own_code import OwnCode, imported_code, short_name, told
+from own_code.code import OwnCode, imported_code, short_name, told
 
 __all__ = ["FAMILY"]
 

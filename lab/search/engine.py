@@ -22,8 +22,8 @@ from lab.search.proposals import Proposals, is_stopped_early
 from lab.search.space import Search
 from lab.search.trial import Job, Progress, TrialPlayer
 from lab.spec import Experiment
+from parameters.spec_file import read_mapping
 from reporting.atomic import write_atomically
-from spec_file import read_mapping
 from supervision.process import Stop
 
 HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements/search.txt`"

@@ -11,8 +11,8 @@ from pydantic import Field, StrictInt, model_validator
 
 from args import Args, Plain, UserError, checked_value
 from lab.files import Block, Number, allowed, checked, dash, dashed
+from parameters.spec_file import spec_flags
 from reporting.measures.fitness import standard_of
-from spec_file import spec_flags
 
 RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model", "spec", "seed")
 """Flags that the lab gives to each session itself."""

@@ -16,7 +16,7 @@ from envs.legal import drawn_action, legal_actions
 from envs.multi.shared import SharedTables, TableClosed, play_seats
 from envs.multi.turns import TurnsVector
 from envs.registry import describe_env, make_env, make_playback
-from own_code import import_code
+from own_code.code import import_code
 from tests.values.pebbles import HEAP, Pebbles, seen
 
 BOARDS = ["pettingzoo:tictactoe_v3", "pettingzoo:connect_four_v3"]

@@ -10,7 +10,7 @@ import pytest
 
 from args import UserError, read_args
 from tests.processes import ROOT, run
-from wiring.kept import KEPT, kept_snapshots, with_kept
+from wiring.record.kept import KEPT, kept_snapshots, with_kept
 
 MEGABYTE = 1_000_000
 

@@ -13,13 +13,13 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-import own_code
 from args import read_args
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env
 from evaluation.match import Matches, Record, matches_text, play_matches
 from evaluation.policies import ConstantBaseline, RandomBaseline
-from own_code import OwnCode
+from own_code import code as own_code
+from own_code.code import OwnCode
 from tests.processes import run
 from wiring.setting import check_agent_fits, setting_of
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from own_code import import_code, names_code
-from parameters import UserError, parameter, plain_type
+from own_code.code import import_code, names_code
+from parameters.declare import UserError, parameter, plain_type
 
 PLAIN = (bool, int, float, str)
 """Types of a flag."""

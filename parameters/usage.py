@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from parameters import Programs, Settings, plain_type
+from parameters.declare import Programs, Settings, plain_type
 
 WIDTH = 120
 COLUMN = 36
@@ -163,7 +163,7 @@ Games, for --game:
   pettingzoo:connect_four_v3 ...    games of several players (docs/multi.md)
   probe:catch, probe:lock:24        tiny ones, for tests
   path/to/my_env.py:MyEnv           your own (docs/own_environment.md)"""
-"""What stands before a colon is own_code.KINDS; agents/names.py has the agents."""
+"""What stands before a colon is own_code/code.py's KINDS; agents/names.py has the agents."""
 
 
 def asked_for(argv: Sequence[str]) -> str | None:

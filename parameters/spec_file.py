@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from parameters import UserError
+from parameters.declare import UserError
 
 BLOCKS = ("meta", "search")
 """Keys of a spec that are no flags: how run_lab.py repeats the run, and what it varies in a search."""

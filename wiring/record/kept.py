@@ -7,7 +7,7 @@ from pathlib import Path
 
 from args import Args, UserError
 
-KEPT = Path(__file__).parents[1] / "results" / "kept"
+KEPT = Path(__file__).parents[2] / "results" / "kept"
 
 
 def kept_snapshots() -> dict[str, dict[str, str]]:

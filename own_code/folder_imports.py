@@ -1,6 +1,6 @@
 """Imports a folder's modules below a package of their own, where they see each other first.
 
-`import models` in a file of such a folder is the `models` beside it, whatever else is called so. own_code.py
+`import models` in a file of such a folder is the `models` beside it, whatever else is called so. code.py
 reads users' files in this way, and the package rainbow_iqn_apex our own modules in a user's program.
 Standard library only, so that the package can begin with it.
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "rainbow_iqn_apex"
 """The name by which our modules are imported from anywhere."""
-PREFIX = __name__.removesuffix("folder_imports")
+PREFIX = __name__.removesuffix("own_code.folder_imports")
 """Of our modules' names in this process: "" in a program of ours, "rainbow_iqn_apex." in one of a user's."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reporting.atomic import write_atomically
 
-_REPOSITORY = Path(__file__).parents[1]
+_REPOSITORY = Path(__file__).parents[2]
 _CHANGES = "status", "--porcelain", "--", ".", ":(exclude)results"
 
 

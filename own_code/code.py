@@ -3,9 +3,9 @@
 >>> code = import_code("path/to/my_env.py:MyEnv")    # runs the file
 >>> imported_code("my_env.py:MyEnv") is code
 
-Code is run only for whoever asked for it: `give` is called with what this process got on its own command
+Code is run only for whoever asked for it: `import_code` gets what this process was given on its own command
 line, in its own spec or as an argument of a Python call. What Redis, snapshots and other files say is only
-looked up, by `given`, and compared by its SHA-256.
+looked up, by `imported_code`, and compared by its SHA-256.
 
 A file sees the modules beside it first (folder_imports.py): a user's envs.py hides none of ours, and ours
 hide none of a user's. `rainbow_iqn_apex.agents.base` always means ours, `agents.base` where the user has no
@@ -23,8 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from folder_imports import FolderFinder, holds
-from parameters import UserError
+from own_code.folder_imports import FolderFinder, holds
+from parameters.declare import UserError
 
 KINDS = ("constant", "malmo", "maze", "minatar", "pettingzoo", "probe", "unity", "vizdoom")
 """Words that stand before a colon in names of ours."""

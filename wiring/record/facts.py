@@ -8,7 +8,7 @@ from args import Args
 from envs.action_names import action_names
 from envs.config import EnvDescription
 from reporting.pages.run_page import GameFacts, RunFacts
-from wiring.provenance import commit
+from wiring.record.provenance import commit
 from wiring.setting import Setting
 
 

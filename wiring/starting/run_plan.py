@@ -18,7 +18,7 @@ from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
 from supervision.child import ChildSpec, thread_limits
 
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
 SAVE_REPLAY_LIMIT_S = 600.0
 """How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from args import Args
 from envs.config import EnvConfig
 from envs.registry import describe_env, family_name
-from folder_imports import ROOT
+from own_code.folder_imports import ROOT
 
 GAMES = {
     "CartPole-v*,probe:catch": "multi/cartpole_catch",
