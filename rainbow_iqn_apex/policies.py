@@ -85,7 +85,10 @@ class LoadedPolicy:
 
     def _state(self, observation: Any) -> NDArray[Any]:
         shape, dtype = self._frame
-        frame = np.asarray(self._game.frame(observation), dtype)
+        try:
+            frame = np.asarray(self._game.frame(observation), dtype)
+        except (TypeError, ValueError, LookupError) as error:
+            raise ValueError(f"This is no observation of {self._config.game}: {error}.") from error
         if frame.shape != shape:
             raise ValueError(f"An observation of {self._config.game} becomes {shape}, not {frame.shape}.")
         state = self._stack.push(frame[None], np.array([self._first]))

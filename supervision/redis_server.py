@@ -22,6 +22,8 @@ START_LIMIT_S = 10.0
 """An empty server answers within a tenth of a second; ten seconds are a very slow machine."""
 STOP_LIMIT_S = 5.0
 POLL_EVERY_S = 0.05
+KEPT_PREFIX = "replay_"
+"""How the names of files begin in which a launcher's server leaves its data."""
 DAMAGED = re.compile(r"\bR?DB\b")
 """In what a server says that cannot read its dump."""
 
@@ -60,10 +62,10 @@ class RedisServer:
     def ensure(self) -> str:
         """See to it that a server answers; RedisServerError when none can be had.
 
-        Returns a sentence on what was kept for it, "" where there was nothing.
+        Returns a sentence on what was kept for it, or on whose it is; "" where there is nothing to say.
         """
         if self._state() is not _State.AWAY:
-            return ""
+            return self._whose()
         if self._config.redis_cluster or not _is_this_machine(self._config.host_redis):
             raise RedisServerError(
                 f"No Redis server answers at {self._config}: start one on that machine; check --host-redis"
@@ -98,6 +100,22 @@ class RedisServer:
     def last_lines(self, count: int) -> list[str]:
         """The last lines of the log of the server that was started here."""
         return self._child.last_lines(count)
+
+    def _whose(self) -> str:
+        """Of one that answers already: another launcher's ends with its run, which its file is named after."""
+        if self._config.redis_cluster:
+            return ""
+        with (
+            contextlib.suppress(redis.exceptions.RedisError),  # it may keep its configuration to itself
+            contextlib.closing(make_client(self._config)) as client,
+        ):
+            (name,) = client.config_get("dbfilename").values()
+            if name.startswith(KEPT_PREFIX):
+                return (
+                    f"The Redis server at {self._config} was started with another run ({name}) and ends with"
+                    " it: --port-redis with another number gives this run its own."
+                )
+        return ""
 
     def _start(self) -> None:
         self._child.start()

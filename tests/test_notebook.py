@@ -58,6 +58,13 @@ for _ in range(5):
     action = policy(observation)
     assert action in (0, 1) and type(action) is int
     observation, *_ = env.step(action)
+for wrong in (None, [1, 2, 3], {"place": 1}):
+    try:
+        policy(wrong)
+    except ValueError as error:
+        assert "This is no observation of my_env.py:Corridor: " in str(error), error
+    else:
+        raise SystemExit(f"{wrong} was taken for an observation")
 policy.reset()
 look = policy.look(observation)
 assert look.values.shape == (2,) and look.quantiles.shape == (1, 2)

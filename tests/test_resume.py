@@ -111,7 +111,7 @@ def test_a_snapshot_of_another_agent_is_refused(client: Client, redis_socket: st
     written, log = path.read_bytes(), tmp_path / "other.log"
     process = start("launch_learner.py", *words, "--agent", "rainbow", log=log)
     assert process.wait(120) == 2
-    assert "made with agent iqn, not rainbow" in log.read_text()
+    assert "made with agent iqn, not rainbow: --path-to-results with another folder" in log.read_text()
     assert "Traceback" not in log.read_text()
     assert last_models(tmp_path / "results", GAME) == [path] and path.read_bytes() == written
 

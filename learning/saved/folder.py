@@ -28,6 +28,8 @@ from learning.saved.snapshot import (
 
 log = logging.getLogger(__name__)
 
+ELSEWHERE = ": --path-to-results with another folder begins a run beside it"
+
 
 class SnapshotFolder:
     """Owns the snapshots of one game in a folder, while `lock` is held."""
@@ -166,7 +168,7 @@ def newest_snapshot(
                 f"No snapshot in {folder} can be read; move the {kinds} files away to start afresh."
             )
         return None
-    check_origin(path, snapshot, expected)
+    check_origin(path, snapshot, expected, ELSEWHERE)
     if "agent_state" not in snapshot:
         raise SnapshotError(f"{path} holds weights only: begin a run from it with --model, elsewhere.")
     check_holds(path, snapshot, (*RESUMED, *needed))

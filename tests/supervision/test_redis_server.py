@@ -57,6 +57,14 @@ def test_what_is_kept_is_there_again(place: Place) -> None:
     assert place.server().ensure() == ""
 
 
+def test_a_run_that_finds_the_server_of_another_says_with_what_it_ends(place: Place) -> None:
+    first, second = place.server(), place.server()
+    first.ensure()
+    assert "was started with another run (replay_pong.rdb) and ends with it: --port-redis" in second.ensure()
+    assert second.stop(keep=True) == "" and place.chunks() == 0, "it is there still"
+    first.stop()
+
+
 def test_without_room_the_replay_is_not_kept_and_the_earlier_one_stays(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

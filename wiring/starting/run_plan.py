@@ -17,6 +17,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
 from supervision.child import ChildSpec, thread_limits
+from supervision.redis_server import KEPT_PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 SAVE_REPLAY_LIMIT_S = 600.0
@@ -96,7 +97,7 @@ class RunPlan:
         """
         if self.args.model_fields_set & {"save_replay", "redis_conf"}:
             return None
-        return self.folder / f"replay_{self.args.file_name}.rdb"
+        return self.folder / f"{KEPT_PREFIX}{self.args.file_name}.rdb"
 
     def log(self, name: str) -> Path:
         """File of one process."""
