@@ -102,7 +102,7 @@ class RedisServer:
         return self._child.last_lines(count)
 
     def _whose(self) -> str:
-        """Of one that answers already: another launcher's ends with its run, which its file is named after."""
+        """Whose it is that answers: another launcher's ends with its run, after which its file is named."""
         if self._config.redis_cluster:
             return ""
         with (

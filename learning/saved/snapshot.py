@@ -230,9 +230,7 @@ def _check_whole(data: bytes) -> None:
         raise zipfile.BadZipFile(f"The checksum of {damaged} does not match")
 
 
-def check_origin(
-    path: Path, snapshot: Snapshot, expected: Mapping[str, object], remedy: str = ""
-) -> None:
+def check_origin(path: Path, snapshot: Snapshot, expected: Mapping[str, object], remedy: str = "") -> None:
     """Raise SnapshotError, naming both values and a remedy, where `snapshot` has other settings."""
     for name, value in expected.items():
         found = snapshot.get("settings", {}).get(name)
