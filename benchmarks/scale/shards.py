@@ -66,7 +66,7 @@ class Division:
         make_known(places[0].client)
         epoch = open_run(*places[0], setting.args.shared(), False, 0, {}, "benchmark").epoch
         for place in places[1:]:
-            join(place, epoch, epoch, Standing(), read_counters(*places[0]))
+            join(place, epoch, epoch, Standing(), 0, read_counters(*places[0]))
         self._clients, self._packets = [place.client for place in places], packets
         slots = sizes_of(setting.args).replay.slots
         self._pushers = [_pusher(nodes, actor, epoch, slots) for actor in range(ACTORS)]

@@ -9,11 +9,9 @@ While a shard is away learning goes on with the others, but never without shard 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,22 +23,20 @@ from memory.chunks.chunk import ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch
+from memory.replay.parts import Part, Shard
 from memory.replay.priorities import Draw, PriorityRule, Ring
 from memory.replay.replay import Replay, ReplayLost
 from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.scripts import StaleEpoch
-from memory.runs.shards import Standing, join, own_steps, tell
-from memory.server.replies import Wait, explained, wait_of
+from memory.runs.shards import Lookout, join, of_the_run, own_steps
+from memory.server.replies import Wait, wait_of
 
-log = logging.getLogger(__name__)
-
-TELL_EVERY_S = 0.02
-"""How late actors learn what happens in other shards; one that waits looks no more often."""
-LOOK_AGAIN_AFTER_S = 1.0
-LOOKS_PER_TIME = 0.05
-"""Share of the sampler's time for looks at a shard that is away: a silent one takes 10 s to fail."""
+LOOK_EVERY_S = 0.02
+"""How late the learner knows what arrived in another shard than 0, and actors what it knows; one that waits
+looks no more often.
+"""
 
 
 class Stretch(NamedTuple):
@@ -107,46 +103,6 @@ def stretches_of(numbers: NDArray[np.int64]) -> list[tuple[int, range]]:
     return [(int(numbers[first]), range(first, end)) for first, end in pairwise(borders)]
 
 
-@dataclass
-class Part:
-    """What the learner knows of a shard."""
-
-    place: Place
-    own: int = 0  # steps pushed there
-    standing: Standing = Standing()  # as of the last `tell`
-    told: tuple[int, ...] = ()  # what that said
-
-
-@dataclass
-class Shard(Part):
-    """A shard other than 0."""
-
-    replay: Replay = field(kw_only=True)
-    life: int = field(kw_only=True)
-    is_joined: bool = False
-    is_here: bool = True
-    look_at: float = 0.0  # monotonic: while it is away
-
-    @property
-    def name(self) -> str:
-        """For the log."""
-        return f"Shard {self.place.keys.shard}"
-
-    def leave(self, error: RedisError, took_s: float) -> None:
-        """It is away: `error` came after so many seconds."""
-        if self.is_here:
-            sentence = "%s is away (%s): learning goes on with the others."
-            log.warning(sentence, self.name, explained(error))
-        self.is_here = False
-        self.look_at = time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
-
-    def come_back(self) -> None:
-        """It answers."""
-        if not self.is_here:
-            log.warning("%s is back, with %d chunks.", self.name, self.replay.filled_slots)
-        self.is_here = True
-
-
 class Shards(Replay):
     """The replay in shard 0, which draws from the other shards too."""
 
@@ -165,14 +121,14 @@ class Shards(Replay):
         They are joined by the first `ingest`.
         """
         super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
-        self._home, self._fresh_since = Part(places[0]), fresh_since
+        self._home, self._fresh_since = Part(places[0], Lookout(places[0], epoch, whole=False)), fresh_since
         self._others = [
-            Shard(place, replay=self._replay_at(place), life=number)
+            Shard(place, Lookout(place, epoch), replay=self._replay_at(place), life=number)
             for number, place in enumerate(places[1:], 1)
         ]
         self._leaves = shape.slots * shape.chunk_length  # of one shard
-        self._batches, self._told_at = 0, 0.0
-        self._told_of_run: tuple[int, ...] = ()
+        self._batches, self._looked_at = 0, 0.0
+        self._run: Counters | None = None  # as shard 0 last said; None: other shards are unknown
 
     @property
     def _here(self) -> list[Shard]:
@@ -205,7 +161,8 @@ class Shards(Replay):
         return float((of_rows - batch.chunk_id).mean()) * self.shape.chunk_length * self.shape.shards
 
     def ingest(self) -> Counters:
-        """Take in the chunks that arrived anywhere, and tell every shard what the others have.
+        """Take in the chunks that arrived, and tell every shard what the others have. Shards other than 0 are
+        looked at every LOOK_EVERY_S at most; all are asked before an answer is read.
 
         Returns:
             The run's counters, as shard 0 has them but for the steps, which are those of all shards.
@@ -213,39 +170,61 @@ class Shards(Replay):
         Raises:
             ReplayLost: As `Replay.ingest`, of shard 0; or a newer learner has begun in another.
         """
-        run = super().ingest()._replace(batches=self._batches)
-        self._home.own = max(self._home.own, own_steps(run))
+        if self._run is not None and time.monotonic() - self._looked_at >= LOOK_EVERY_S:
+            self._look_around(self._run)
+        before, run = self._run, self._look_home()
+        if before is None or of_the_run(run) != of_the_run(before):
+            self._look_around(run)
+            run = self._look_home()
+        return run._replace(batches=self._batches, steps=self._steps)
+
+    def _look_home(self) -> Counters:
+        """What shard 0 says of the run. It has all steps that are known: a resumed run begins with them."""
+        self._home.ask(self, () if self._run is None else (self._steps - self._home.own, self._batches))
+        self._run = self._home.take_in(self)
+        return self._run
+
+    def _look_around(self, run: Counters) -> None:
+        """At the shards other than 0; `run`: what shard 0 last said."""
+        asked, steps, self._looked_at = [], self._steps, time.monotonic()
         for shard in self._others:
-            if shard.is_here or time.monotonic() >= shard.look_at:
+            if shard.is_due and shard.is_joined:
                 with self._parting(shard):
-                    shard.own = max(shard.own, own_steps(self._taken_in(shard, run)))
+                    shard.ask(shard.replay, (steps - shard.own, self._batches, *of_the_run(run)))
+                    asked.append(shard)
+        for shard in self._others:
+            if shard in asked or (shard.is_due and not shard.is_joined):
+                with self._parting(shard):
+                    self._take_in(shard, run)
                     shard.come_back()
-        self._tell(run)
-        return run._replace(steps=self._steps)
 
     @property
     def _steps(self) -> int:
         return self._home.own + sum(shard.own for shard in self._others)
 
-    def _taken_in(self, shard: Shard, run: Counters) -> Counters:
-        """The shard's counters; it joins, or joins again, where it does not know this epoch or was started
+    def _take_in(self, shard: Shard, run: Counters) -> None:
+        """What the shard answered; it joins, or joins again, where it does not know this epoch or was started
         anew: it may then have less, and may have given the same ids again.
         """
         if shard.is_joined:
             with suppress(ReplayLost):
-                return shard.replay.ingest()
-        join(shard.place, self._epoch, self._fresh_since, shard.standing, run)
+                shard.take_in(shard.replay)
+                return
+        elsewhere = self._steps - shard.own
+        known = run._replace(batches=self._batches)
+        join(shard.place, self._epoch, self._fresh_since, shard.standing, elsewhere, known)
         if shard.is_joined:
             shard.replay, shard.life = self._replay_at(shard.place), shard.life + self.shape.shards
         shard.replay.load()
         shard.is_joined, shard.told = True, ()
-        return shard.replay.ingest()
+        shard.own = max(shard.own, own_steps(shard.replay.ingest()))
+        self._looked_at = 0.0  # soon it is to know what the others have
 
     def _replay_at(self, place: Place) -> Replay:
         return Replay(*place, self.shape, self._epoch, self._rule, self.generator)
 
     @contextmanager
-    def _parting(self, part: Part) -> Iterator[None]:
+    def _parting(self, shard: Shard) -> Iterator[None]:
         """Whatever becomes of a shard other than 0 is no fault of the run's."""
         began = time.monotonic()
         try:
@@ -253,25 +232,10 @@ class Shards(Replay):
         except StaleEpoch as stale:
             raise ReplayLost(str(stale)) from stale
         except RedisError as error:
-            if not isinstance(part, Shard) or wait_of(error) is Wait.NONE:
+            if wait_of(error) is Wait.NONE:
                 raise
-            part.leave(error, time.monotonic() - began)
+            shard.leave(error, time.monotonic() - began)
             self._abandon()
-
-    def _tell(self, run: Counters) -> None:
-        """Shard 0 first: what another has lost counts as its own."""
-        of_run = run.learning_starts_at, run.finished, run.refill
-        now = time.monotonic()
-        if now - self._told_at < TELL_EVERY_S and of_run == self._told_of_run:
-            return
-        self._told_at, self._told_of_run = now, of_run
-        for part in (self._home, *self._here):
-            elsewhere = self._steps - part.own
-            news = (part.own, elsewhere, run.batches, *of_run)
-            if news != part.told:
-                with self._parting(part):
-                    part.standing = tell(part.place, self._epoch, part.standing.own, elsewhere, run)
-                    part.own, part.told = max(part.own, part.standing.own), news
 
     def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
         """As `Replay.sample`, from all shards that answer."""
@@ -323,6 +287,7 @@ class Shards(Replay):
 
     def _abandon(self) -> None:
         super()._abandon()
+        self._looked_at = 0.0  # a drawn chunk may be gone
         for shard in self._others:
             shard.replay._abandon()
 
@@ -354,7 +319,7 @@ class Shards(Replay):
         for shard in self._here:
             with self._parting(shard), suppress(ReplayLost):
                 shard.replay.write_back()
-        self._told_at = 0.0
+        self._looked_at = 0.0
 
     def count_batches(self, batches: int) -> None:
         """Noted, for `ingest` to tell every shard."""

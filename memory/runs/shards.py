@@ -8,12 +8,16 @@ script has to look at another shard.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from memory.runs.counters import Counters, parse_counts, read_counters
+from redis.exceptions import RedisError
+
+from memory.runs.counters import FIELDS, Counters, parse_counts, read_counters
 from memory.runs.run import AT_LEAST, Place
 from memory.runs.scripts import LostLease, Sender, StaleEpoch, load_scripts, run_script, script_of
+from memory.server.channel import Channel
 from memory.server.connection import Client
 
 _GRANT = script_of("""
@@ -42,17 +46,28 @@ local own, elsewhere = math.max(now[2] - now[3], tonumber(ARGV[2])), tonumber(AR
 local steps = math.max(now[2], own + elsewhere)
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'steps', string.format('%d', steps), 'elsewhere', ARGV[3],
   unpack(ARGV, 4))
-local answer, all = {steps - elsewhere}, redis.call('HGETALL', KEYS[1])
-for i = 1, #all do
-  if string.sub(all[i], 1, 7) == 'pushed:' then
-    table.insert(answer, all[i])
-    table.insert(answer, all[i + 1])
-  end
-end
-return answer
+return 1
 """
-_OF_THE_RUN = "batches", "learning_starts_at", "finished", "refill"
-"""Counters that say the same in every shard."""
+_LOOK = f"""
+local counters, epoch = KEYS[1], ARGV[1]
+local now = redis.call('HMGET', counters, 'epoch', 'steps', 'elsewhere')
+if now[1] ~= epoch then return {{now[1] or '0'}} end
+if ARGV[5] then
+  local steps, elsewhere = tonumber(now[2] or 0), tonumber(ARGV[5])
+  local whole = math.max(steps, steps - tonumber(now[3] or 0) + elsewhere)
+  redis.call('HSET', counters, 'steps', string.format('%d', whole), 'elsewhere', ARGV[5], unpack(ARGV, 6))
+end
+local all = ARGV[2] == 'all' and redis.call('HGETALL', counters) or {{}}
+return {{
+  epoch, redis.call('HMGET', counters, '{"', '".join(FIELDS)}'),
+  redis.call('XRANGE', KEYS[2], '(' .. ARGV[3] .. '-0', '+', 'COUNT', ARGV[4]), all
+}}
+"""
+"""A restarted server, which this script cannot know, may have forgotten steps and pushes. So unlike _TELL it
+raises no steps of the shard's own: pushes that are sent again would count twice.
+"""
+_OF_THE_RUN = "learning_starts_at", "finished", "refill"
+"""What shard 0 says and other shards are told, besides the learner's batches."""
 
 
 def own_steps(counters: Counters) -> int:
@@ -67,36 +82,94 @@ class Standing(NamedTuple):
     pushed: tuple[tuple[str, int], ...] = ()  # field of an actor -> number of its last packet among them
 
 
-def tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> Standing:
-    """Bring a shard's counters up to what the learner knows; may be repeated.
+class Seen(NamedTuple):
+    """What a look at a shard has found."""
 
-    Args:
-        epoch: The learner's; a shard takes it over from an earlier learner.
-        own: Steps that were pushed there, at least.
-        elsewhere: Those of all other shards.
-        run: What is to be said of the run as a whole.
+    counters: Counters  # those of the whole run, as the shard knows them; of another epoch only that
+    arrivals: list[tuple[bytes, dict[bytes, bytes]]] = []  # noqa: RUF012 - never changed
+    standing: Standing = Standing()
+    connection: int = 0
 
-    Returns:
-        How far the shard is. Its `steps` never fall: what another shard has lost counts as pushed here.
 
-    Raises:
-        StaleEpoch: A newer learner has begun.
+class _Line(Channel):
+    """A connection that may break unseen, while nothing is asked."""
+
+    def refresh(self) -> None:
+        """Have the next call connect anew if it broke, or if answers were left unread."""
+        try:
+            if not self._in_flight and not self._connection.can_read():
+                return
+        except RedisError:
+            pass
+        self._close()
+
+
+class Lookout:
+    """Looks at a shard over a connection of its own: all shards are asked before an answer is read."""
+
+    def __init__(self, place: Place, epoch: int, whole: bool = True) -> None:
+        """`whole`: looks bring the shard's standing. Raises redis errors."""
+        self._keys = place.keys.counters, place.keys.arrivals
+        self._epoch, self._whole, self._line = epoch, whole, _Line(place.client)
+
+    def ask(self, newest: int, most: int, news: Sequence[int]) -> None:
+        """Ask for at most `most` chunks after `newest`. `answer` reads the answer. Raises redis errors.
+
+        Args:
+            news: Told to the shard, if there are any: steps in all others, batches, and `of_the_run`, which
+                shard 0 knows by itself.
+        """
+        said = [*news[:1], *_named(news[1:])]
+        self._line.refresh()
+        call = self._epoch, "all" if self._whole else "", newest, most, *said
+        self._line.send([("EVAL", _LOOK, 2, *self._keys, *call), ("CLIENT", "ID")])
+
+    def answer(self) -> Seen:
+        """What it found. Raises redis errors."""
+        found, connection = self._line.answers(2)
+        if len(found) == 1:
+            return Seen(Counters(*parse_counts(found), *[0] * (len(FIELDS) - 1)))
+        _, values, arrivals, held = found
+        counters = Counters(*parse_counts(values))
+        chunks = [(name, dict(zip(pairs[::2], pairs[1::2], strict=True))) for name, pairs in arrivals]
+        fields = dict(zip(held[::2], held[1::2], strict=True))
+        return Seen(counters, chunks, _standing_of(counters, fields), connection)
+
+
+def of_the_run(counters: Counters) -> tuple[int, ...]:
+    """What shard 0 says, and others are told."""
+    return tuple(getattr(counters, name) for name in _OF_THE_RUN)
+
+
+def _named(counts: Iterable[int]) -> Iterator[str | int]:
+    return chain.from_iterable(zip(("batches", *_OF_THE_RUN), counts, strict=False))
+
+
+def _standing_of(counters: Counters, fields: Mapping[bytes, bytes]) -> Standing:
+    pushed = {name: number for name, number in fields.items() if name.startswith(b"pushed:")}
+    numbers = parse_counts(list(pushed.values()))
+    return Standing(own_steps(counters), tuple(zip(map(bytes.decode, pushed), numbers, strict=True)))
+
+
+def _tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> None:
+    """Bring a shard into an epoch, and its steps up to `own` and those `elsewhere`. They never fall: what
+    another shard has lost counts as pushed here. Raises StaleEpoch.
     """
-    pairs = [item for name in _OF_THE_RUN for item in (name, getattr(run, name))]
-    answer = place.client.eval(_TELL, 1, place.keys.counters, epoch, own, elsewhere, *pairs)
-    if not answer:
+    pairs = _named((run.batches, *of_the_run(run)))
+    if not place.client.eval(_TELL, 1, place.keys.counters, epoch, own, elsewhere, *pairs):
         raise StaleEpoch(f"Epoch {epoch} is over: another learner has begun.")
-    fields = map(bytes.decode, answer[1::2])
-    return Standing(int(answer[0]), tuple(zip(fields, parse_counts(answer[2::2]), strict=True)))
 
 
-def join(place: Place, epoch: int, fresh_since: int, standing: Standing, run: Counters) -> None:
+def join(
+    place: Place, epoch: int, fresh_since: int, standing: Standing, elsewhere: int, run: Counters
+) -> None:
     """Take a shard into the learner's epoch: from now on only those who know that epoch write there.
 
     Args:
         fresh_since: The epoch in which the replay was last emptied; what is older is removed.
         standing: What the shard may have forgotten. What an actor sends again of that does not count twice.
-        run: As of `tell`.
+        elsewhere: Steps in all other shards, as far as they are known yet.
+        run: What is to be said of the run as a whole.
 
     Raises:
         StaleEpoch: A newer learner has begun.
@@ -108,7 +181,7 @@ def join(place: Place, epoch: int, fresh_since: int, standing: Standing, run: Co
         held = Counters(*[0] * len(Counters._fields))
     for field, number in standing.pushed:
         place.client.eval(AT_LEAST, 1, place.keys.counters, field, number)
-    tell(place, epoch, standing.own, held.elsewhere, run)
+    _tell(place, epoch, standing.own, max(held.elsewhere, elsewhere), run)
 
 
 def make_known(client: Client) -> None:

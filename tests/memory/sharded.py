@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import CHUNK_ID
 from memory.replay.priorities import PriorityRule
 from memory.replay.shape import ReplayShape
-from memory.replay.shards import Shards
+from memory.replay.shards import LOOK_EVERY_S, Shards
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.push import ChunkPusher, Packet
@@ -54,6 +55,14 @@ def make_shards(
     shards.load()
     shards.ingest()
     return shards
+
+
+def settle(shards: Shards) -> int:
+    """T, once every shard was told it: what one has is told to others by the look after."""
+    for _ in range(2):
+        time.sleep(LOOK_EVERY_S)
+        steps = shards.ingest().steps
+    return steps
 
 
 class SomeActor:

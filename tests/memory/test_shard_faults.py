@@ -14,9 +14,9 @@ import redis
 
 from acting.links.link import ActorSlot
 from acting.links.shard_link import ShardLink
-from memory.replay import shards as shards_module
+from memory.replay import parts
 from memory.replay.replay import ReplayLost
-from memory.replay.shards import TELL_EVERY_S, Shards
+from memory.replay.shards import Shards
 from memory.runs.counters import read_counters
 from memory.runs.run import OpenedRun, Place, RunInfo, read_settings
 from memory.runs.scripts import Sender
@@ -24,7 +24,7 @@ from memory.runs.shards import own_steps
 from memory.server.channel import LOOK_AGAIN_AFTER_S
 from memory.server.patience import Patience
 from tests.memory.road import SHAPE
-from tests.memory.sharded import SomeActor, begin_sharded, make_shards, places_on, some_packets
+from tests.memory.sharded import SomeActor, begin_sharded, make_shards, places_on, settle, some_packets
 from tests.server import serving
 
 
@@ -61,7 +61,7 @@ def _two_nodes() -> Iterator[tuple[list[Place], list[Node]]]:
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[Place], list[Node]]]:
     """Two shards on two servers."""
-    monkeypatch.setattr(shards_module, "LOOK_AGAIN_AFTER_S", 0.1)
+    monkeypatch.setattr(parts, "LOOK_AGAIN_AFTER_S", 0.1)
     with _two_nodes() as stage:
         yield stage
 
@@ -72,14 +72,8 @@ def _filled(places: list[Place]) -> tuple[OpenedRun, Shards, list[SomeActor]]:
     actors = [SomeActor(places, number, run.epoch) for number in range(2)]
     for number, actor in enumerate(actors):
         actor.pusher.push(some_packets(number, 200, 1.0 + number))
-    _settle(shards)
+    settle(shards)
     return run, shards, actors
-
-
-def _settle(shards: Shards) -> int:
-    """T, once every shard was told it."""
-    time.sleep(TELL_EVERY_S)
-    return shards.ingest().steps
 
 
 def _counted(places: list[Place]) -> int:
@@ -97,7 +91,7 @@ def test_learning_goes_on_without_a_shard_and_takes_it_back(
     saved = own_steps(read_counters(*places[1]))
     places[1].client.save()
     actors[1].pusher.push(some_packets(7, 50, 2.0))  # what a server loses that had saved before
-    known = _settle(shards)
+    known = settle(shards)
     assert shards.fill == known > both
     drawn = shards.sample(64, 0.5, [0.5, 0.5])  # two more are in flight when the server dies
     nodes[1].die()
@@ -142,7 +136,7 @@ def test_nothing_is_counted_twice(stage: tuple[list[Place], list[Node]]) -> None
     deadline = time.monotonic() + 10
     while read_counters(*places[1]).last_chunk < actors[1].pusher.sequence + len(sent):
         assert time.monotonic() < deadline
-    known = _settle(shards)  # the learner has seen it; the actor has not
+    known = settle(shards)  # the learner has seen it; the actor has not
     actors[1].pusher._channel._close()
     assert known == _counted(places)
     nodes[1].die()
@@ -152,10 +146,10 @@ def test_nothing_is_counted_twice(stage: tuple[list[Place], list[Node]]) -> None
         shards.ingest()
     _link(places, actors[1]).wait_until_stored()
     assert actors[1].pusher.unsettled == []
-    assert _settle(shards) == known == _counted(places)
+    assert settle(shards) == known == _counted(places)
     more = some_packets(10, 60, 1.0)
     actors[1].pusher.push(more)
-    assert _settle(shards) == known + sum(packet.transitions for packet in more)
+    assert settle(shards) == known + sum(packet.transitions for packet in more)
     for actor in actors:
         actor.lease.release()
 
@@ -187,7 +181,7 @@ def test_an_actor_waits_for_its_shard_and_is_admitted_again(stage: tuple[list[Pl
     link.wait_until_stored()
     assert read_counters(*places[1]).last_chunk == len(sent)
     assert read_counters(*places[0]).last_chunk == in_home
-    assert _settle(shards) == before + sum(packet.transitions for packet in sent) == _counted(places)
+    assert settle(shards) == before + sum(packet.transitions for packet in sent) == _counted(places)
     for actor in actors:
         actor.lease.release()
 
@@ -216,6 +210,6 @@ def test_a_newer_learner_ends_this_one(stage: tuple[list[Place], list[Node]]) ->
     _, shards, actors = _filled(places)
     places[1].client.hincrby(places[1].keys.counters, "epoch", 10)
     with pytest.raises(ReplayLost, match="another learner has begun"):
-        shards.ingest()
+        settle(shards)
     for actor in actors:
         actor.lease.release()

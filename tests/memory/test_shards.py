@@ -10,16 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memory.replay import shards as shards_module
 from memory.replay.priorities import Ring
 from memory.replay.shape import ReplayShape
-from memory.replay.shards import TELL_EVERY_S, draw_from
+from memory.replay.shards import LOOK_EVERY_S, draw_from
 from memory.runs.counters import Counters, read_counters
 from memory.runs.run import Place, allow_learning, finish_run
 from memory.runs.scripts import LostLease, Sender
 from memory.runs.shards import admit, admitted
 from memory.server.connection import Client
 from tests.memory.road import SHAPE
-from tests.memory.sharded import SomeActor, begin_sharded, make_shards, places_on, some_packets
+from tests.memory.sharded import (
+    SomeActor,
+    begin_sharded,
+    make_shards,
+    places_on,
+    settle,
+    some_packets,
+)
 from tests.server import serving
 
 SHARDS = 4
@@ -183,17 +191,54 @@ def test_every_shard_knows_the_whole_clock(places: list[Place]) -> None:
         actor.pusher.push(sent)
     allow_learning(*places[0], 77, 5)
     shards.count_batches(9)
-    assert shards.ingest().steps == steps
+    assert settle(shards) == steps
     for place in places:
         counters = read_counters(*place)
         assert counters._replace(last_chunk=0, elsewhere=0) == Counters(run.epoch, steps, 9, 77, 0, 0, 5)
     reply = actors[3].pusher.push(some_packets(9, 10))
     assert reply.steps > steps and reply.batches == 9, "the reply to a push is the whole run's"
     finish_run(*places[0], run.epoch)
-    time.sleep(TELL_EVERY_S)
-    assert shards.ingest().steps == reply.steps == read_counters(*places[2]).steps
+    assert settle(shards) == reply.steps == read_counters(*places[2]).steps
     assert all(read_counters(*place).finished for place in places)
     _end(actors)
+
+
+def _scripts_run(place: Place) -> int:
+    return int(place.client.info("commandstats").get("cmdstat_eval", {"calls": 0})["calls"])
+
+
+def test_a_look_is_one_call_of_each_shard(places: list[Place], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other shards than 0 are not looked at more often than actors need; what a run says goes on at once."""
+    run = begin_sharded(places[:2])
+    shards = make_shards(places[:2], run)
+    settle(shards)
+    before = _scripts_run(places[1])
+    monkeypatch.setattr(shards_module, "LOOK_EVERY_S", 1000.0)
+    for _ in range(5):
+        shards.ingest()
+    assert _scripts_run(places[1]) == before
+    finish_run(*places[0], run.epoch)
+    shards.ingest()
+    assert _scripts_run(places[1]) == before + 1 and read_counters(*places[1]).finished
+    monkeypatch.setattr(shards_module, "LOOK_EVERY_S", 0.0)
+    for _ in range(5):
+        shards.ingest()
+    assert _scripts_run(places[1]) == before + 6
+
+
+def test_what_was_overwritten_since_the_last_look_is_drawn_anew(
+    places: list[Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin_sharded(places[:2])
+    shards = make_shards(places[:2], run)
+    actor = SomeActor(places[:2], 1, run.epoch)
+    for seed in range(2):
+        actor.pusher.push(some_packets(seed, 900))  # more than the ring holds
+        monkeypatch.setattr(shards_module, "LOOK_EVERY_S", 0.0 if seed == 0 else 1000.0)
+        shards.ingest()
+    newest = read_counters(*places[1]).last_chunk
+    assert (shards.sample(16, 0.5).chunk_id > newest - shards.shape.slots).all()
+    actor.lease.release()
 
 
 def test_steps_survive_a_new_learner_and_a_shard_that_lost_them(places: list[Place]) -> None:
@@ -203,8 +248,28 @@ def test_steps_survive_a_new_learner_and_a_shard_that_lost_them(places: list[Pla
     assert known == sum(STEPS.values())
     places[3].client.unlink(*places[3].keys.experience)
     shards = make_shards(places, begin_sharded(places, keep=True))
-    assert shards.ingest().steps == known and shards.fill == known - STEPS[3]
+    assert settle(shards) == known and shards.fill == known - STEPS[3]
     assert {read_counters(*place).steps for place in places} == {known}
+    _end(actors)
+
+
+def test_shard_0_knows_all_that_the_learner_knows(
+    places: list[Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed run begins with the steps of its snapshot: what shard 0 lacks would count as its own."""
+    run = begin_sharded(places)
+    shards = make_shards(places, run)
+    actors = [SomeActor(places, number, run.epoch) for number in range(4)]
+    for seed in range(3):
+        for actor in actors:
+            actor.pusher.push(some_packets(seed, 30))
+        assert shards.ingest().steps == read_counters(*places[0]).steps
+        time.sleep(LOOK_EVERY_S)
+    finish_run(*places[0], run.epoch)
+    monkeypatch.setattr(shards_module, "LOOK_EVERY_S", 1000.0)
+    actors[2].pusher.push(some_packets(5, 30))
+    assert shards.ingest().steps == read_counters(*places[0]).steps
+    assert all(read_counters(*place).finished for place in places), "one look says so: the run's last"
     _end(actors)
 
 

@@ -1,0 +1,99 @@
+"""What the learner knows of each shard of its replay, and its looks at them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+
+from redis.exceptions import RedisError
+
+from memory.replay.replay import ARRIVALS_PER_READ, Replay, ReplayLost
+from memory.runs.counters import Counters
+from memory.runs.run import Place
+from memory.runs.shards import Lookout, Standing, own_steps
+from memory.server.replies import explained
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_AFTER_S = 1.0
+LOOKS_PER_TIME = 0.05
+"""Share of the sampler's time for looks at a shard that is away: a silent one takes 10 s to fail."""
+
+
+@dataclass
+class Part:
+    """What the learner knows of a shard."""
+
+    place: Place
+    lookout: Lookout
+    own: int = 0  # steps pushed there
+    standing: Standing = Standing()  # as of the last look
+    told: tuple[int, ...] = ()  # the last news
+    telling: tuple[int, ...] = ()  # those that it has once the look is answered
+
+    def ask(self, replay: Replay, news: tuple[int, ...]) -> None:
+        """Look at it, and tell it `news` (`Lookout.ask`) that it does not know. `take_in` reads the answer.
+        Raises redis errors.
+        """
+        self.telling = news
+        self.lookout.ask(replay.newest_chunk, ARRIVALS_PER_READ, news if news != self.told else ())
+
+    def take_in(self, replay: Replay) -> Counters:
+        """Bring what arrived there into its replay.
+
+        Returns:
+            The counters that the shard has.
+
+        Raises:
+            ReplayLost: As `Replay.ingest`.
+            RedisError: It is away.
+        """
+        while True:
+            seen = self.lookout.answer()
+            if seen.counters.epoch != replay._epoch:
+                raise ReplayLost(f"Redis holds epoch {seen.counters.epoch} instead of {replay._epoch}.")
+            if replay._watch.restarted(seen.connection):
+                raise ReplayLost("Redis was started anew, with what it had saved.")
+            if seen.arrivals:
+                replay._take(seen.arrivals)
+            self.told, self.standing = self.telling, seen.standing
+            self.own = max(self.own, own_steps(seen.counters))
+            if len(seen.arrivals) < ARRIVALS_PER_READ:
+                return seen.counters
+            self.lookout.ask(replay.newest_chunk, ARRIVALS_PER_READ, ())
+
+
+@dataclass
+class Shard(Part):
+    """A shard other than 0."""
+
+    replay: Replay = field(kw_only=True)
+    life: int = field(kw_only=True)
+    is_joined: bool = False
+    is_here: bool = True
+    look_at: float = 0.0  # monotonic: while it is away
+
+    @property
+    def name(self) -> str:
+        """For the log."""
+        return f"Shard {self.place.keys.shard}"
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to look at it: not too often while it is away."""
+        return self.is_here or time.monotonic() >= self.look_at
+
+    def leave(self, error: RedisError, took_s: float) -> None:
+        """It is away: `error` came after so many seconds."""
+        if self.is_here:
+            sentence = "%s is away (%s): learning goes on with the others."
+            log.warning(sentence, self.name, explained(error))
+        self.is_here = False
+        self.look_at = time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
+
+    def come_back(self) -> None:
+        """It answers."""
+        if not self.is_here:
+            log.warning("%s is back, with %d chunks.", self.name, self.replay.filled_slots)
+        self.is_here = True
