@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 import yaml
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,7 +50,7 @@ def test_every_package_has_one_exact_version() -> None:
     everything = [pins(file) for file in sync.GROUPS.values()]
     assert all(len(set(group)) == len(group) for group in everything)
     pinned = {pin for group in everything for pin in group}
-    assert len({pin.partition("==")[0].lower() for pin in pinned}) == len(pinned)
+    assert len({canonicalize_name(pin.partition("==")[0]) for pin in pinned}) == len(pinned)
     assert all("==" in pin for pin in pinned)
 
 
