@@ -57,7 +57,10 @@ class Stage:
         self.results.mkdir(parents=True)
         self._disk = OwnDisk(self.results)
         self.results = self._disk.seen_from_here
-        self.servers = self._serve()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._disk.close)
+            self.servers = self._serve()
+            undo.pop_all()
         self.patience = Patience(60.0)  # of the one who looks, while a replica takes over
         self.removed: list[set[int]] = [set() for _ in self.places]  # ids of chunks that a fault took away
         self.learner = self._launch(
