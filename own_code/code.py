@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from own_code.folder_imports import FolderFinder, holds
+from own_code.folder_imports import FolderFinder, PlainNames, holds
 from parameters.declare import UserError
 
 KINDS = ("constant", "malmo", "maze", "minatar", "pettingzoo", "probe", "unity", "vizdoom")
@@ -101,10 +100,7 @@ def _is_current(code: OwnCode) -> bool:
 def _import_file(path: Path) -> ModuleType:
     package = _folder_package(path.parent)
     _forget(package)
-    module = importlib.import_module(f"{package}.{path.stem}")
-    if importlib.util.find_spec(path.stem) is None:  # for entry points of gymnasium.register
-        sys.modules[path.stem] = module
-    return module
+    return importlib.import_module(f"{package}.{path.stem}")
 
 
 def _import_module(name: str) -> ModuleType:
@@ -137,12 +133,13 @@ def _folder_package(folder: Path) -> str:
     if name not in sys.modules:
         sys.modules[name] = package = ModuleType(name)
         package.__path__ = [str(folder)]
-        sys.meta_path.insert(0, FolderFinder(name, folder))
+        sys.meta_path[:0] = [FolderFinder(name, folder), PlainNames(name, folder)]
     return name
 
 
 def _forget(package: str) -> None:
     """What was imported below it: files may have changed since."""
     importlib.invalidate_caches()
-    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__name__", "").startswith(f"{package}."):
+            del sys.modules[name]

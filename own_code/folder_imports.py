@@ -8,9 +8,10 @@ Standard library only, so that the package can begin with it.
 from __future__ import annotations
 
 import builtins
+import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -55,6 +56,42 @@ class FolderFinder(MetaPathFinder):
         if holds(self._folder, top):
             return f"{self._package}.{name}"
         return PREFIX + name if holds(ROOT, top) else name
+
+
+def _is_free(name: str) -> bool:
+    return name not in sys.builtin_module_names and PathFinder.find_spec(name) is None
+
+
+class PlainNames(MetaPathFinder, Loader):
+    """`import my_env`, wherever it stands, finds that module of the folder, unless another is called so.
+
+    Entry points of gymnasium.register name a module as its author does.
+    """
+
+    def __init__(self, package: str, folder: Path) -> None:
+        """`package`: below which the folder's modules are imported; an import here gives the same module."""
+        self._package, self._folder = package, folder
+        self._specs: dict[ModuleType, ModuleSpec | None] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """As every finder of Python's."""
+        top, dot, _ = fullname.partition(".")
+        if not holds(self._folder, top):
+            return None
+        is_ours = sys.modules[top].__name__ == f"{self._package}.{top}" if dot else _is_free(top)
+        return ModuleSpec(fullname, self) if is_ours else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module below the package."""
+        module = importlib.import_module(f"{self._package}.{spec.name}")
+        self._specs[module] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It ran already; its import gave it the spec of its plain name."""
+        module.__spec__ = self._specs.pop(module)
 
 
 class _Loader(SourceFileLoader):

@@ -95,6 +95,19 @@ def _without_path() -> dict[str, str]:
     return {name: value for name, value in ONE_THREAD.items() if name != "PYTHONPATH"}
 
 
+def test_an_id_that_a_package_of_ones_own_registers_is_found(folder: Path) -> None:
+    """Its entry point names the package as its author does; a later change of it counts."""
+    (folder / "rooms").mkdir()
+    (folder / "rooms" / "__init__.py").touch()
+    (folder / "rooms" / "made.py").write_text(
+        "from my_env import Corridor\n\ndef make():\n    return Corridor(3)\n"
+    )
+    (folder / "rooms" / "envs.py").write_text(
+        "import gymnasium\n\ngymnasium.register('Rooms-v0', entry_point='rooms.made:make')\n"
+    )
+    assert "rooms.envs:Rooms-v0" in run(folder, "envs/check.py", "rooms.envs:Rooms-v0")
+
+
 def test_names() -> None:
     assert names_code("a/b.py:C") and names_code("pkg.envs:make") and names_code("pkg:Id-v0")
     assert not any(
