@@ -100,7 +100,7 @@ def test_an_id_that_a_package_of_ones_own_registers_is_found(folder: Path) -> No
     (folder / "rooms").mkdir()
     (folder / "rooms" / "__init__.py").touch()
     (folder / "rooms" / "made.py").write_text(
-        "from my_env import Corridor\n\ndef make():\n    return Corridor(3)\n"
+        "from envs import SIZE\nfrom my_env import Corridor\n\ndef make():\n    return Corridor(SIZE)\n"
     )
     (folder / "rooms" / "envs.py").write_text(
         "import gymnasium\n\ngymnasium.register('Rooms-v0', entry_point='rooms.made:make')\n"
