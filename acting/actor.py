@@ -82,7 +82,7 @@ class Actor(Saved):
         """Push what is left, as short chunks that bootstrap from the current frames. Raises as Link."""
         if self._writer is not None and not self._link.counters.finished:
             self._link.push(self._writer.flush(self._player.frames), 0)
-        self._link.wait_until_stored()
+        self._link.wait_until_stored(are_last=True)
         self._flushed = True
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from acting.episodes import tracker_of
 from acting.even_pace import EvenPace
 from acting.links.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
 from acting.links.run_link import RunLink
-from acting.links.shard_link import ShardLink
+from acting.links.shard_link import MOVE_AFTER_S, ShardLink
 from acting.links.weights import PublishedWeights, SnapshotWeights, WeightsReader, WeightsSource
 from acting.live_window import LiveWindow
 from acting.opponents import Members, OpponentsConfig, PoolPlayer
@@ -41,7 +41,7 @@ from memory.runs.scripts import Sender
 from memory.server.patience import Patience
 from wiring.code import log_header_of
 from wiring.setting import ACTOR, Setting, acting_agent, build_agent, derived_seed, set_up_torch
-from wiring.shards import connect_own_shard, node_of
+from wiring.shards import connect_own_shard, node_of, other_shards
 from wiring.sources import sizes_of
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def build_actor(
     if args.id_actor % args.shards:
         sender = connect_own_shard(args, slot, home, patience)
     if isinstance(agent, ReplayAgent):
-        sink = _replay_sink(args, agent, slot, sender, patience)
+        sink = _replay_sink(args, agent, slot, sender, patience if sender is home else Patience(MOVE_AFTER_S))
         sink = _evenly(args, sink, sender) if several else sink
     else:
         assert isinstance(agent, OnPolicyAgent)
@@ -74,11 +74,17 @@ def build_actor(
     waits = args.serial or not isinstance(agent, ReplayAgent)
     link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
     if sender is not home:
-        link = ShardLink(slot, sink.pusher, patience, agent.learns, home)
+        ways, slots = other_shards(args, home), sizes_of(args).replay.slots
+        others = {number: partial(_moved, way, slots) for number, way in ways.items()}
+        link = ShardLink(slot, sink.pusher, patience, agent.learns, home, others)
     weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
     members = _pool_members(setting, slot, patience)
     return _actor(setting, agent, link, exchange, members, env)
+
+
+def _moved(way: Callable[[], Sender], slots: int) -> Pusher:
+    return ChunkPusher(way(), slots, Patience(MOVE_AFTER_S))
 
 
 def build_tables(setting: Setting, runs: Sequence[str], steps: int) -> SharedTables:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from acting.links.link import ActorSlot
 from agents.registry import agent_type
@@ -16,7 +17,7 @@ from memory.runs.run import POLL_EVERY_S, Place
 from memory.runs.scripts import Sender
 from memory.runs.shards import admitted
 from memory.runs.tags import tag_suffix
-from memory.server.connection import Client, RedisConfig, connect
+from memory.server.connection import Client, RedisConfig, connect, make_client
 from memory.server.patience import Interrupted, Patience
 from memory.settings import parsed_nodes
 
@@ -90,3 +91,22 @@ def connect_own_shard(args: Args, slot: ActorSlot, home: Sender, patience: Patie
             announced = True
         time.sleep(POLL_EVERY_S)
     return patience(admitted, home, place)
+
+
+def other_shards(args: Args, home: Sender) -> dict[int, Callable[[], Sender]]:
+    """Ways to the shards that an actor may write to while its own is away, in the order in which it tries
+    them: actors of one shard begin with different ones. Where shards hold different games there are none.
+    """
+    if len(args.games) > 1:
+        return {}
+    first = 1 + args.id_actor // args.shards % (args.shards - 1)
+    numbers = [*range(first, args.shards), *range(1, first)]
+    shards = [(args.id_actor + ahead) % args.shards for ahead in numbers]
+    return {shard: partial(_way, args, home, shard) for shard in shards}
+
+
+def _way(args: Args, home: Sender, shard: int) -> Sender:
+    if shard == 0:
+        return home
+    client = make_client(node_of(args, shard))
+    return admitted(home, Place(client, keys_of(args, shard)))

@@ -57,8 +57,8 @@ class Link:
         """Send the packets of a vector step with so many transitions. Raises errors of earlier ones, too."""
         self.counters = self.counters._replace(steps=self.counters.steps + num_transitions)
 
-    def wait_until_stored(self) -> None:
-        """Wait for the reply to the packets that were sent."""
+    def wait_until_stored(self, are_last: bool = False) -> None:
+        """Wait for the reply to the packets that were sent; `are_last`: the actor sends no more."""
 
     def report(self, episode: Episode) -> None:
         """Send a finished episode, which gets its sequence number here."""

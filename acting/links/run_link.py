@@ -58,7 +58,7 @@ class RunLink(Link):
         if self._waits:
             self.wait_until_stored()
 
-    def wait_until_stored(self) -> None:
+    def wait_until_stored(self, are_last: bool = False) -> None:
         """Wait for the reply to the packets that were sent, and read the counters in it."""
         if self._pusher.unsettled:
             self.counters = self._until_accepted(self._pusher.settle) or self.counters

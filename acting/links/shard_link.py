@@ -1,44 +1,168 @@
-"""The link of an actor whose shard is not shard 0, where its lease, its episodes and its status stay."""
+"""The link of an actor whose shard is not shard 0, where its lease, its episodes and its status stay.
+
+While its shard is away it writes to another one, and it goes back as soon as it can: else all would stay on
+the servers that never fail, whose rings would then forget sooner. A chunk that was sent stays with the shard
+that it was sent to: only that one knows by its number whether it has it.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from acting.links.link import ActorSlot
 from acting.links.run_link import RunLink
 from memory.runs.counters import read_counters
-from memory.runs.episodes import EpisodeReporter
+from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.run import POLL_EVERY_S
-from memory.runs.scripts import Sender
+from memory.runs.scripts import LostLease, Sender
 from memory.runs.shards import admit
 from memory.server.patience import Interrupted, Patience
+from memory.server.replies import UNREACHABLE, Refusing, Wait, explained, refusals_as_outages, wait_of
 
 log = logging.getLogger(__name__)
 
+MOVE_AFTER_S = 5.0
+"""A server that is restarted is back by then."""
+LOOK_AGAIN_AFTER_S = 1.0
+LOOKS_PER_TIME = 0.05
+"""Share of an actor's time for looks at a shard that is away: a silent one takes 10 s to fail."""
+
 
 class ShardLink(RunLink):
-    """Pushes into its shard; while that is away it waits, and it goes on once the learner has joined it."""
+    """Pushes into its shard, or while that is away into another."""
 
     def __init__(
-        self, slot: ActorSlot, pusher: Pusher, patience: Patience, reports: bool, home: Sender
+        self,
+        slot: ActorSlot,
+        pusher: Pusher,
+        patience: Patience,
+        reports: bool,
+        home: Sender,
+        others: Mapping[int, Callable[[], Pusher]],
     ) -> None:
-        """As `RunLink`; `home`: this actor as shard 0 knows it."""
+        """As `RunLink`; `home`: this actor as shard 0 knows it; `others`: ways to shards that it may write to
+        meanwhile, the first that answers is taken. They may raise redis errors.
+        """
         super().__init__(slot, pusher, patience, reports)
         self._reporter = EpisodeReporter(home, slot.reported)
+        self._home, self._own, self._others = home, pusher, others
+        self._pushers = {pusher.sender.keys.shard: pusher}  # to where something was sent
+        self._look_at = 0.0  # monotonic
+
+    def push(self, packets: list[Any], num_transitions: int) -> None:
+        """As `RunLink.push`; now and then it looks first whether it can go back."""
+        if packets and self._pusher is not self._own and time.monotonic() >= self._look_at:
+            self._look_back()
+        super().push(packets, num_transitions)
+
+    def report(self, episode: Episode) -> None:
+        """As `RunLink.report`."""
+        self._or_elsewhere(partial(super().report, episode))
+
+    def refresh_counters(self) -> None:
+        """As `RunLink.refresh_counters`, from the shard that it writes to."""
+        self._or_elsewhere(self._refresh)
+
+    def _refresh(self) -> None:
+        self._check_lease()
+        self.wait_until_stored()
+        self.counters = Patience(MOVE_AFTER_S)(read_counters, *self._shard)
+        if self.counters.epoch != self._pusher.epoch:
+            self._adopt_epoch()
+
+    def wait_until_stored(self, are_last: bool = False) -> None:
+        """As `RunLink.wait_until_stored`, or leave what was sent to where it was sent. The last ones are sent
+        once more where they may not have arrived; what then is unknown is dropped, and said.
+        """
+        if are_last:
+            self._end()
+        else:
+            self._or_elsewhere(super().wait_until_stored)
+
+    def _end(self) -> None:
+        try:
+            self._look_back()
+            self.wait_until_stored()
+        finally:
+            for number, pusher in self._pushers.items():
+                if pusher.unsettled:
+                    sentence = "Dropped %d chunks: shard %d does not say whether it has them."
+                    log.warning(sentence, len(pusher.unsettled), number)
+
+    def _or_elsewhere(self, action: Callable[[], None]) -> None:
+        began = time.monotonic()
+        while True:
+            try:
+                with refusals_as_outages():
+                    return action()
+            except UNREACHABLE as error:
+                if wait_of(error) is not Wait.PATIENCE:
+                    raise
+                if self._has_moved(error):
+                    continue
+                if self.stopped():
+                    raise Interrupted("Stopped while no shard answered.") from error
+                if time.monotonic() - began >= self._patience.seconds:
+                    raise
+
+    def _has_moved(self, error: Exception) -> bool:
+        """Whether another shard takes what comes next; `error` is that of the present one."""
+        left, self._look_at = self._pusher.sender.keys.shard, time.monotonic() + LOOK_AGAIN_AFTER_S
+        for number in self._others:
+            if number != left and self._uses(number):
+                sentence = "Shard %d is away (%s): this actor writes to shard %d meanwhile."
+                log.warning(sentence, left, explained(error), number)
+                return True
+        return False
+
+    def _uses(self, number: int) -> bool:
+        """Whether packets go to this shard from now on: it answers, and the learner has joined it."""
+        try:
+            with refusals_as_outages():
+                pusher = self._pushers.get(number) or self._others[number]()
+                counters = read_counters(pusher.sender.client, pusher.sender.keys)
+        except (*UNREACHABLE, LostLease):
+            return False
+        if counters.epoch != self._run.epoch:
+            return False
+        self._pusher, self._pushers[number], pusher.epoch = pusher, pusher, self._run.epoch
+        self._shard = pusher.sender.client, pusher.sender.keys
+        steps = max(self.counters.steps, counters.steps)  # some may be in flight
+        self.counters = counters._replace(steps=steps)
+        return True
+
+    def _look_back(self) -> None:
+        """Settle what other shards may have, where they answer, and end at its own if that one does."""
+        began, before, own = time.monotonic(), self._pusher, self._own.sender.keys.shard
+        self.wait_until_stored()
+        for number, pusher in sorted(self._pushers.items(), key=lambda item: item[1] is self._own):
+            if (
+                pusher is not self._pusher
+                and (pusher.unsettled or pusher is self._own)
+                and self._uses(number)
+            ):
+                self.wait_until_stored()
+        if self._pusher is self._own is not before:
+            log.warning("Shard %d is back: this actor writes there again.", own)
+        took_s = time.monotonic() - began
+        self._look_at = time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
 
     def _renew_lease(self) -> None:
         super()._renew_lease()
-        self._patience(admit, self._pusher.sender)
+        if self._pusher.sender is not self._home:
+            admit(self._pusher.sender)
 
     def _meet_same_epoch(self) -> None:
         """The shard has forgotten the epoch, or does not know it yet: wait for the learner to join it."""
-        number, announced = self._pusher.sender.keys.shard, False
-        while self._patience(read_counters, *self._shard).epoch < self._pusher.epoch:
+        number, began = self._pusher.sender.keys.shard, time.monotonic()
+        while read_counters(*self._shard).epoch < self._pusher.epoch:
             if self.stopped():
                 raise Interrupted(f"Stopped while waiting for shard {number}.")
-            if not announced:
-                log.info("Waiting for the learner to join shard %d.", number)
-                announced = True
+            if time.monotonic() - began >= MOVE_AFTER_S:
+                raise Refusing("the learner has not joined it")
             time.sleep(POLL_EVERY_S)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 import redis
 
+from acting.links.shard_link import MOVE_AFTER_S
 from tests.faults.processes import Process, Violation, wait_until
 from tests.faults.servers import REPLICAS, ClusterServers, Server
 from tests.faults.stage import KEYS, Stage, shards_of
@@ -50,12 +51,15 @@ def kill_redis(stage: Stage, dice: random.Random) -> None:
 
 
 def kill_shard(stage: Stage, dice: random.Random) -> None:
-    """kill -9 of another shard's server, which comes back with what it has saved."""
-    _kill(dice.choice(stage.plain.others), dice)
+    """kill -9 of another shard's server, which comes back with what it has saved: half the time after its
+    actors have moved.
+    """
+    _kill(dice.choice(stage.plain.others), dice, dice.choice((0.0, 2 * MOVE_AFTER_S)))
 
 
-def _kill(server: Server, dice: random.Random) -> None:
+def _kill(server: Server, dice: random.Random, at_least: float = 0.0) -> None:
     server.process.kill()
+    time.sleep(at_least)
     _while_it_lasts(dice)
     server.start()
 

@@ -162,7 +162,7 @@ def _link(places: list[Place], actor: SomeActor) -> ShardLink:
     assert run is not None
     slot = ActorSlot(*places[0], actor.lease, run, find_run)
     home = Sender(*places[0], actor.sender.actor, actor.lease.token, run.epoch)
-    return ShardLink(slot, actor.pusher, Patience(30.0), True, home)
+    return ShardLink(slot, actor.pusher, Patience(30.0), True, home, {})
 
 
 def test_an_actor_waits_for_its_shard_and_is_admitted_again(stage: tuple[list[Place], list[Node]]) -> None:

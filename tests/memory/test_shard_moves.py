@@ -1,0 +1,233 @@
+"""An actor whose shard is away writes to another one, and goes back: nothing counts twice or is lost."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import pytest
+import redis
+
+from acting.links import shard_link
+from acting.links.link import ActorSlot
+from acting.links.shard_link import MOVE_AFTER_S, ShardLink
+from memory.replay.shards import Shards
+from memory.runs.counters import read_counters
+from memory.runs.push import ChunkPusher, Packet
+from memory.runs.run import Place, RunInfo, read_settings
+from memory.runs.scripts import LostLease, Sender
+from memory.runs.shards import admitted, own_steps
+from memory.server.channel import LOOK_AGAIN_AFTER_S
+from memory.server.patience import Patience
+from tests.memory.sharded import (
+    SomeActor,
+    begin_sharded,
+    make_shards,
+    settle,
+    some_packets,
+    transitions_in,
+)
+from tests.memory.test_shard_faults import Node, stage
+
+__all__ = ["stage"]
+Stage = tuple[list[Place], list[Node]]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_link, "MOVE_AFTER_S", 0.2)
+    monkeypatch.setattr(shard_link, "LOOK_AGAIN_AFTER_S", 0.0)
+    monkeypatch.setattr(shard_link, "LOOKS_PER_TIME", 1e9)
+
+
+class MovingActor:
+    """Actor 1 of two shards, and what it has sent."""
+
+    def __init__(self, places: list[Place], shards: Shards, epoch: int) -> None:
+        actor = SomeActor(places, 1, epoch)
+        self.lease, self.sent, self._seed = actor.lease, 0, 0
+        home, slots = Sender(*places[0], 1, actor.lease.token, epoch), shards.shape.slots
+        run = read_settings(*places[0])
+        assert run is not None
+
+        def find_run() -> RunInfo | None:
+            return read_settings(*places[0])
+
+        def pusher(sender: Sender) -> ChunkPusher:
+            return ChunkPusher(sender, slots, Patience(0.2))
+
+        slot = ActorSlot(*places[0], actor.lease, run, find_run)
+        self.link = ShardLink(
+            slot, pusher(actor.sender), Patience(5.0), True, home, {0: partial(pusher, home)}
+        )
+
+    def push(self, steps: int = 40) -> list[Packet]:
+        self._seed += 1
+        packets = some_packets(self._seed, steps, 1.0)
+        number = sum(packet.transitions for packet in packets)
+        self.sent += number
+        self.link.push(packets, number)
+        return packets
+
+
+@pytest.fixture
+def learner(stage: Stage) -> tuple[Shards, int]:
+    run = begin_sharded(stage[0])
+    return make_shards(stage[0], run), run.epoch
+
+
+@pytest.fixture
+def actor(stage: Stage, learner: tuple[Shards, int]) -> MovingActor:
+    return MovingActor(stage[0], *learner)
+
+
+def _held(places: list[Place]) -> int:
+    """Transitions in both shards; each is counted once."""
+    held = [transitions_in(place) for place in places]
+    assert held == [own_steps(read_counters(*place)) for place in places]
+    return sum(held)
+
+
+def test_what_was_sent_stays_and_what_was_not_moves_and_it_goes_back(
+    stage: Stage, learner: tuple[Shards, int], actor: MovingActor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shard dies between write and reply; it comes back with what it had written."""
+    places, nodes = stage
+    shards, _ = learner
+    actor.push()
+    actor.link.wait_until_stored()
+    unknown = actor.push()
+    deadline = time.monotonic() + 10
+    while transitions_in(places[1]) < actor.sent:
+        assert time.monotonic() < deadline
+    actor.link._own._channel._close()  # the reply is lost
+    in_own = actor.sent
+    places[1].client.save()
+    nodes[1].die()
+    for _ in range(3):
+        actor.push()
+    actor.link.wait_until_stored()
+    assert actor.link._own.unsettled == unknown, "only that shard knows whether it has them"
+    assert transitions_in(places[0]) == actor.sent - in_own
+    assert "Shard 1 is away" in caplog.text and "writes to shard 0" in caplog.text
+    assert actor.link.counters.steps >= actor.sent - in_own
+
+    nodes[1].start(empty=False)
+    time.sleep(LOOK_AGAIN_AFTER_S + 0.2)
+    assert settle(shards) == actor.sent
+    actor.push()
+    assert "Shard 1 is back" in caplog.text
+    actor.link.wait_until_stored()
+    assert actor.link._own.unsettled == [] and actor.link._pusher is actor.link._own
+    assert _held(places) == settle(shards) == actor.sent, "nothing is lost, and nothing is there twice"
+    actor.lease.release()
+
+
+def test_what_never_arrived_is_sent_again_to_a_shard_that_comes_back_empty(
+    stage: Stage, learner: tuple[Shards, int], actor: MovingActor
+) -> None:
+    """It waits until the learner has joined that shard."""
+    places, nodes = stage
+    nodes[1].die()
+    actor.push()
+    first = actor.sent
+    actor.push()
+    nodes[1].start(empty=True)
+    began = time.monotonic()
+    actor.push()  # its shard answers, but is of no epoch
+    assert actor.link._pusher is not actor.link._own
+    assert time.monotonic() - began < MOVE_AFTER_S / 2, "it does not wait there"
+    shards = learner[0]
+    shards.ingest()
+    time.sleep(0.2)
+    settle(shards)
+    actor.push()
+    actor.link.wait_until_stored()
+    assert actor.link._pusher is actor.link._own
+    assert transitions_in(places[1]) > first
+    assert _held(places) == settle(shards) == actor.sent
+    actor.lease.release()
+
+
+def test_a_shard_that_is_back_empty_and_that_no_learner_joins_is_left(
+    stage: Stage, actor: MovingActor, caplog: pytest.LogCaptureFixture
+) -> None:
+    places, nodes = stage
+    nodes[1].die()
+    nodes[1].start(empty=True)
+    actor.push()
+    actor.link.wait_until_stored()
+    actor.push()
+    actor.link.wait_until_stored()
+    assert "Shard 1 is away (the learner has not joined it)" in caplog.text
+    assert transitions_in(places[0]) > 0
+    actor.lease.release()
+
+
+def test_at_its_end_it_says_what_it_drops(
+    stage: Stage, actor: MovingActor, caplog: pytest.LogCaptureFixture
+) -> None:
+    places, nodes = stage
+    nodes[1].die()
+    unknown = actor.push()
+    before = actor.sent
+    actor.push()
+    actor.link.wait_until_stored(are_last=True)
+    assert f"Dropped {len(unknown)} chunks: shard 1" in caplog.text
+    assert transitions_in(places[0]) == actor.sent - before
+    actor.lease.release()
+
+
+def test_at_its_end_it_sends_again_what_a_shard_that_is_back_lacks(
+    stage: Stage, learner: tuple[Shards, int], actor: MovingActor, caplog: pytest.LogCaptureFixture
+) -> None:
+    places, nodes = stage
+    shards, _ = learner
+    nodes[1].die()
+    actor.push()
+    in_own = actor.sent
+    actor.push()
+    actor.link.wait_until_stored()
+    nodes[1].start(empty=True)
+    shards.ingest()
+    time.sleep(0.2)
+    settle(shards)
+    actor.link.wait_until_stored(are_last=True)
+    assert "Dropped" not in caplog.text
+    assert transitions_in(places[1]) == in_own
+    assert _held(places) == settle(shards) == actor.sent
+    actor.lease.release()
+
+
+def test_without_any_shard_it_waits_and_then_ends(stage: Stage, actor: MovingActor) -> None:
+    _, nodes = stage
+    actor.link._patience = Patience(0.5)
+    for node in nodes:
+        node.die()
+    actor.push()
+    with pytest.raises(redis.exceptions.ConnectionError):
+        actor.link.wait_until_stored()
+    actor.lease.lost.set()
+    actor.lease.release()
+
+
+def test_a_moved_actor_that_was_replaced_is_refused_everywhere(
+    stage: Stage, learner: tuple[Shards, int], actor: MovingActor
+) -> None:
+    places, nodes = stage
+    nodes[1].die()
+    actor.push()
+    actor.push()
+    actor.link.wait_until_stored()
+    places[0].client.delete(places[0].keys.actor_lease(1))
+    successor = SomeActor(places[:1], 1, learner[1])
+    with pytest.raises(LostLease):
+        actor.push()
+        actor.link.wait_until_stored()
+    nodes[1].start(empty=False)
+    learner[0]._others[0].look_at = 0.0
+    settle(learner[0])
+    admitted(Sender(*places[0], 1, successor.lease.token, learner[1]), places[1])
+    with pytest.raises(LostLease):
+        actor.link._own.push(some_packets(3, 20))
+    successor.lease.release()
