@@ -102,7 +102,7 @@ def _cell(settings: Mapping[str, Any], name: str) -> str:
 
 def _shown(status: Status, name: str, form: str) -> str:
     value = status.get(name)
-    return f"{value:{form}}" if isinstance(value, int | float) else UNKNOWN
+    return f"{value:z{form}}" if isinstance(value, int | float) else UNKNOWN  # z: no -0.0
 
 
 def living(runs: Iterable[KnownRun]) -> list[KnownRun]:

@@ -74,6 +74,9 @@ def test_the_run_is_known_from_redis_and_from_its_folder(played: Played) -> None
     assert known.scores.episodes > 50 and known.scores.num_actions == 3
     assert known.learning is not None and "loss" in known.learning.points[-1].metrics
     assert known.settings["seed"] == 123
+    assert known.server is not None
+    known.server.learner["mean_score"] = -0.04
+    assert dict(zip(HEADER, row_of(known), strict=True))["mean score"] == "0.0", "no sign before nothing"
 
 
 def test_values_are_those_of_the_published_weights(played: Played) -> None:
