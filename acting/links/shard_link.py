@@ -20,7 +20,7 @@ from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.run import POLL_EVERY_S
 from memory.runs.scripts import LostLease, Sender
-from memory.runs.shards import admit
+from memory.runs.shards import admit, next_look
 from memory.server.patience import Interrupted, Patience
 from memory.server.replies import UNREACHABLE, Refusing, Wait, explained, refusals_as_outages, wait_of
 
@@ -28,9 +28,6 @@ log = logging.getLogger(__name__)
 
 MOVE_AFTER_S = 5.0
 """A server that is restarted is back by then."""
-LOOK_AGAIN_AFTER_S = 1.0
-LOOKS_PER_TIME = 0.05
-"""Share of an actor's time for looks at a shard that is away: a silent one takes 10 s to fail."""
 
 
 class ShardLink(RunLink):
@@ -112,7 +109,7 @@ class ShardLink(RunLink):
 
     def _has_moved(self, error: Exception) -> bool:
         """Whether another shard takes what comes next; `error` is that of the present one."""
-        left, self._look_at = self._pusher.sender.keys.shard, time.monotonic() + LOOK_AGAIN_AFTER_S
+        left, self._look_at = self._pusher.sender.keys.shard, next_look(0.0)
         for number in self._others:
             if number != left and self._uses(number):
                 sentence = "Shard %d is away (%s): this actor writes to shard %d meanwhile."
@@ -149,8 +146,7 @@ class ShardLink(RunLink):
                 self.wait_until_stored()
         if self._pusher is self._own is not before:
             log.warning("Shard %d is back: this actor writes there again.", own)
-        took_s = time.monotonic() - began
-        self._look_at = time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
+        self._look_at = next_look(time.monotonic() - began)
 
     def _renew_lease(self) -> None:
         super()._renew_lease()

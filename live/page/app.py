@@ -29,7 +29,7 @@ from live.page.panes import (
 from live.watch import Watch
 
 REFRESH_EVERY_S, SHARE = 5.0, 0.005
-"""Of a page in the foreground, and the share of a core that refreshes may take: dear ones come less often."""
+"""Of a page in the foreground, and the share of a core that refreshes may take: costly ones are rarer."""
 CHOSEN = 6
 """Runs that are chosen without being asked for, as they come."""
 PANES = {

@@ -11,14 +11,10 @@ from redis.exceptions import RedisError
 from memory.replay.replay import ARRIVALS_PER_READ, Replay, ReplayLost
 from memory.runs.counters import Counters
 from memory.runs.run import Place
-from memory.runs.shards import Lookout, Standing, own_steps
+from memory.runs.shards import Lookout, Standing, next_look, own_steps
 from memory.server.replies import explained
 
 log = logging.getLogger(__name__)
-
-LOOK_AGAIN_AFTER_S = 1.0
-LOOKS_PER_TIME = 0.05
-"""Share of the sampler's time for looks at a shard that is away: a silent one takes 10 s to fail."""
 
 
 @dataclass
@@ -90,7 +86,7 @@ class Shard(Part):
             sentence = "%s is away (%s): learning goes on with the others."
             log.warning(sentence, self.name, explained(error))
         self.is_here = False
-        self.look_at = time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
+        self.look_at = next_look(took_s)
 
     def come_back(self) -> None:
         """It answers."""

@@ -8,6 +8,7 @@ script has to look at another shard.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -80,6 +81,16 @@ class Standing(NamedTuple):
 
     own: int = 0  # steps that were pushed there
     pushed: tuple[tuple[str, int], ...] = ()  # field of an actor -> number of its last packet among them
+
+
+LOOK_AGAIN_AFTER_S = 1.0
+LOOKS_PER_TIME = 0.05
+"""Share of a process's time for looks at a shard that is away: a silent one takes 10 s to fail."""
+
+
+def next_look(took_s: float) -> float:
+    """When (monotonic) to look again at a shard that is away; the last look took so many seconds."""
+    return time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
 
 
 class Seen(NamedTuple):

@@ -14,9 +14,9 @@ import redis
 
 from acting.links.link import ActorSlot
 from acting.links.shard_link import ShardLink
-from memory.replay import parts
 from memory.replay.replay import ReplayLost
 from memory.replay.shards import Shards
+from memory.runs import shards as shards_of_a_run
 from memory.runs.counters import read_counters
 from memory.runs.run import OpenedRun, Place, RunInfo, read_settings
 from memory.runs.scripts import Sender
@@ -61,7 +61,7 @@ def _two_nodes() -> Iterator[tuple[list[Place], list[Node]]]:
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[Place], list[Node]]]:
     """Two shards on two servers."""
-    monkeypatch.setattr(parts, "LOOK_AGAIN_AFTER_S", 0.1)
+    monkeypatch.setattr(shards_of_a_run, "LOOK_AGAIN_AFTER_S", 0.1)
     with _two_nodes() as stage:
         yield stage
 

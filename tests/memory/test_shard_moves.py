@@ -10,7 +10,7 @@ import redis
 
 from acting.links import shard_link
 from acting.links.link import ActorSlot
-from acting.links.shard_link import MOVE_AFTER_S, ShardLink
+from acting.links.shard_link import ShardLink
 from memory.replay.shards import Shards
 from memory.runs.counters import read_counters
 from memory.runs.push import ChunkPusher, Packet
@@ -36,8 +36,7 @@ Stage = tuple[list[Place], list[Node]]
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_link, "MOVE_AFTER_S", 0.2)
-    monkeypatch.setattr(shard_link, "LOOK_AGAIN_AFTER_S", 0.0)
-    monkeypatch.setattr(shard_link, "LOOKS_PER_TIME", 1e9)
+    monkeypatch.setattr(shard_link, "next_look", lambda took_s: 0.0)
 
 
 class MovingActor:
@@ -124,7 +123,7 @@ def test_what_was_sent_stays_and_what_was_not_moves_and_it_goes_back(
 
 
 def test_what_never_arrived_is_sent_again_to_a_shard_that_comes_back_empty(
-    stage: Stage, learner: tuple[Shards, int], actor: MovingActor
+    stage: Stage, learner: tuple[Shards, int], actor: MovingActor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits until the learner has joined that shard."""
     places, nodes = stage
@@ -133,10 +132,11 @@ def test_what_never_arrived_is_sent_again_to_a_shard_that_comes_back_empty(
     first = actor.sent
     actor.push()
     nodes[1].start(empty=True)
+    monkeypatch.setattr(shard_link, "MOVE_AFTER_S", 3.0)
     began = time.monotonic()
     actor.push()  # its shard answers, but is of no epoch
     assert actor.link._pusher is not actor.link._own
-    assert time.monotonic() - began < MOVE_AFTER_S / 2, "it does not wait there"
+    assert time.monotonic() - began < shard_link.MOVE_AFTER_S / 2, "it does not wait there"
     shards = learner[0]
     shards.ingest()
     time.sleep(0.2)
