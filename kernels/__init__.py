@@ -7,5 +7,5 @@ helper threads besides, as many as PyTorch may use.
 
 Networks: `heads`, `data_efficient`; `tensors` says for which tensors loops are, other
 devices and types take the plain twin. Experience: `write_chunks`, `read_chunks`, `sum_tree`; `layouts` says
-what they are given.
+what they are given. `adam` is quick to start, and computes with PyTorch's own kernel on any device.
 """

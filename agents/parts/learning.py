@@ -24,6 +24,7 @@ from agents.parts.weights import (
     state_of,
     uses_bfloat16,
 )
+from kernels.adam import Adam
 from models.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
 
 ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
@@ -59,7 +60,7 @@ class GradientStep:
     ) -> None:
         self._parameters = list(network.parameters())
         self._max_grad_norm, self._l2 = max_grad_norm, l2
-        self.adam = torch.optim.Adam(self._parameters, lr, eps=adam_eps, fused=True)
+        self.adam = Adam(self._parameters, lr, eps=adam_eps, fused=True)
         self.average: Callable[[list[nn.Parameter]], None] | None = None  # of several learners: gradients
 
     def anneal(self, lr: float, lr_end: float, share: float) -> None:
@@ -81,7 +82,8 @@ class GradientStep:
         # on a GPU it is always clipped, by a factor of 1 at most: to look at the norm would mean waiting
         if self._max_grad_norm > 0 and (norm.device.type != "cpu" or not bool(norm <= self._max_grad_norm)):
             nn.utils.clip_grads_with_norm_(self._parameters, self._max_grad_norm, norm)
-        self.adam.step()
+        with torch.no_grad():
+            self.adam.step()
         return norm
 
 
