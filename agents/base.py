@@ -39,6 +39,7 @@ class Problem:
     action_high: tuple[float, ...] | None
     mirrored_action: tuple[float, ...] | None = None  # sign of each component in a mirror image, if any
     masked: bool = False  # whether frames end with which actions are legal (envs/legal.py)
+    parts: tuple[tuple[int, ...], ...] = ()  # of vectors with pictures in them (models/parts.py)
 
     def discrete_actions(self) -> int:
         """The number of actions; AgentError where they are continuous."""

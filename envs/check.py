@@ -92,7 +92,9 @@ def _report_of_several(args: Args, setting: Setting) -> list[str]:
 def _frames(description: EnvDescription) -> str:
     shape = " x ".join(map(str, description.frame_shape))
     kind = "a vector" if len(description.frame_shape) == 1 else "an image"
-    return f"{kind} of {shape} {description.frame_dtype}, {description.history_length} to a state"
+    pictures = " and ".join("x".join(map(str, part)) for part in description.parts if len(part) > 1)
+    seen = f", of which convolutions see {pictures}" if pictures else ""
+    return f"{kind} of {shape} {description.frame_dtype}{seen}, {description.history_length} to a state"
 
 
 def _actions(description: EnvDescription) -> str:

@@ -91,6 +91,8 @@ class EnvDescription:
     """Whether frames end with which actions are legal (envs/legal.py)."""
     by_turns: bool = False
     """Whether two players move by turns, each seeing the game from their own side."""
+    parts: tuple[tuple[int, ...], ...] = ()
+    """Shapes of the pictures and numbers that a vector is put together from; () where no picture is in it."""
     seats: int = 1
     """Environments that one game is: its seats, where they move at the same time."""
 

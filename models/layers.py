@@ -29,7 +29,8 @@ Rainbow-IQN Ape-X adds, 84x84 -> 3136 features. nature_same: the same with Dopam
 84x84 -> 576. minatar: Young & Tian 2019 (arXiv 1903.03176), 10x10 -> 1024. lines (ours): every line of four
 lies whole within some place of a 4x4 kernel, so that one layer sees it; a board of 6x7 -> 768.
 """
-TORSOS = ("auto", *CONVOLUTIONS, *IMPALA, "mlp", "flat")
+IMAGE_TORSOS = (*CONVOLUTIONS, *IMPALA)
+TORSOS = ("auto", *IMAGE_TORSOS, "mlp", "flat")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from kernels.data_efficient import data_efficient_features
 from kernels.tensors import compute_dtype, scaled_pixels
-from models.layers import build_layers, resolve_torso
+from models.layers import IMAGE_TORSOS, resolve_torso
+from models.parts import build_torso_layers
 from models.trunk import add_trunk, split_name
 
 
@@ -16,7 +17,7 @@ class Torso(nn.Module):
 
     A frame is a vector [size], a grey image [h, w] or an image with channels [h, w, c]; bytes are divided by
     255. "mlp" flattens whatever it gets into two layers of `hidden_size`; "flat" only flattens it.
-    "auto+128" has a trunk of 128 units behind (models/trunk.py).
+    "auto+128" has a trunk of 128 units behind (models/trunk.py), "auto@8x8x3,2" parts (models/parts.py).
     Raises ValueError for an unknown torso, and for frames that the torso cannot take.
     """
 
@@ -26,8 +27,8 @@ class Torso(nn.Module):
         super().__init__()
         own, trunk_size = split_name(torso)
         kind = resolve_torso(own, observation_shape)
-        self._kind, self._is_fused = kind, kind == "data_efficient" and not trunk_size
-        self.layers = build_layers(kind, observation_shape, hidden_size)
+        self._takes_images, self._is_fused = kind in IMAGE_TORSOS, kind == "data_efficient" and not trunk_size
+        self.layers = build_torso_layers(kind, observation_shape, hidden_size)
         self.num_features = self._count_features(kind, observation_shape, observation_dtype)
         if trunk_size:
             add_trunk(self.layers, self.num_features, trunk_size)
@@ -43,7 +44,7 @@ class Torso(nn.Module):
             first, second = (layer for layer in self.layers if isinstance(layer, nn.Conv2d))
             return data_efficient_features(observation, first, second)
         dtype = compute_dtype(observation) if is_bytes else observation.dtype
-        if self._kind not in ("mlp", "flat"):
+        if self._takes_images:
             x = scaled_pixels(observation, dtype)
         else:
             x = observation.flatten(1).to(dtype)
@@ -52,9 +53,9 @@ class Torso(nn.Module):
         return features
 
     def _count_features(self, kind: str, observation_shape: tuple[int, ...], observation_dtype: str) -> int:
-        dtype = torch.uint8 if observation_dtype == "uint8" else torch.float32
+        blank = torch.zeros(1, *observation_shape, dtype=getattr(torch, observation_dtype))
         try:
             with torch.no_grad():
-                return int(self(torch.zeros(1, *observation_shape, dtype=dtype)).shape[1])
+                return int(self(blank).shape[1])
         except RuntimeError as error:
             raise ValueError(f"The {kind} torso needs larger frames than {observation_shape[1:]}.") from error

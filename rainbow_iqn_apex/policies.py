@@ -18,7 +18,8 @@ from acting.player import FrameStack
 from args import UserError, checked_args
 from envs.config import EnvConfig
 from envs.gym.own import ForSeveral, unfitted
-from envs.gym.spaces import fitted, frame_of, own_action
+from envs.gym.pictures import frame_of
+from envs.gym.spaces import fitted, own_action
 from evaluation.estimates import estimates
 from evaluation.evaluator import evaluate
 from evaluation.policies import AgentPolicy

@@ -22,6 +22,7 @@ from kernels.choice import use as use_kernels
 from learning.saved.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from memory.chunks.chunk import ChunkLimits
 from memory.server.connection import Client, RedisConfig, connect
+from models.parts import of_parts
 from models.trunk import WITH
 from wiring.code import check_code
 
@@ -78,6 +79,7 @@ def _setting(args: Args, description: EnvDescription) -> Setting:
         description.action_high,
         description.mirrored_action,
         description.masked,
+        description.parts,
     )
     return Setting(args.model_copy(update={"history_length": history_length}), description, problem)
 
@@ -218,7 +220,8 @@ def _joined(parts: Mapping[str, ReplayAgent], game: str) -> Agent:
 def build_agent(args: Args, problem: Problem, learning: bool) -> Agent:
     """The agent named by --agent, with --intrinsic's rewards."""
     kind, device, seed = agent_type(args.agent), device_of(args), derived_seed(args.seed, LEARNER)
-    torso = f"{args.torso}{WITH}{args.trunk_size}" if args.trunk_size else args.torso
+    torso = of_parts(args.torso, problem.parts)
+    torso = f"{torso}{WITH}{args.trunk_size}" if args.trunk_size else torso
     config: object = args.model_copy(update={"torso": torso}).select(kind.config_type)
     agent = kind(problem, config, device, seed, learning)
     bonus = args.select(RndBonusConfig)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.gym.parts import parts_of
 from envs.gym.spaces import Env, fitted, space_of_actions, space_of_frames, to_float32
 from envs.playback import Action, Frames, Screen
 from envs.registry import Family
@@ -70,7 +72,7 @@ def describe_built(env: Env) -> EnvDescription:
     """Describes an environment that was built for it."""
     frames, actions = space_of_frames(env.observation_space), space_of_actions(env.action_space)
     env.close()
-    return description_from_spaces(frames, actions)
+    return replace(description_from_spaces(frames, actions), parts=parts_of(env))
 
 
 class GymVector(SeededVectorEnv):

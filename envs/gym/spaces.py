@@ -14,18 +14,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
-from gymnasium.spaces.utils import flatten_space
-from gymnasium.wrappers import (
-    FlattenObservation,
-    GrayscaleObservation,
-    ReshapeObservation,
-    ResizeObservation,
-    TransformAction,
-    TransformObservation,
-)
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Space
+from gymnasium.wrappers import ReshapeObservation, TransformAction
 
 from envs.config import EnvConfig, EnvError
+from envs.gym.parts import FlatObservation, parts_of
+from envs.gym.pictures import LEAST_SIDE, channels_last, smaller
 
 Env = gymnasium.Env[Any, Any]
 
@@ -33,10 +27,6 @@ MOST_COMBINATIONS = 1024
 """Actions that combinations may become. Above 512 hidden units so many outputs have 0.5 million weights, a
 third of what Atari's hidden layer has (3,136 x 512).
 """
-LEAST_SIDE = 3
-"""Pixels: the kernel of the smallest torso for images."""
-MOST_CHANNELS = 4
-"""Of an image whose channels stand first, which are moved to the end."""
 
 
 def fitted(env: Env, config: EnvConfig) -> Env:
@@ -47,76 +37,24 @@ def fitted(env: Env, config: EnvConfig) -> Env:
 def _with_one_array(env: Env, config: EnvConfig) -> Env:
     """Observations are a vector or an image."""
     if not isinstance(env.observation_space, Box):
-        env = _flat(env, config.game)
-    env = _as_image(env)
+        env = _flat(env, config)
+    env = channels_last(env)
     shape = env.observation_space.shape or ()
-    if config.grey or config.resize:
-        env = _smaller(env, config)
+    if (config.grey or config.resize) and not parts_of(env):
+        env = smaller(env, config)
     elif not (len(shape) == 1 or (len(shape) in (2, 3) and min(shape[:2]) >= LEAST_SIDE)):
         env = ReshapeObservation(env, (math.prod(shape),))
     return env
 
 
-def _flat(env: Env, game: str) -> Env:
-    """A vector of all parts of a Dict or Tuple, or the one-hot vector of a Discrete."""
+def _flat(env: Env, config: EnvConfig) -> Env:
     space = env.observation_space
     if not space.is_np_flattenable:
         raise EnvError(
-            f"The observations of {game} are a {type(space).__name__}, whose size changes: wrap it in"
+            f"The observations of {config.game} are a {type(space).__name__}, whose size changes: wrap it in"
             " gymnasium.wrappers.TransformObservation with a Box."
         )
-    if flatten_space(space).dtype != np.uint8:
-        env = TransformObservation(env, lambda parts: _scaled(space, parts), _scaled_space(space))
-    return FlattenObservation(env)
-
-
-def _scaled_space(space: Space[Any]) -> Space[Any]:
-    """The space of what `_scaled` makes: bytes among other numbers become shares of 255.
-
-    Networks divide bytes that stand alone in the same way; 255 beside a position of 0.5 would drown it.
-    """
-    if isinstance(space, Dict):
-        return Dict({name: _scaled_space(part) for name, part in space.spaces.items()})
-    if isinstance(space, Tuple):
-        return Tuple([_scaled_space(part) for part in space.spaces])
-    if not _is_bytes(space):
-        return space
-    assert isinstance(space, Box)
-    return Box(space.low / np.float32(255), space.high / np.float32(255), dtype=np.float32)
-
-
-def _scaled(space: Space[Any], observation: Any) -> Any:
-    if isinstance(space, Dict):
-        return {name: _scaled(part, observation[name]) for name, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        return tuple(_scaled(part, each) for part, each in zip(space.spaces, observation, strict=True))
-    return np.asarray(observation) / np.float32(255) if _is_bytes(space) else observation
-
-
-def _is_bytes(space: Space[Any]) -> bool:
-    return isinstance(space, Box) and space.dtype == np.uint8
-
-
-def _as_image(env: Env) -> Env:
-    """The channels of an image stand last."""
-    space = env.observation_space
-    assert isinstance(space, Box)
-    shape = space.shape
-    is_first = len(shape) == 3 and shape[0] <= MOST_CHANNELS < min(shape[1:])
-    if not (_is_bytes(space) and is_first):
-        return env
-    moved = Box(np.moveaxis(space.low, 0, -1), np.moveaxis(space.high, 0, -1), dtype=np.uint8)
-    return TransformObservation(env, lambda image: np.moveaxis(image, 0, -1), moved)
-
-
-def _smaller(env: Env, config: EnvConfig) -> Env:
-    try:
-        if config.grey:
-            env = GrayscaleObservation(env)
-        return ResizeObservation(env, (config.resize, config.resize)) if config.resize else env
-    except (TypeError, ValueError) as error:
-        flags = " and ".join(f"--{name}" for name in ("grey", "resize") if getattr(config, name))
-        raise EnvError(f"{flags} cannot be used with {config.game}: {error}.") from error
+    return FlatObservation(env, config)
 
 
 def _with_one_action(env: Env, game: str) -> Env:
@@ -191,15 +129,6 @@ def to_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Bounds near the end of float64 become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
-
-
-def frame_of(outer: Env, inner: Env, observation: Any) -> Any:
-    """An observation of `inner` as `outer`, what `fitted` made of it, shows it."""
-    if outer is inner:
-        return observation
-    assert isinstance(outer, gymnasium.Wrapper)
-    seen = frame_of(outer.env, inner, observation)
-    return outer.observation(seen) if isinstance(outer, gymnasium.ObservationWrapper) else seen
 
 
 def own_action(outer: Env, inner: Env, action: Any) -> Any:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents.base import AgentError, Problem
 from agents.registry import AGENTS, agent_type
+from args import Args
+from wiring.setting import build_agent
 
 MakeAgent = Callable[..., Any]
 
@@ -30,6 +33,19 @@ def test_continuous_actions_are_refused(name: str, make_agent: MakeAgent) -> Non
     turning = Problem((4, 84, 84), "uint8", num_actions=None, action_low=(-1.0,), action_high=(1.0,))
     with pytest.raises(AgentError, match=r"needs discrete actions.*: --agent naf, reinforce, a2c, ppo fit\."):
         make_agent(name, problem=turning)
+
+
+@pytest.mark.parametrize(
+    "name", ["iqn", "rainbow", "dqn", "double_dqn", "reinforce", "a2c", "ppo", "ppo_rnd", "naf"]
+)
+def test_agents_act_on_pictures_within_a_vector(name: str) -> None:
+    """By the torso that the run's parameters name: convolutions, and numbers beside."""
+    low, high = ((-1.0,), (1.0,)) if name == "naf" else (None, None)
+    problem = Problem((2, 77), "float32", None if low else 3, low, high, parts=((5, 5, 3), (2,)))
+    agent = build_agent(Args(agent=name, disable_cuda=True, hidden_size=8), problem, learning=False)
+    assert any("pictures.0.0.weight" in weight for weight in agent.acting_weights())
+    frames = np.random.default_rng(0).random((4, 2, 77), np.float32)
+    assert len(agent.act(frames, agent.mean_acting_noise(4)).a_t) == 4
 
 
 @pytest.mark.parametrize(

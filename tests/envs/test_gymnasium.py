@@ -1,5 +1,6 @@
 """Which Gymnasium environments are taken, and how."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -36,6 +37,10 @@ class Echo(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> Any:
         self.t += 1
         return self.observation_space.sample(), float(np.sum(action)), self.t == 3, False, {}
+
+
+def _together(*spaces: Space[Any]) -> Tuple[Any]:
+    return Tuple(spaces)
 
 
 @pytest.fixture
@@ -143,6 +148,65 @@ def test_bytes_among_other_numbers_are_shares_of_255(
     if dtype == "float32":
         expected[:pixels] /= 255
     assert frames.dtype == dtype and np.allclose(frames[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("space", "changes", "parts"),
+    [
+        (Dict(look=PIXELS, n=Discrete(3)), {}, ((6, 5, 3), (3,))),
+        (Dict({"z": NUMBERS, "a": PIXELS}), {}, ((6, 5, 3), (2,))),
+        (_together(NUMBERS, Dict(n=Discrete(3), view=PIXELS), PIXELS), {}, ((5,), (6, 5, 3), (6, 5, 3))),
+        (Dict(look=PIXELS, more=PIXELS), {"grey": True}, ((6, 5), (6, 5))),
+        (Dict(depth=Box(0, 255, (7, 5), np.uint8), look=PIXELS), {"grey": True}, ((7, 5), (6, 5))),
+        (_together(Box(0, 255, (3, 20, 30), np.uint8), NUMBERS), {"resize": 8}, ((8, 8, 3), (2,))),
+        (_together(Box(0, 255, (20, 30, 1), np.uint8), NUMBERS), {"resize": 8}, ((8, 8, 1), (2,))),
+        (Dict(turn=Box(-1, 1, (3, 3)), n=Discrete(3)), {}, ()),
+        (Dict(row=Box(0, 255, (2, 9), np.uint8), n=Discrete(3)), {}, ()),
+        (PIXELS, {}, ()),
+    ],
+)
+def test_pictures_among_other_parts_are_known(
+    space: Space[Any],
+    changes: dict[str, Any],
+    parts: tuple[tuple[int, ...], ...],
+    register: Callable[..., str],
+    make_config: MakeConfig,
+) -> None:
+    config = make_config(register(space, Discrete(2)), **changes)
+    described = describe_env(config)
+    assert described.parts == parts
+    frames, _ = make_env(config, [7]).reset()
+    assert frames.shape == (1, *described.frame_shape)
+    if parts:
+        assert sum(map(math.prod, parts)) == frames.size
+
+
+def test_a_picture_among_other_parts_is_what_it_is_alone(
+    register: Callable[..., str], make_config: MakeConfig
+) -> None:
+    """In grey, of the size asked for, its channels last; as shares of 255 beside other numbers."""
+    space = Box(0, 255, (3, 20, 30), np.uint8)
+    for changes in ({}, {"resize": 8}, {"grey": True}, {"grey": True, "resize": 8}):
+        together = _together(space, NUMBERS)
+        frames, _ = make_env(make_config(register(together, Discrete(2)), **changes), [7]).reset()
+        together.seed(7)
+        picture, numbers = together.sample()
+        gymnasium.registry.pop("test/Echo-v0")
+        alone, _ = make_env(make_config(register(_Only(picture), Discrete(2)), **changes), [7]).reset()
+        gymnasium.registry.pop("test/Echo-v0")
+        np.testing.assert_allclose(frames[0, :-2], alone[0].ravel() / np.float32(255), rtol=1e-6)
+        np.testing.assert_allclose(frames[0, -2:], numbers, rtol=1e-6)
+
+
+class _Only(Box):
+    """A space of bytes in which one picture is drawn for ever."""
+
+    def __init__(self, picture: np.ndarray[Any, Any]) -> None:
+        super().__init__(0, 255, picture.shape, np.uint8)
+        self._picture = picture
+
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        return self._picture
 
 
 def test_the_channels_of_an_image_are_moved_not_mixed(

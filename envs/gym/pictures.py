@@ -1,0 +1,77 @@
+"""Images of bytes: Gymnasium's wrappers bring them to the size, colours and order that agents see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Space
+from gymnasium.wrappers import GrayscaleObservation, ResizeObservation, TransformObservation
+
+from envs.config import EnvConfig, EnvError
+
+Env = gymnasium.Env[Any, Any]
+
+LEAST_SIDE = 3
+"""Pixels: the kernel of the smallest torso for images."""
+MOST_CHANNELS = 4
+"""Of an image whose channels stand first, which are moved to the end."""
+
+
+class PictureAlone(gymnasium.Env[Any, Any]):
+    """Nothing but the space of a picture that is a part of an observation, for Gymnasium's wrappers."""
+
+    def __init__(self, space: Space[Any]) -> None:
+        self.observation_space = space
+
+
+def is_bytes(space: Space[Any]) -> bool:
+    """Whether it is an array of uint8."""
+    return isinstance(space, Box) and space.dtype == np.uint8
+
+
+def is_picture(space: Space[Any]) -> bool:
+    """Whether it is an image of bytes, with its channels first or last, or with none."""
+    shape = space.shape or ()
+    sides = shape[1:] if _are_channels_first(shape) else shape[:2]
+    return is_bytes(space) and len(shape) in (2, 3) and min(sides) >= LEAST_SIDE
+
+
+def channels_last(env: Env) -> Env:
+    """An environment whose images of bytes, where they are [c, h, w], become [h, w, c]."""
+    space = env.observation_space
+    assert isinstance(space, Box)
+    if not (is_bytes(space) and _are_channels_first(space.shape)):
+        return env
+    moved = Box(_moved(space.low), _moved(space.high), dtype=np.uint8)
+    return TransformObservation(env, _moved, moved)
+
+
+def smaller(env: Env, config: EnvConfig) -> Env:
+    """In grey and of the size that --grey and --resize say. Raises EnvError where it is no such image."""
+    try:
+        if config.grey:
+            env = GrayscaleObservation(env)
+        return ResizeObservation(env, (config.resize, config.resize)) if config.resize else env
+    except (TypeError, ValueError) as error:
+        flags = " and ".join(f"--{name}" for name in ("grey", "resize") if getattr(config, name))
+        raise EnvError(f"{flags} cannot be used with {config.game}: {error}.") from error
+
+
+def frame_of(outer: Env, inner: Env, observation: Any) -> Any:
+    """An observation of `inner` as `outer`, which wraps it, shows it."""
+    if outer is inner:
+        return observation
+    assert isinstance(outer, gymnasium.Wrapper)
+    seen = frame_of(outer.env, inner, observation)
+    return outer.observation(seen) if isinstance(outer, gymnasium.ObservationWrapper) else seen
+
+
+def _are_channels_first(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 3 and shape[0] <= MOST_CHANNELS < min(shape[1:])
+
+
+def _moved(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.moveaxis(image, 0, -1)
