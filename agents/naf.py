@@ -19,8 +19,8 @@ from agents.parts.exploration import ExplorationConfig, exploration
 from agents.parts.learning import GradientStep
 from agents.parts.off_policy import OffPolicyAgent, OffPolicyConfig
 from agents.parts.weights import NetworkT, Target, torso_and_head
+from models.convolutions.spectral import settle
 from models.naf import NafNetwork, Quadratic, advantage
-from models.spectral import settle
 
 WIDTH_AXIS = 3
 """Of images [B, H, h, w] and [B, H, h, w, c]."""

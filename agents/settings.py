@@ -122,7 +122,7 @@ class NetworkSettings(Settings):
     torso: str = parameter(
         "auto",
         "auto, nature, nature_same, data_efficient, minatar, lines, mlp, flat (models/layers.py), or impala, impala_x2,"
-        " impala_x4, impala_small, each also with _spectral at its end: a spectral norm (models/impala.py)",
+        " impala_x4, impala_small, each also with _spectral at its end: a spectral norm (models/convolutions/impala.py)",
         shared=True,
         pattern="^(auto|nature(_same)?|data_efficient|minatar|lines|mlp|flat|impala(_x2|_x4|_small)?(_spectral)?)$",
     )

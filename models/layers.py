@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from kernels.data_efficient import strided_convolution
 from kernels.loops.patches import PATCH_SIZE
-from models.impala import IMPALA, LEAST_SIZE, impala_layers
-from models.same_padding import SameConvolution
+from models.convolutions.impala import IMPALA, LEAST_SIZE, impala_layers
+from models.convolutions.same_padding import SameConvolution
 
 NATURE_MOST = 2 * 84 * 84
 """Pixels, twice an Atari frame's, above which the nature torso would cost too much for "auto"."""

@@ -25,7 +25,7 @@ from agents.parts.weights import (
     uses_bfloat16,
 )
 from kernels.adam import Adam
-from models.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
+from models.convolutions.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
 
 ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from memory.replay.batch import Batch
-from models.spectral import SpectralConvolution
+from models.convolutions.spectral import SpectralConvolution
 
 pytestmark = pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "naf"])
 MakeAgent = Callable[..., Any]

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d
 
-from models.impala import IMPALA
+from models.convolutions.impala import IMPALA
+from models.convolutions.spectral import SpectralConvolution
 from models.iqn import IqnNetwork
 from models.layers import TORSOS, NetworkConfig
-from models.spectral import SpectralConvolution
 from models.torso import Torso
 
 

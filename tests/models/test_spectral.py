@@ -10,7 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from models.spectral import SpectralConvolution, effective_weights, fold, settle, singular_vectors
+from models.convolutions.spectral import (
+    SpectralConvolution,
+    effective_weights,
+    fold,
+    settle,
+    singular_vectors,
+)
 
 Rows = list[list[float]]
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from models.convolutions.same_padding import SameConvolution
 from models.layers import resolve_torso
-from models.same_padding import SameConvolution
 from models.torso import Torso
 
 

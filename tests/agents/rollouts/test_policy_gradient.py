@@ -15,7 +15,7 @@ from agents.base import Problem
 from agents.on_policy.rollouts import RolloutStates, transition_mask
 from agents.registry import agent_type
 from memory.rollouts.rollout import Rollout
-from models.spectral import SpectralConvolution
+from models.convolutions.spectral import SpectralConvolution
 from tests.agents.rollouts.conftest import PIXELS
 from tests.agents.rollouts.corridor import Corridor
 

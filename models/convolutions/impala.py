@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from models.spectral import SpectralConvolution
+from models.convolutions.spectral import SpectralConvolution
 
 PARTS = 6
 """Rows and columns of parts (BTR)."""

@@ -1,0 +1,1 @@
+"""Kinds of convolutions, and what is built of them."""
