@@ -43,6 +43,7 @@ from supervision.last_words import PaceAdvice, last_words, newest, steps_of
 from supervision.process import USER_ERROR
 from supervision.redis_server import RedisServer, RedisServerError
 from supervision.run_watch import RunWatch
+from supervision.score_lines import ScoreLines
 from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 from wiring.code import canonical
@@ -168,13 +169,14 @@ class Screen(NamedTuple):
 
 @contextlib.contextmanager
 def _screen(plan: Plan) -> Iterator[Screen]:
-    """A live picture on a terminal; elsewhere the processes' own lines."""
-    advice = PaceAdvice(plan.lighter)
+    """A live picture on a terminal; elsewhere lines of scores among the processes' own."""
+    advice, levels = PaceAdvice(plan.lighter), score_levels(plan.args.game)
+    lines = ScoreLines(levels)
     with contextlib.closing(RunWatch(plan.redis, plan.keys)) as watch, contextlib.ExitStack() as stack:
         view = None
         if sys.stdout.isatty():
             title = f"{plan.args.game} · {plan.args.agent}"
-            view = stack.enter_context(TerminalView(title, watch, score_levels(plan.args.game)))
+            view = stack.enter_context(TerminalView(title, watch, levels))
         say = view.print if view else _print_error
 
         def refresh() -> None:
@@ -182,6 +184,8 @@ def _screen(plan: Plan) -> Iterator[Screen]:
                 return
             if view:
                 view.refresh()
+            elif line := lines(watch.story):
+                _print(line)
             if sentence := advice(watch.story):
                 say(sentence)
 

@@ -16,6 +16,7 @@ from reporting.measures.fitness import score_levels
 from supervision.last_words import PaceAdvice, last_words
 from supervision.run_watch import RunWatch, Status, Story, phase, time_left
 from supervision.score_chart import score_chart
+from supervision.score_lines import AT_LATEST_S, ScoreLines
 from supervision.terminal_view import TerminalView, last_view, live_view
 
 LEARNER: Status = {
@@ -272,3 +273,22 @@ def test_statuses_of_this_run_are_shown_whatever_the_clock_says(
     watch._next = 0.0
     assert watch.look() and not watch.look(), "once a second"
     assert watch.story.learner["state"] == "learning" and not watch.story.actors
+
+
+def test_without_a_view_each_tenth_of_a_run_says_its_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    lines = ScoreLines({"random": 22.4, "goal": 475.0})
+
+    def said(t: float, scores: list[tuple[float, float]], left: float | None = None) -> str:
+        return lines(Story(LEARNER, {"0": {"t": t, "t_max": 20_000}}, scores, left))
+
+    assert said(1_000, []) == "", "nobody has scored"
+    assert said(1_100, [(1_000, 21.0)]) == "1,100 / 20,000 steps: mean score 21 (random 22.4, goal 475)"
+    assert said(1_900, [(1_900, 23.0)]) == ""
+    told = said(4_100, [(4_000, 123.45)], left=125.0)
+    assert told == "4,100 / 20,000 steps: mean score 123 (random 22.4, goal 475), 2 min 5 s left"
+    assert said(5_900, [(5_000, 130.0)]) == ""
+    now += AT_LATEST_S
+    assert said(5_901, [(5_000, 130.0)]).startswith("5,901 /")
+    assert said(5_902, [(5_000, 130.0)]) == ""
