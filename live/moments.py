@@ -42,10 +42,10 @@ class Moments:
             self.kept.append(Moment(spoke, run.counters.played, run.learner, run.actors))
 
     def updates_per_step(self) -> Iterator[Rate]:
-        """Updates per agent step between neighbouring looks."""
+        """Updates per agent step between neighbouring looks, from the first update on."""
         for one, two in self._pairs():
             steps, updates = two.played - one.played, _change(one, two, "updates")
-            if steps > 0:
+            if steps > 0 and _number(one.learner, "updates"):
                 yield Rate(two.time, updates / steps)
 
     def weights_age(self) -> dict[int, list[Rate]]:

@@ -34,6 +34,21 @@ def test_rates_shares_and_ages() -> None:
     assert moments.weights_age() == {0: [(10.0, 2.0), (20.0, 2.0)]}
 
 
+def test_updates_per_step_begin_with_the_first_update() -> None:
+    """In warm-up there are none, and the first of them are of no number of steps."""
+    moments = Moments()
+    looks: list[tuple[float, int, Status]] = [
+        (10, 100, {}),
+        (20, 150, {"updates": 0}),
+        (30, 180, {"updates": 60}),
+    ]
+    for time, played, learner in looks:
+        moments.add(seen(time, played, learner, {}))
+    assert list(moments.updates_per_step()) == []
+    moments.add(seen(40, 200, {"updates": 70}, {}))
+    assert [rate.value for rate in moments.updates_per_step()] == [0.5]
+
+
 def test_a_learner_that_was_started_anew_has_no_shares() -> None:
     moments = Moments()
     moments.add(seen(10, 100, {"updates": 10, "waited_s": 500.0, "starved_s": 1.0}, {}))
