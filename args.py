@@ -237,20 +237,26 @@ def _resolved(args: Args) -> Args:
 
 def _first_node(args: Args) -> dict[str, Plain]:
     """The place of the one server is that of the first of --redis-nodes."""
-    try:
-        host, port = parsed_nodes(args.redis_nodes)[0]
-    except ValueError as error:
-        raise UserError(f"--redis-nodes {args.redis_nodes}: {error}.") from error
+    host, port = _servers("redis-nodes", args.redis_nodes)[0]
     return {"host_redis": host, "port_redis": port or args.port_redis}
 
 
+def _servers(flag: str, text: str) -> list[tuple[str, int]]:
+    try:
+        return parsed_nodes(text)
+    except ValueError as error:
+        raise UserError(f"--{flag} {text}: {error}.") from error
+
+
 def _check(args: Args) -> None:
+    _servers("redis-replicas", args.redis_replicas)
     gpus = args.gpu_numbers.split(",") if args.gpu_numbers else []
     rules = (
         (args.V_min >= args.V_max, f"--V-min {args.V_min} must be below --V-max {args.V_max}."),
         (args.sequential and "max_policy_lag" in args.model_fields_set and args.max_policy_lag > 0, f"--sequential means a lag of 0, not --max-policy-lag {args.max_policy_lag}."),
         (bool(args.redis_nodes and {"host_redis", "port_redis"} & args.model_fields_set), "--redis-nodes names all servers: leave --host-redis and --port-redis out."),
         (args.redis_cluster and "/" in f"{args.host_redis}{args.redis_nodes}", "--redis-cluster: its nodes have a host and a port, no path of a socket."),
+        (bool(args.redis_cluster and args.redis_replicas), "--redis-replicas is for servers that are no Redis Cluster."),
         (len(gpus) not in (0, 1 + args.nb_actor), f"--gpu-numbers must name {1 + args.nb_actor} GPUs: the learner's, then one per actor (--nb-actor {args.nb_actor})."),
     )  # fmt: skip
     for broken, sentence in rules:

@@ -40,6 +40,11 @@ class RedisSettings(Settings):
         "",
         "Servers of a replay in shards, as host:port,/path/to/socket; the first takes --host-redis's place",
     )
+    redis_replicas: str = parameter(
+        "",
+        "Actor: replicas of the server, as host:port,/path/to/socket, from which actors by turns read weights",
+        programs=Programs.ACTOR | Programs.TERMINAL | Programs.CLUSTER,
+    )
     redis_cluster: bool = parameter(
         False, "The servers are nodes of one Redis Cluster; --redis-nodes names any of them"
     )

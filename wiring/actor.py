@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +38,9 @@ from memory.rollouts.blocks import RolloutPusher
 from memory.runs.counters import Counters, read_counters
 from memory.runs.push import ChunkPusher, Pusher
 from memory.runs.scripts import Sender
+from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
+from memory.settings import parsed_nodes
 from wiring.code import log_header_of
 from wiring.setting import ACTOR, Setting, acting_agent, build_agent, derived_seed, set_up_torch
 from wiring.shards import connect_own_shard, node_of, other_shards
@@ -215,17 +217,28 @@ def _published_weights(args: Args, agent: Agent, slot: ActorSlot, patience: Pati
     The actor waits for them where a serial run must repeat, and where an evaluation is of this moment.
     """
     every_steps = args.weight_synchro_frequency if isinstance(agent, ReplayAgent) else 0
-    reader = _shared_reader(args, slot) if args.share_weights else WeightsReader(slot.client, slot.keys)
+    client = _replica_reads(args, slot) if args.redis_replicas else slot.client
+    reader = _shared_reader(args, slot, client) if args.share_weights else WeightsReader(client, slot.keys)
     waits = args.serial or args.eval or not isinstance(agent, ReplayAgent)
     return PublishedWeights(reader, every_steps, patience, each_episode=args.eval, in_background=not waits)
 
 
-def _shared_reader(args: Args, slot: ActorSlot) -> WeightsReader:
+def _replica_reads(args: Args, slot: ActorSlot) -> Client:
+    """Actors take --redis-replicas by turns; a run without them imports none of it."""
+    from acting.links.replica_reads import ReplicaReads
+
+    nodes = parsed_nodes(args.redis_replicas)
+    host, port = nodes[args.id_actor % len(nodes)]
+    config = replace(args.select(RedisConfig), host_redis=host, port_redis=port, redis_cluster=False)
+    return ReplicaReads(slot.client, make_client(config), slot.keys, str(config))
+
+
+def _shared_reader(args: Args, slot: ActorSlot, client: Client) -> WeightsReader:
     """Of all actors of the run on this machine; a run without --share-weights imports none of it."""
     from acting.links.shared_weights import NotShared, SharedWeightsReader
 
     try:
-        return SharedWeightsReader(slot.client, slot.keys, str(node_of(args, 0)))
+        return SharedWeightsReader(client, slot.keys, str(node_of(args, 0)))
     except NotShared as error:
         raise UserError(str(error)) from error
 
