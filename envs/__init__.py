@@ -35,6 +35,6 @@ come with the first name that is looked up. To add a family,
    `reset` and `step` check seeds, masks and actions first. A game that only knows itself and is steered by
    turning and moving needs less: give N of them to envs/solo.py;
 3. make FAMILY from five functions, and add the module's name to FAMILIES in envs/registry.py;
-4. add a game to GAMES in tests/envs/test_contract.py, which checks all the rules. `Catch` in envs/probe.py is
-   a complete example of 65 lines.
+4. add a game to GAMES in tests/envs/test_contract.py, which checks all the rules. `Catch` in
+   envs/small/probe.py is a complete example of 65 lines.
 """

@@ -10,7 +10,18 @@ from envs.contract import SeededVectorEnv
 from envs.playback import Playback
 from own_code.code import names_code
 
-FAMILIES = ("probe", "atari", "minatar", "maze", "vizdoom", "malmo", "unity", "multi", "gym.own", "gym")
+FAMILIES = (
+    "small.probe",
+    "atari",
+    "small.minatar",
+    "maze",
+    "vizdoom",
+    "malmo",
+    "unity",
+    "multi",
+    "gym.own",
+    "gym",
+)
 """Modules of envs/ with an object FAMILY; the first that knows a game's name has it. Each is imported when a
 name is looked up, so that `import envs` needs no emulator.
 """
