@@ -126,9 +126,17 @@ def _flush(own: Client) -> None:
 
 @pytest.mark.parametrize(("fault", "every_s"), [(_kill_all, 0.05), (_flush, 0.001)])
 def test_nothing_is_lost_or_counted_twice(
-    redis_socket: str, client: Client, keys: Keys, fault: Callable[[Client], object], every_s: float
+    redis_socket: str,
+    client: Client,
+    keys: Keys,
+    fault: Callable[[Client], object],
+    every_s: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """CLIENT KILL of everyone, and SCRIPT FLUSH, in a loop, while an actor pushes and a learner learns."""
+    """CLIENT KILL of everyone, and SCRIPT FLUSH, in a loop, while an actor pushes and a learner learns. Both
+    try again soon: most of their tries meet the next fault.
+    """
+    monkeypatch.setattr("memory.server.patience.BACKOFF_LAST_S", 0.05)
     epoch, patience = begin(client, keys, CAPACITY).epoch, Patience(60.0)
     # Its renewals, too, can meet a flush between the loading and the running of a script.
     pusher, lease = make_pusher(client, keys, epoch, CAPACITY, ttl_s=300.0)
