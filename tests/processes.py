@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.forked import SCRIPTS, Forked
+
 ROOT = Path(__file__).parents[1]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 """Tests share two cores; one thread per process is fastest then, and repeatable."""
@@ -30,8 +32,11 @@ def one_at_a_time(what: str) -> Iterator[None]:
 
 def start(script: str, *arguments: object, log: Path) -> subprocess.Popen[bytes]:
     """Start a launcher; its output goes to `log`."""
-    command = [sys.executable, str(ROOT / script), *(str(argument) for argument in arguments)]
+    words = [str(argument) for argument in arguments]
     with log.open("ab") as output:
+        if script in SCRIPTS:
+            return Forked(script, words, output, ONE_THREAD)
+        command = [sys.executable, str(ROOT / script), *words]
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=ONE_THREAD)
 
 
