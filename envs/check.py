@@ -25,6 +25,7 @@ if __name__ == "__main__":
         sys.exit()
     name_missing_packages()
 
+import contextlib
 import os
 import time
 import warnings
@@ -41,6 +42,8 @@ from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.gym.own import ForSeveral, unfitted
 from envs.registry import family_name, make_env
+from models.layers import resolve_torso
+from models.torso import Torso
 from own_code.folder_imports import ROOT
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
@@ -69,6 +72,7 @@ def report(args: Args) -> list[str]:
     return [
         args.game,
         f"  observations  {seen}: {_frames(setting.description)}",
+        *(f"  torso         {line}" for line in _torsos(setting)),
         f"  actions       {taken}: {_actions(setting.description)}",
         *(f"  checker       {line}" for line in _checked(env)),
         *(f"  {line}" for line in _played(config)),
@@ -92,9 +96,21 @@ def _report_of_several(args: Args, setting: Setting) -> list[str]:
 def _frames(description: EnvDescription) -> str:
     shape = " x ".join(map(str, description.frame_shape))
     kind = "a vector" if len(description.frame_shape) == 1 else "an image"
-    pictures = " and ".join("x".join(map(str, part)) for part in description.parts if len(part) > 1)
-    seen = f", of which convolutions see {pictures}" if pictures else ""
-    return f"{kind} of {shape} {description.frame_dtype}{seen}, {description.history_length} to a state"
+    return f"{kind} of {shape} {description.frame_dtype}, {description.history_length} to a state"
+
+
+def _torsos(setting: Setting) -> list[str]:
+    """What the convolutions of --torso make of each picture."""
+    args, description = setting.args, setting.description
+    pictures = [shape for shape in (description.frame_shape, *description.parts) if len(shape) > 1]
+    lines = []
+    for picture in pictures:
+        shape = args.history_length, *picture
+        torso, seen = resolve_torso(args.torso, shape), "x".join(map(str, picture))
+        with contextlib.suppress(ValueError):  # each agent says below that it is too small
+            features = Torso(torso, shape, "float32", args.hidden_size).num_features
+            lines.append(f"{torso} makes {features:,} features of {seen}; --resize and --torso change that")
+    return lines
 
 
 def _actions(description: EnvDescription) -> str:
@@ -121,18 +137,25 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
 
 
 def _played(config: EnvConfig) -> list[str]:
-    """How fast it is at random, and whether an episode ended meanwhile."""
+    """How fast it is at random, and how it scores."""
     env, generator = make_env(config, [0]), np.random.default_rng(0)
     env.action_space.seed(int(generator.integers(1 << 31)))
     env.reset()
-    steps, ended, began = 0, False, time.perf_counter()
+    steps, score, scores, began = 0, 0.0, list[float](), time.perf_counter()
     while (took := time.perf_counter() - began) < TIMED_S:
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        steps, ended = steps + 1, ended or bool(terminated[0] or truncated[0])
+        _, rewards, terminated, truncated, _ = env.step(env.action_space.sample())
+        steps, score = steps + 1, score + float(rewards[0])
+        if terminated[0] or truncated[0]:
+            scores.append(score)
+            score = 0.0
     env.close()
-    endless = f"episodes      none ended in {steps:,} steps at random; --max-episode-steps sets an end"
     speed = f"speed         {steps / took:,.0f} steps per second at random, one environment"
-    return [speed] if ended else [speed, endless]
+    if not scores:
+        return [
+            speed,
+            f"episodes      none ended in {steps:,} steps at random; --max-episode-steps sets an end",
+        ]
+    return [speed, f"random        scores {np.mean(scores):.4g}, the mean of {len(scores):,} episodes"]
 
 
 def _agents(setting: Setting) -> list[str]:

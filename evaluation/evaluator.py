@@ -67,7 +67,7 @@ def episode_seeds(seed: int, episode: int) -> EpisodeSeeds:
 def progress_bar(episodes: int) -> Iterator[Callable[[FinishedEpisode], None]]:
     """A bar on stderr of finished episodes and their mean score; gives `evaluate`'s `on_progress`."""
     scores: list[float] = []
-    with tqdm(total=episodes, unit="episode", dynamic_ncols=True) as bar:
+    with tqdm(total=episodes, unit="episode", dynamic_ncols=True, disable=None) as bar:
 
         def show(episode: FinishedEpisode) -> None:
             scores.append(episode.score_saber)

@@ -280,7 +280,7 @@ class _Tables(_Play):
 @contextmanager
 def games_bar(games: int) -> Iterator[Callable[[], object]]:
     """A bar on stderr of games that ended; gives `play_matches`'s `on_progress`."""
-    with tqdm(total=games, unit="game", dynamic_ncols=True) as bar:
+    with tqdm(total=games, unit="game", dynamic_ncols=True, disable=None) as bar:
         yield bar.update
 
 

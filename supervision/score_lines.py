@@ -15,11 +15,12 @@ AT_LATEST_S = 600.0
 
 
 class ScoreLines:
-    """One line for each tenth of a run, and every ten minutes, from the first score on."""
+    """One line for each tenth of a run that is over, and every ten minutes."""
 
     def __init__(self, levels: Mapping[str, float]) -> None:
         """`levels`: scores to compare with, by name."""
-        self._levels, self._part, self._next = levels, -1, 0.0  # the last: monotonic seconds
+        self._levels, self._part = levels, 0
+        self._next = time.monotonic() + AT_LATEST_S
 
     def __call__(self, story: Story) -> str:
         """The line, "" where none is due."""

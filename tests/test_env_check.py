@@ -1,5 +1,6 @@
 """`python -m envs.check`: what an environment is to the agents here."""
 
+import re
 import resource
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def test_what_is_said_of_a_sound_environment(tmp_path: Path) -> None:
     assert "'last': Discrete(2)): a vector of 3 float32, 1 to a state" in said
     assert "Discrete(2): 2 actions" in said
     assert "checker       passed" in said
-    assert "steps per second at random" in said and "episodes" not in said
+    assert "steps per second at random" in said and "torso " not in said
+    assert re.search(r"random        scores [-0-9.]+, the mean of [1-9]\d* episodes", said)
     assert "agents        iqn, rainbow, dqn, double_dqn, ppo_rnd, reinforce, a2c, ppo, random" in said
     assert "not naf: This agent needs continuous actions" in said
     last = said.splitlines()[-1]
@@ -60,6 +62,7 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     said = check(f"{tmp_path}/broken.py:Broken")
     assert "an image of 40 x 40 float32, 4 to a state" in said
+    assert "torso         nature makes 64 features of 40x40; --resize and --torso change that" in said
     assert "MultiDiscrete([2 3]): 6 actions" in said
     assert "checker       failed: AssertionError" in said
     assert " steps at random; --max-episode-steps sets an end" in said

@@ -283,9 +283,10 @@ def test_without_a_view_each_tenth_of_a_run_says_its_score(monkeypatch: pytest.M
     def said(t: float, scores: list[tuple[float, float]], left: float | None = None) -> str:
         return lines(Story(LEARNER, {"0": {"t": t, "t_max": 20_000}}, scores, left))
 
-    assert said(1_000, []) == "", "nobody has scored"
-    assert said(1_100, [(1_000, 21.0)]) == "1,100 / 20,000 steps: mean score 21 (random 22.4, goal 475)"
-    assert said(1_900, [(1_900, 23.0)]) == ""
+    assert said(2_000, []) == "", "nobody has scored"
+    assert said(1_900, [(1_000, 21.0)]) == "", "of too few episodes"
+    assert said(2_000, [(2_000, 21.0)]) == "2,000 / 20,000 steps: mean score 21 (random 22.4, goal 475)"
+    assert said(3_900, [(2_000, 21.0)]) == ""
     told = said(4_100, [(4_000, 123.45)], left=125.0)
     assert told == "4,100 / 20,000 steps: mean score 123 (random 22.4, goal 475), 2 min 5 s left"
     assert said(5_900, [(5_000, 130.0)]) == ""
