@@ -43,7 +43,7 @@ class RedisSettings(Settings):
     redis_replicas: str = parameter(
         "",
         "Actor: replicas of the server, as host:port,/path/to/socket, from which actors by turns read weights",
-        programs=Programs.ACTOR | Programs.TERMINAL | Programs.CLUSTER,
+        programs=Programs.RUN,
     )
     redis_cluster: bool = parameter(
         False, "The servers are nodes of one Redis Cluster; --redis-nodes names any of them"

@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -159,10 +160,17 @@ def test_states_seen_are_those_of_the_playback() -> None:
         np.testing.assert_array_equal(np.stack(states), np.stack(expected))
 
 
-def test_progress_is_told_once_per_episode(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_told_once_per_episode(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And drawn on a terminal alone."""
     config = env_config(CATCH)
     told: list[FinishedEpisode] = []
     evaluate(policy_of("random", config), config, 7, seed=0, width=3, on_progress=told.append)
+    with progress_bar(7) as show:
+        evaluate(policy_of("random", config), config, 7, seed=0, width=3, on_progress=show)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with progress_bar(7) as show:
         evaluate(policy_of("random", config), config, 7, seed=0, width=3, on_progress=show)
     assert [episode.length for episode in told] == [9] * 7
