@@ -155,10 +155,13 @@ class Shards(Replay):
         return super().total_priority + sum(shard.replay.total_priority for shard in self._here)
 
     def mean_age(self, batch: Batch) -> float:
-        """Of the batch's chunks, in transitions of the run."""
+        """Of the batch's chunks, in transitions of the run; without those of a shard that has joined anew
+        since they were drawn, whose chunks have other numbers now. 0 where no others are left.
+        """
         newest = {0: self.newest_chunk} | {shard.life: shard.replay.newest_chunk for shard in self._others}
-        of_rows = np.array([newest[life] for life in (batch.leaf // self._leaves).tolist()])
-        return float((of_rows - batch.chunk_id).mean()) * self.shape.chunk_length * self.shape.shards
+        drawn = zip((batch.leaf // self._leaves).tolist(), batch.chunk_id.tolist(), strict=True)
+        ages = [newest[life] - chunk for life, chunk in drawn if life in newest]
+        return float(np.mean(ages or [0])) * self.shape.chunk_length * self.shape.shards
 
     def ingest(self) -> Counters:
         """Take in the chunks that arrived, and tell every shard what the others have. Shards other than 0 are

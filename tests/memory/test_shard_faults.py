@@ -123,6 +123,9 @@ def test_learning_goes_on_without_a_shard_and_takes_it_back(
     before = shards.total_priority
     shards.update(drawn.leaf[of_shard_1], drawn.chunk_id[of_shard_1], np.full(of_shard_1.sum(), 9.0))
     assert shards.total_priority == before, "these losses are of what it held before"
+    assert shards.mean_age(drawn) > 0, "of the rows of shard 0"
+    gone = drawn._replace(leaf=drawn.leaf[of_shard_1], chunk_id=drawn.chunk_id[of_shard_1])
+    assert shards.mean_age(gone) == 0
     for actor in actors:
         actor.lease.release()
 
