@@ -10,11 +10,11 @@ import torch
 class Adam(torch.optim.Adam):
     """Its methods are wrapped so that torch.compile leaves them alone, and whoever calls the first of them
     imports the compiler: half of what a learner's start costs. Here they are called as they were written,
-    `step` under torch.no_grad(), which one of the wrappers sees to.
+    `step` under torch.no_grad(), which one of the wrappers saw to.
     """
 
     add_param_group = unwrap(torch.optim.Adam.add_param_group)
     load_state_dict = unwrap(torch.optim.Adam.load_state_dict)
     state_dict = unwrap(torch.optim.Adam.state_dict)
-    step = unwrap(torch.optim.Adam.step)
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
     zero_grad = unwrap(torch.optim.Adam.zero_grad)

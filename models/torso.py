@@ -52,10 +52,9 @@ class Torso(nn.Module):
         features: Tensor = self.layers(x)
         return features
 
-    def _count_features(self, kind: str, observation_shape: tuple[int, ...], observation_dtype: str) -> int:
-        blank = torch.zeros(1, *observation_shape, dtype=getattr(torch, observation_dtype))
+    def _count_features(self, kind: str, shape: tuple[int, ...], dtype: str) -> int:
         try:
             with torch.no_grad():
-                return int(self(blank).shape[1])
+                return int(self(torch.zeros(1, *shape, dtype=getattr(torch, dtype))).shape[1])
         except RuntimeError as error:
-            raise ValueError(f"The {kind} torso needs larger frames than {observation_shape[1:]}.") from error
+            raise ValueError(f"The {kind} torso needs larger frames than {shape[1:]}.") from error

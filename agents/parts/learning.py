@@ -82,8 +82,7 @@ class GradientStep:
         # on a GPU it is always clipped, by a factor of 1 at most: to look at the norm would mean waiting
         if self._max_grad_norm > 0 and (norm.device.type != "cpu" or not bool(norm <= self._max_grad_norm)):
             nn.utils.clip_grads_with_norm_(self._parameters, self._max_grad_norm, norm)
-        with torch.no_grad():
-            self.adam.step()
+        self.adam.step()
         return norm
 
 

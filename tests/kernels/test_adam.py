@@ -41,8 +41,7 @@ def test_it_is_pytorchs_bit_for_bit() -> None:
             network(rows).square().mean().backward()
             if number == 3:
                 network[0].bias.grad = None
-            with torch.no_grad():
-                adam.step()
+            adam.step()
         ends.append([parameter.detach() for parameter in network.parameters()])
         states.append([value for of_one in adam.state_dict()["state"].values() for value in of_one.values()])
     for one, two in (ends, states):
