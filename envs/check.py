@@ -42,7 +42,7 @@ from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.gym.own import ForSeveral, unfitted
 from envs.registry import family_name, make_env
-from models.layers import resolve_torso
+from models.layers import IMAGE_TORSOS, resolve_torso
 from models.torso import Torso
 from own_code.folder_imports import ROOT
 from wiring.code import canonical
@@ -107,6 +107,8 @@ def _torsos(setting: Setting) -> list[str]:
     for picture in pictures:
         shape = args.history_length, *picture
         torso, seen = resolve_torso(args.torso, shape), "x".join(map(str, picture))
+        if torso not in IMAGE_TORSOS:
+            continue
         with contextlib.suppress(ValueError):  # each agent says below that it is too small
             features = Torso(torso, shape, "float32", args.hidden_size).num_features
             lines.append(f"{torso} makes {features:,} features of {seen}; --resize and --torso change that")

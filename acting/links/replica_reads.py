@@ -1,7 +1,7 @@
 """Weights read from a replica of a run's Redis server, so that their bytes do not leave through its line.
 
-Redis replicates by itself: redis_conf or `REPLICAOF` make a server a replica. A replica may be behind and may
-be away; an actor never waits long for it, and never takes weights that the server itself does not name.
+Redis replicates by itself: its flag `--replicaof` makes a server a replica. A replica may be behind and may
+be away; an actor never waits long for it, and never takes older weights than the server itself names.
 """
 
 from __future__ import annotations
