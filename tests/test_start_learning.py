@@ -240,7 +240,8 @@ def test_the_command_that_evaluates_works_where_it_is_shown(tmp_path: Path) -> N
     def type_in(*words: str) -> str:
         return subprocess.check_output(words, cwd=ROOT, env=environment, text=True, timeout=120)
 
-    said = type_in("bash", "start_learning_atari.sh", *command(tmp_path, "--T-max", "300")[2:])
+    said = type_in("bash", "start_learning_atari.sh", *command(tmp_path, "--T-max", "3000")[2:])
+    assert " / 3,000 steps: mean score " in said, "there is no terminal"
     shown = re.search(r"^Evaluate +(.*)", said, re.MULTILINE)
     assert shown is not None, said
     assert "whole episode" in type_in(*shlex.split(shown[1]), "--evaluation-episodes", "2")
