@@ -49,32 +49,13 @@ def build(words: list[str], source: Path = ROOT) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("docs") / "site"
-    built = build([str(folder)])
-    assert built.returncode == 0, built.stderr[-3000:]
-    assert "WARNING" not in built.stderr
-    assert str(folder / "index.html") in built.stdout
-    return folder
-
-
-@pytest.fixture(scope="module")
-def pages(site: Path) -> dict[Path, Page]:
-    return {path: Page(path) for path in site.rglob("*.html")}
-
-
-@needs_sphinx
-@pytest.mark.slow
-def test_every_document_is_a_page(site: Path) -> None:
+def every_document_is_a_page(site: Path, pages: dict[Path, Page]) -> None:
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
     for document in documents:
-        assert (site / document.relative_to(ROOT).with_suffix(".html")).is_file()
+        assert site / document.relative_to(ROOT).with_suffix(".html") in pages
 
 
-@needs_sphinx
-@pytest.mark.slow
-def test_links_lead_to_pages_and_anchors_that_exist(pages: dict[Path, Page]) -> None:
+def links_lead_to_pages_and_anchors_that_exist(site: Path, pages: dict[Path, Page]) -> None:
     broken = []
     for path, page in pages.items():
         for link in page.links:
@@ -88,9 +69,7 @@ def test_links_lead_to_pages_and_anchors_that_exist(pages: dict[Path, Page]) -> 
     assert not broken, broken[:20]
 
 
-@needs_sphinx
-@pytest.mark.slow
-def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
+def nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
     for path, page in pages.items():
         for address in page.loaded:
             assert not urlsplit(address).netloc, f"{path} loads {address}"
@@ -98,18 +77,35 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Page]) -
         assert "url(http" not in style.read_text(encoding="utf-8").replace('"', "").replace("'", "")
 
 
-@needs_sphinx
-@pytest.mark.slow
-def test_modules_are_documented(pages: dict[Path, Page], site: Path) -> None:
+def modules_are_documented(site: Path, pages: dict[Path, Page]) -> None:
     assert "agents.iqn.IqnAgent.act" in pages[site / "docs/api/agents.html"].anchors
     assert "rainbow_iqn_apex.train" in pages[site / "docs/api/rainbow_iqn_apex.html"].anchors
 
 
-@needs_sphinx
-@pytest.mark.slow
-def test_addresses_elsewhere_are_listed(site: Path) -> None:
+def addresses_elsewhere_are_listed(site: Path, pages: dict[Path, Page]) -> None:
     lines = (site / "external_links.txt").read_text(encoding="utf-8").splitlines()
     assert any(line.startswith("https://arxiv.org/abs/1710.02298") and "README" in line for line in lines)
+
+
+@needs_sphinx
+@pytest.mark.slow
+def test_the_site_is_whole(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    """One test of many parts, since every worker of pytest that got one would build it: a minute."""
+    site = tmp_path / "site"
+    built = build([str(site)])
+    assert built.returncode == 0, built.stderr[-3000:]
+    assert "WARNING" not in built.stderr
+    assert str(site / "index.html") in built.stdout
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    for part in (
+        every_document_is_a_page,
+        links_lead_to_pages_and_anchors_that_exist,
+        nothing_is_loaded_from_elsewhere,
+        modules_are_documented,
+        addresses_elsewhere_are_listed,
+    ):
+        with subtests.test(part.__name__):
+            part(site, pages)
 
 
 @needs_sphinx
