@@ -82,6 +82,13 @@ class Update(NamedTuple):
     metrics: dict[str, Tensor]  # scalars: "loss", "q" (mean estimate of the actions taken), "grad_norm"
 
 
+class Share(NamedTuple):
+    """Rows `rank`, `rank + ranks` … of every batch: those of one of several learners."""
+
+    rank: int = 0
+    ranks: int = 1
+
+
 class Agent(ABC):
     """One algorithm. With learning=False (actors, evaluation) it has no optimiser and no target network."""
 

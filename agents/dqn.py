@@ -40,6 +40,7 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
     config_type = DqnConfig
     eval_noise = False  # evaluation is of the greedy policy
     priority_exponent = 0.0  # uniform replay, as in the paper
+    _losses_are_pure = True
     usual_bootstrap = Bootstrap()
 
     def __init__(

@@ -87,24 +87,30 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         quantiles = self._forward(self.online, states, noise["taus"], noise, independent_rows)  # [N, K, A]
         return self._acting(states, quantiles.transpose(1, 2), quantiles.mean(1), noise)
 
-    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        config, rows = self.config, len(batch.r_t)
-        selection_noise, target_noise, online_noise = self._draw_learning_noise(3)
-        selection_taus = self._draw_taus(rows, config.num_quantile_samples, self._generator)
-        target_taus = self._draw_taus(rows, config.num_tau_prime_samples, self._generator)
-        taus = self._draw_taus(rows, config.num_tau_samples, self._generator)
-        quantiles_tm1 = self._forward(self.online, batch.s_tm1, taus, online_noise)  # [B, N, A]
+    def _draws(self, rows: int) -> list[Noise]:
+        """With K, N' and N taus for each row."""
+        config, passes = self.config, super()._draws(rows)
+        samples = config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples
+        for number, count in enumerate(samples):
+            passes[number] = {**passes[number], "taus": self._draw_taus(rows, count, self._generator)}
+        return passes
+
+    def _losses(
+        self, batch: TensorBatch, for_selection: Noise, for_targets: Noise, for_learning: Noise
+    ) -> tuple[Tensor, Tensor]:
+        config, rows, taus = self.config, len(batch.r_t), for_learning["taus"]
+        quantiles_tm1 = self._forward(self.online, batch.s_tm1, taus, for_learning)  # [B, N, A]
         taken_tm1 = of_action(quantiles_tm1.transpose(1, 2), batch.a_tm1)
         assert taken_tm1.shape == (rows, config.num_tau_samples)
         with torch.no_grad():
-            online = self._estimate(self.online, selection_taus, selection_noise)
-            target = self._estimate(self.target.network, target_taus, target_noise)
+            online = self._estimate(self.online, for_selection)
+            target = self._estimate(self.target.network, for_targets)
             td_targets = self._bootstrap.targets(batch, quantiles_tm1.mean(1), online, target)  # [B, N']
             assert td_targets.shape == (rows, config.num_tau_prime_samples)
         return quantile_huber_loss(taken_tm1, taus, td_targets, config.kappa), taken_tm1.mean(1)
 
-    def _estimate(self, network: IqnNetwork, taus: Tensor, noise: Noise) -> Estimate:
-        return lambda observation: self._forward(network, observation, taus, noise).transpose(1, 2)
+    def _estimate(self, network: IqnNetwork, noise: Noise) -> Estimate:
+        return lambda observation: self._forward(network, observation, noise["taus"], noise).transpose(1, 2)
 
     def _draw_taus(self, rows: int, samples: int, generator: torch.Generator) -> Tensor:
         rank, ranks = self.share

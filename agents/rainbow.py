@@ -19,6 +19,7 @@ from agents.parts.legal import LegalActions, lowest_return
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
 from models.dqn import RainbowNetwork
 from models.layers import NetworkConfig
+from models.noisy import Noise
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,9 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
         """Logits [B, A, Z] by which a forbidden action has the lowest return for certain."""
         return lowest_return(output, legal.mask(observation))
 
-    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        selection_noise, target_noise, online_noise = self._draw_learning_noise(3)
+    def _losses(
+        self, batch: TensorBatch, selection_noise: Noise, target_noise: Noise, online_noise: Noise
+    ) -> tuple[Tensor, Tensor]:
         logits_tm1 = self._forward(self.online, batch.s_tm1, online_noise)  # [B, A, Z]
         with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
             q_t = self._forward(self.online, batch.s_t, selection_noise).softmax(-1) @ self._support

@@ -16,8 +16,8 @@ from agents.base import ActingNoise, AgentError, Problem, RolloutActing, Rollout
 from agents.on_policy.rollouts import RolloutStates, transition_mask
 from agents.parts.devices import slices
 from agents.parts.distributions import ActionDistribution, distribution_of
-from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig
-from agents.parts.weights import Part, torso_and_head
+from agents.parts.learning import GradientStep, LearningAgent, LearningConfig
+from agents.parts.weights import ACTING_ONLY, Part, torso_and_head
 from memory.rollouts.rollout import Rollout
 from models.policy import PolicyValues
 from models.torso import Torso

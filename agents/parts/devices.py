@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.base import AgentError, TensorBatch
+from kernels.cuda_graph import CudaGraph
 from memory.replay.batch import Batch
 
 log = logging.getLogger(__name__)
@@ -34,15 +35,10 @@ class ForwardPasses:
         """`compile`: one of COMPILE; AgentError for others. `compiles` turns False where it does not work."""
         if compile not in COMPILE:
             raise AgentError(f"There is no way to compile '{compile}': choose one of {', '.join(COMPILE)}.")
-        self.compiles, self._graphs = compile != "none", compile == "cuda-graphs"
+        self.compiles = compile != "none"
         self._compiled: dict[nn.Module, Callable[..., Any]] = {}
-        if self._graphs and device.type != "cuda":
+        if compile == "cuda-graphs" and device.type != "cuda":
             self._give_up("CUDA graphs need a CUDA device")
-
-    def begin_update(self) -> None:
-        """From here on, outputs of the last update's forward passes may be overwritten."""
-        if self._graphs:
-            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def __call__(self, network: nn.Module, *inputs: Any) -> Any:
         """network(*inputs); compiled at the first call with inputs of these shapes."""
@@ -56,13 +52,19 @@ class ForwardPasses:
 
     def _compiled_of(self, network: nn.Module) -> Callable[..., Any]:
         if network not in self._compiled:
-            mode = "reduce-overhead" if self._graphs else None
-            self._compiled[network] = torch.compile(network, backend=BACKEND, mode=mode, dynamic=False)
+            self._compiled[network] = torch.compile(network, backend=BACKEND, dynamic=False)
         return self._compiled[network]
 
     def _give_up(self, reason: str) -> None:
         log.warning("Forward passes are not compiled, and run as they are written: %s.", reason.rstrip("."))
-        self.compiles = self._graphs = False
+        self.compiles = False
+
+
+def recorded(update: Callable[..., Any], compile: str, device: torch.device, *networks: nn.Module) -> Any:
+    """`update` of these networks' gradients; as a CUDA graph where --compile asks for it and there is one."""
+    if compile != "cuda-graphs" or device.type != "cuda":
+        return update
+    return CudaGraph(update, [buffer for network in networks for buffer in network.buffers()])
 
 
 def _innermost(error: BaseException) -> str:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from agents.base import Agent, AgentError, Problem, ReplayAgent, Update
 from agents.parts.acting_by import ActingBy
-from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent
+from agents.parts.learning import GradientStep, LearningAgent
 from agents.parts.rnd import Rnd
-from agents.parts.weights import Part, TorsoConfig
+from agents.parts.weights import ACTING_ONLY, Part, TorsoConfig
 from memory.replay.batch import Batch
 
 ADAM_EPS = 1e-8

@@ -5,29 +5,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.base import Agent, AgentError, Problem
+from agents.base import Agent, Problem, Share
 from agents.parts.legal import legal_actions_of
 from agents.parts.weights import (
     NetworkT,
-    Part,
+    Resumable,
     TorsoConfig,
-    copied_to_cpu,
-    load_state,
     load_weights,
     seeded,
-    state_of,
     uses_bfloat16,
 )
 from kernels.adam import Adam
 from models.convolutions.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
-
-ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
 
 
 @dataclass(frozen=True)
@@ -39,13 +34,6 @@ class LearningConfig(TorsoConfig):
     t_max: int
     adam_eps: float  # Adam's epsilon
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
-
-
-class Share(NamedTuple):
-    """Rows `rank`, `rank + ranks` … of every batch: those of one of several learners."""
-
-    rank: int = 0
-    ranks: int = 1
 
 
 class GradientStep:
@@ -69,8 +57,16 @@ class GradientStep:
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""
+        self.derive(loss)
+        return self.descend()
+
+    def derive(self, loss: Tensor) -> None:
+        """The gradient of `loss`, in place of the last one."""
         self.adam.zero_grad()
         torch.autograd.backward(loss)
+
+    def descend(self) -> Tensor:
+        """One step down the gradient; returns its norm before clipping."""
         if self.average is not None:
             self.average(self._parameters)
         if self._l2 > 0:
@@ -89,7 +85,7 @@ class GradientStep:
 ConfigT = TypeVar("ConfigT", bound=TorsoConfig)
 
 
-class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
+class LearningAgent(Resumable, Agent, Generic[ConfigT, NetworkT]):
     """Owns the online network and the generator of the learner's randomness; its parts make its state."""
 
     _seed_path: tuple[int, ...] = ()  # of its randomness, under the seed
@@ -117,10 +113,6 @@ class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
     def _build(self, problem: Problem) -> NetworkT:
         """The agent's network; the global generator, seeded for it, gives its initial weights."""
 
-    @abstractmethod
-    def _parts(self) -> dict[str, Part]:
-        """All that learning needs to resume exactly, by the names that snapshots have for it."""
-
     def acting_weights(self) -> dict[str, Tensor]:
         """The online network's: parameters without noise, spectral norms divided out, and buffers."""
         weights = effective_weights(self.online) if self._has_spectral_norms else self.online.state_dict()
@@ -133,19 +125,3 @@ class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
             settle(self.online)
         else:
             load_weights(self.online, weights)
-
-    def state_dict(self) -> dict[str, object]:
-        """Networks, Adam's moments, generators, clocks and counts."""
-        if not self._learning:
-            raise AgentError(ACTING_ONLY)
-        return {name: copied_to_cpu(state_of(part)) for name, part in self._parts().items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
-        if not self._learning:
-            raise AgentError(ACTING_ONLY)
-        parts = self._parts()
-        if missing := parts.keys() - state.keys():
-            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
-        for name, part in parts.items():
-            load_state(part, state[name])

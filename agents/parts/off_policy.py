@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, TensorBatch, Update
+from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Share, TensorBatch, Update
 from agents.losses import Bootstrap, DoubleBootstrap
-from agents.parts.devices import ForwardPasses, StagedBatch
+from agents.parts.devices import ForwardPasses, StagedBatch, recorded
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
-from agents.parts.learning import ACTING_ONLY, GradientStep, LearningAgent, LearningConfig, Share
+from agents.parts.learning import GradientStep, LearningAgent, LearningConfig
 from agents.parts.legal import LegalActions
-from agents.parts.weights import NetworkT, Part, Target
+from agents.parts.weights import ACTING_ONLY, NetworkT, Part, Target
 from memory.replay.batch import Batch
 from models.dueling import DuelingNetwork
 from models.layers import NetworkConfig
@@ -63,22 +63,32 @@ class PeriodicTarget(Target[NetworkT]):
 class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
+    _losses_are_pure = False  # functions of what `_losses` is given, which a CUDA graph can hold
+
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
     ) -> None:
         super().__init__(problem, config, device, seed, learning)
         self.forward_passes = ForwardPasses(config.compile if learning else "none", device)
+        self._gradients: Callable[..., tuple[Tensor, dict[str, Tensor]]] = self._derive
         if learning:
             self.target = self._build_target()
             self._gradient_step = self._build_gradient_step()
+            if self._losses_are_pure:
+                networks = self.online, self.target.network
+                self._gradients = recorded(self._derive, config.compile, device, *networks)
 
     @abstractmethod
     def _build_target(self) -> Target[NetworkT]:
         """The target network, which follows the online one."""
 
     @abstractmethod
-    def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        """[B] losses with gradient, and [B] expected returns of the actions taken."""
+    def _losses(self, batch: TensorBatch, *draws: Any, **_: Any) -> tuple[Tensor, Tensor]:
+        """[B] losses with gradient, and [B] expected returns of the actions taken; `draws`: of `_draws`."""
+
+    def _draws(self, rows: int) -> Sequence[Noise]:
+        """What the losses of so many transitions need of randomness: nothing unless overridden."""
+        return ()
 
     def _build_gradient_step(self) -> GradientStep:
         return GradientStep(self.online, self.config.lr, self.config.adam_eps, self.config.max_grad_norm)
@@ -101,18 +111,21 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         """One step of Adam, then the target network follows; AgentError without learning=True."""
         if not self._learning:
             raise AgentError(ACTING_ONLY)
-        if self.forward_passes.compiles:
-            self.forward_passes.begin_update()
         if (lr_end := self.config.lr_end) is not None:
             self._gradient_step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
         batch = batch_to_device(experience, self.device)
-        losses, q = self._losses(batch)
+        losses, metrics = self._gradients(batch, *self._draws(len(batch.r_t)))
+        grad_norm = self._gradient_step.descend()
+        self.target.follow(t_learner)
+        return Update(self._priority_losses(losses), {**metrics, "grad_norm": grad_norm})
+
+    def _derive(self, batch: TensorBatch, *draws: Noise) -> tuple[Tensor, dict[str, Tensor]]:
+        """[B] losses and metrics, without gradient: that of their mean is left in the parameters."""
+        losses, q = self._losses(batch, *draws)
         assert losses.shape == q.shape == batch.weights.shape
         loss = (batch.weights * losses).mean()  # importance weights (Schaul et al. 2016, section 3.4)
-        grad_norm = self._gradient_step.take(loss)
-        self.target.follow(t_learner)
-        metrics = {"loss": loss.detach(), "q": q.detach().mean(), "grad_norm": grad_norm}
-        return Update(self._priority_losses(losses.detach()), metrics)
+        self._gradient_step.derive(loss)
+        return losses.detach(), {"loss": loss.detach(), "q": q.detach().mean()}
 
     def _forward(self, network: NetworkT, *inputs: Any) -> OutputT:
         """A forward pass in the agent's precision; the result is float32.
@@ -149,7 +162,8 @@ def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
     """The tensors in flight; else the batch's own memory on the CPU, and copies elsewhere."""
     if isinstance(batch, StagedBatch) and batch.in_flight is not None:
         return batch.in_flight.received()
-    return TensorBatch(*[torch.from_numpy(column).to(device) for column in batch[: len(TensorBatch._fields)]])
+    tensors = TensorBatch(*map(torch.from_numpy, batch[: len(TensorBatch._fields)]))
+    return tensors if device.type == "cpu" else TensorBatch(*[tensor.to(device) for tensor in tensors])
 
 
 @dataclass(frozen=True)
@@ -170,6 +184,8 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
 
     Actors draw noise anew as often as the learner updates, each `replay_frequency` steps.
     """
+
+    _losses_are_pure = True
 
     def __init__(
         self, problem: Problem, config: NoisyConfigT, device: torch.device, seed: int, learning: bool
@@ -222,7 +238,7 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
             self._epsilon.follow(t_learner)
         return super().update(experience, t_learner)
 
-    def _draw_learning_noise(self, draws: int) -> list[Noise]:
-        """`draws` of the noise, each shared by all rows of a batch."""
-        drawn = draw_noise(self.online.noise_sizes, draws, self._generator, self.device)
-        return [{name: noise[row : row + 1] for name, noise in drawn.items()} for row in range(draws)]
+    def _draws(self, rows: int) -> list[Noise]:
+        """The noise of three passes, to select, for targets and to learn; each the same for all rows."""
+        drawn = draw_noise(self.online.noise_sizes, 3, self._generator, self.device)
+        return [{name: noise[row : row + 1] for name, noise in drawn.items()} for row in range(3)]

@@ -17,6 +17,7 @@ from models.layers import resolve_torso
 from models.torso import Torso
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
+ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
 PRECISIONS = ("float32", "bfloat16", "auto")
 
 
@@ -61,6 +62,32 @@ def load_state(part: Part, state: Any) -> None:
         load_weights(part, state)
     else:
         part.load_state_dict(state)
+
+
+class Resumable(ABC):
+    """An agent whose learning can be continued from the state of its parts."""
+
+    _learning: bool
+
+    @abstractmethod
+    def _parts(self) -> dict[str, Part]:
+        """All that learning needs to resume exactly, by the names that snapshots have for it."""
+
+    def state_dict(self) -> dict[str, object]:
+        """Networks, Adam's moments, generators, clocks and counts."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        return {name: copied_to_cpu(state_of(part)) for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        parts = self._parts()
+        if missing := parts.keys() - state.keys():
+            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
+        for name, part in parts.items():
+            load_state(part, state[name])
 
 
 def copied_to_cpu(value: Any) -> Any:

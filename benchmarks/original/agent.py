@@ -89,10 +89,11 @@ def _convolutions(torso: str, channels: int) -> tuple[nn.Sequential, int]:
 class OriginalIqn(nn.Module):
     """Features repeated for every tau, then a noisy stream for the value and one for the advantages."""
 
-    def __init__(self, config: IqnConfig, history_length: int, num_actions: int) -> None:
+    def __init__(self, config: IqnConfig, torso: tuple[nn.Sequential, int], num_actions: int) -> None:
+        """`torso`: convolutions, and how many features they give."""
         super().__init__()
         hidden, std = config.hidden_size, config.noisy_std
-        self.convolutions, features = _convolutions(config.torso, history_length)
+        self.convolutions, features = torso
         self.embedding = nn.Linear(config.quantile_embedding_dim, features)
         self.value_hidden = NoisyLayer(features, hidden, std)
         self.value = NoisyLayer(hidden, 1, std)
@@ -101,9 +102,10 @@ class OriginalIqn(nn.Module):
 
     def draw_noise(self) -> Noise:
         """Returns fresh noise of all noisy layers."""
+        device = self.embedding.weight.device
         sizes = {name: layer.weight_mu.shape for name, layer in self._noisy_layers()}
         return {
-            name: (_scaled(torch.randn(inputs)), _scaled(torch.randn(outputs)))
+            name: (_scaled(torch.randn(inputs, device=device)), _scaled(torch.randn(outputs, device=device)))
             for name, (outputs, inputs) in sizes.items()
         }
 
@@ -122,7 +124,8 @@ class OriginalIqn(nn.Module):
         rows, samples = taus.shape
         features = self.convolutions(frames.float() / 255)  # [B, F]
         repeated = features.repeat_interleave(samples, 0)  # [B * N, F]
-        angles = math.pi * torch.arange(1, self.embedding.in_features + 1) * taus.reshape(-1, 1)
+        counted = torch.arange(1, self.embedding.in_features + 1, device=taus.device)
+        angles = math.pi * counted * taus.reshape(-1, 1)
         x = repeated * functional.relu(self.embedding(torch.cos(angles)))
         value = self.value(functional.relu(self.value_hidden(x)))  # [B * N, 1]
         advantage = self.advantage(functional.relu(self.advantage_hidden(x)))  # [B * N, A]
@@ -144,8 +147,8 @@ class OriginalLearner:
         self._config = setting.args.select(IqnConfig)
         assert setting.problem.num_actions is not None
         torch.manual_seed(setting.args.seed)
-        shape = setting.problem.observation_shape
-        self.online = OriginalIqn(self._config, shape[0], setting.problem.num_actions)
+        torso = _convolutions(self._config.torso, setting.problem.observation_shape[0])
+        self.online = OriginalIqn(self._config, torso, setting.problem.num_actions)
         self.target = copy.deepcopy(self.online)
         self._adam = torch.optim.Adam(self.online.parameters(), lr=self._config.lr, eps=self._config.adam_eps)
 

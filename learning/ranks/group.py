@@ -21,8 +21,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import nn
 
-from agents.base import Agent
-from agents.parts.learning import Share
+from agents.base import Agent, Share
 from agents.parts.off_policy import OffPolicyAgent
 from learning.ranks.lost import RankLost
 from memory.replay.following import Rows

@@ -98,11 +98,17 @@ def make_agent() -> Callable[..., Agent]:
     """An agent on small pixels; keywords replace its hyper-parameters."""
 
     def make(
-        name: str, *, problem: Problem | None = None, seed: int = 0, learning: bool = True, **settings: Any
+        name: str,
+        *,
+        problem: Problem | None = None,
+        seed: int = 0,
+        learning: bool = True,
+        device: str = "cpu",
+        **settings: Any,
     ) -> Agent:
         kind = agent_type(name)
         config = kind.config_type(**{**SETTINGS, **OWN_SETTINGS[name], **settings})
-        return kind(problem or PROBLEMS[name], config, torch.device("cpu"), seed, learning)
+        return kind(problem or PROBLEMS[name], config, torch.device(device), seed, learning)
 
     return make
 

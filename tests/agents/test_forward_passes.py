@@ -59,7 +59,6 @@ def test_what_cannot_be_compiled_goes_on_as_written(
     monkeypatch.setattr(devices, "BACKEND", "no such compiler")
     run = ForwardPasses("default", CPU)
     for rows in (1, 2):
-        run.begin_update()
         assert torch.equal(run(LINE, torch.ones(rows, 3)), LINE(torch.ones(rows, 3)))
     (sentence,) = _said(caplog)
     assert sentence.startswith("Forward passes are not compiled, and run as they are written: ")
@@ -68,7 +67,6 @@ def test_what_cannot_be_compiled_goes_on_as_written(
 
 def test_cuda_graphs_need_cuda(caplog: pytest.LogCaptureFixture) -> None:
     run = ForwardPasses("cuda-graphs", CPU)
-    run.begin_update()
     assert torch.equal(run(LINE, torch.ones(1, 3)), LINE(torch.ones(1, 3)))
     assert [sentence.split(": ")[1] for sentence in _said(caplog)] == ["CUDA graphs need a CUDA device."]
     with pytest.raises(AgentError, match="There is no way to compile 'all': choose one of none, default"):

@@ -92,7 +92,7 @@ def test_the_original_losses_are_ours(client: Client) -> None:
         road.replay.ingest()
         for _ in range(3):
             batch = road.replay.sample(32, 0.4)
-            draws = _draws_to_come(agent, naive)
+            draws = draws_to_come(agent, 32)
             theirs = naive.losses(batch_to_device(batch, CPU), draws)
             naive.descend((batch_to_device(batch, CPU).weights * theirs).mean())
             ours = agent.update(batch, 0).losses
@@ -114,8 +114,8 @@ def _take_weights(naive: OriginalIqn, agent: IqnAgent) -> None:
     assert not result.unexpected_keys and all("epsilon" in name for name in result.missing_keys)
 
 
-def _draws_to_come(agent: IqnAgent, naive: OriginalLearner) -> list[Randomness]:
-    """What the agent's next update will draw, in the order in which it does."""
+def draws_to_come(agent: IqnAgent, rows: int) -> list[Randomness]:
+    """What the agent's next update of so many transitions will draw, in the order in which it does."""
     generator = torch.Generator()
     generator.set_state(agent.state_dict()["generator"])  # type: ignore[arg-type]
     config = agent.config
@@ -133,7 +133,7 @@ def _draws_to_come(agent: IqnAgent, naive: OriginalLearner) -> list[Randomness]:
         }
 
     def taus(samples: int) -> Tensor:
-        return torch.rand(32, samples, generator=generator)
+        return torch.rand(rows, samples, generator=generator)
 
     taus_t, noise_t = taus(config.num_quantile_samples), noise(0)
     taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise(1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.parts.learning import Share
+from agents.base import Share
 from learning.ranks.following import FetchedRows
 from learning.ranks.group import Order, Ranks
 from learning.ranks.leading import LeadingSampler

@@ -1,0 +1,1 @@
+"""BTR's update beside the same one as PyTorch alone would have it."""

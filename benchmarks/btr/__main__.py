@@ -1,0 +1,83 @@
+"""How much faster BTR's update is here than the same network and losses written plainly in PyTorch.
+
+    python -m benchmarks.btr [--device cuda|cpu] [--compile none|default|cuda-graphs ...] [--quick]
+
+Contestants by turns, each a process of its own that waits while another works: the learner of
+specs/atari/btr.yaml, compiled in each of these ways, and benchmarks/btr/plain.py in bfloat16 and in float32.
+All learn from batches of the same real frames, staged as in a run. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import torch
+
+from agents.parts.devices import COMPILE
+from agents.parts.off_policy import batch_to_device
+from benchmarks.btr.plain import PlainBtr
+from benchmarks.gpu import WARM_UP, batches_in_flight, learner
+from benchmarks.harness import Contestant, Effort, Race, Works, race, setting_for, throwaway_server
+from memory.server.connection import RedisConfig
+from supervision.process import keep_freed_memory
+from wiring.setting import device_of
+
+SPEC = "--spec specs/atari/btr.yaml --game space_invaders"
+FULL, QUICK = Effort(7, 5.0), Effort(3, 2.0)
+PLAIN = {"plain bfloat16": torch.bfloat16, "plain float32": torch.float32}
+
+
+def plain_updates(redis: RedisConfig, words: str, dtype: torch.dtype) -> Works:
+    """The plain twin; losses leave the device as for new priorities."""
+    keep_freed_memory()  # as launchers do
+    setting = setting_for(words)
+    device = device_of(setting.args)
+    plain, batches = PlainBtr(setting, device, dtype), batches_in_flight(redis, setting, device)
+
+    def update() -> int:
+        plain.update(batch_to_device(next(batches), device)).cpu().numpy()
+        return 1
+
+    for _ in range(WARM_UP):
+        update()
+    return {"update": update}
+
+
+def measured(redis: RedisConfig, words: str, ways: Sequence[str], effort: Effort) -> Race:
+    """Updates per second of every contestant."""
+    with ExitStack() as stack:
+        sides = {f"ours, {way}": Contestant(learner, redis, f"{words} --compile {way}") for way in ways}
+        sides |= {name: Contestant(plain_updates, redis, words, dtype) for name, dtype in PLAIN.items()}
+        for side in sides.values():
+            stack.enter_context(side)
+        return race(sides, "update", effort)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--compile", nargs="+", choices=COMPILE, default=["none"])
+    parser.add_argument("--flags", default="", help="of the learner, besides the spec's")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    options = parser.parse_args(argv)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("error: PyTorch finds no CUDA device here; --device cpu goes without.", file=sys.stderr)
+        return 2
+    words = f"{SPEC} {'--disable-cuda' if options.device == 'cpu' else ''} {options.flags}"
+    with throwaway_server() as redis:
+        result = measured(redis, words, options.compile, QUICK if options.quick else FULL)
+    for name, rate in result.rates().items():
+        print(f"{name}: {rate.median:.1f} updates/s ({rate.low:.1f} to {rate.high:.1f})")
+    for way in options.compile:
+        for plain in PLAIN:
+            ratio = result.ratio(f"ours, {way}", plain)
+            print(f"ours, {way} / {plain}: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,88 @@
+"""A function of tensors as one CUDA graph: recorded once, then replayed by a single launch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
+WARM_UP = 3
+"""Calls before recording, in which libraries choose their ways (PyTorch's notes on CUDA graphs)."""
+
+
+class CudaGraph(Generic[ResultT]):
+    """Calls a function of tensors whose launches would take longer than their work.
+
+    The function must look at no value of a tensor, draw nothing at random, and change other tensors in place
+    only: what it does besides is done while it is recorded, and never again. Where it cannot be recorded, it
+    runs as it is written, and one line of the log says why.
+    """
+
+    def __init__(self, function: Callable[..., ResultT], buffers: Sequence[Tensor]) -> None:
+        """`buffers`: what the function changes, and calls that only warm up must leave as it was."""
+        self._function, self._buffers = function, buffers
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._kinds: list[tuple[torch.Size, torch.dtype]] = []  # of the inputs it was recorded with
+        self._gives_up = False
+
+    def __call__(self, *inputs: Any) -> ResultT:
+        """function(*inputs), of tensors, and tuples and mappings of tensors; recorded anew for new shapes."""
+        kinds = [(tensor.shape, tensor.dtype) for tensor in tensors_in(inputs)]
+        if kinds != self._kinds and not self._gives_up:
+            self._kinds = kinds
+            try:
+                self._record(inputs)
+            except RuntimeError as error:  # of CUDA: something waits for the device, or reads from it
+                self._give_up(str(error).strip().splitlines()[0])
+        if self._graph is None:
+            return self._function(*inputs)
+        for own, given in zip(tensors_in(self._inputs), tensors_in(inputs), strict=True):
+            own.copy_(given)
+        self._graph.replay()
+        result: ResultT = _copied(self._result)  # the next replay overwrites it
+        return result
+
+    def _record(self, inputs: Any) -> None:
+        self._graph, self._inputs = None, _copied(inputs)
+        before = [buffer.clone() for buffer in self._buffers]
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                self._function(*self._inputs)
+        torch.cuda.current_stream().wait_stream(stream)
+        for buffer, old in zip(self._buffers, before, strict=True):
+            buffer.copy_(old)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # samplers use the device meanwhile
+            self._result = self._function(*self._inputs)
+        self._graph = graph
+
+    def _give_up(self, reason: str) -> None:
+        log.warning("Updates are no CUDA graph, and run as they are written: %s.", reason.rstrip("."))
+        self._gives_up = True
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested sequences and mappings, in their order."""
+    if isinstance(value, Tensor):
+        yield value
+    else:
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(item)
+
+
+def _copied(value: Any) -> Any:
+    """The same nested tuples, lists and dicts of copies."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    items = [_copied(item) for item in value]
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
