@@ -4,7 +4,8 @@
 
 Contestants by turns, each a process of its own that waits while another works: the learner of
 specs/atari/btr.yaml, compiled in each of these ways, and benchmarks/btr/plain.py in bfloat16 and in float32.
-All learn from batches of the same real frames, staged as in a run. Nothing else should run meanwhile.
+All learn from the same real frames, which are on the device before the clock starts. Nothing else should run
+meanwhile.
 """
 
 from __future__ import annotations
@@ -17,40 +18,20 @@ from contextlib import ExitStack
 import torch
 
 from agents.parts.devices import COMPILE
-from agents.parts.off_policy import batch_to_device
-from benchmarks.btr.plain import PlainBtr
-from benchmarks.gpu import WARM_UP, batches_in_flight, learner
-from benchmarks.harness import Contestant, Effort, Race, Works, race, setting_for, throwaway_server
+from benchmarks.btr.sides import ours, plain
+from benchmarks.harness import Contestant, Effort, Race, race, throwaway_server
 from memory.server.connection import RedisConfig
-from supervision.process import keep_freed_memory
-from wiring.setting import device_of
 
 SPEC = "--spec specs/atari/btr.yaml --game space_invaders"
-FULL, QUICK = Effort(7, 5.0), Effort(3, 2.0)
+FULL, QUICK = Effort(7, 3.0), Effort(3, 2.0)
 PLAIN = {"plain bfloat16": torch.bfloat16, "plain float32": torch.float32}
-
-
-def plain_updates(redis: RedisConfig, words: str, dtype: torch.dtype) -> Works:
-    """The plain twin; losses leave the device as for new priorities."""
-    keep_freed_memory()  # as launchers do
-    setting = setting_for(words)
-    device = device_of(setting.args)
-    plain, batches = PlainBtr(setting, device, dtype), batches_in_flight(redis, setting, device)
-
-    def update() -> int:
-        plain.update(batch_to_device(next(batches), device)).cpu().numpy()
-        return 1
-
-    for _ in range(WARM_UP):
-        update()
-    return {"update": update}
 
 
 def measured(redis: RedisConfig, words: str, ways: Sequence[str], effort: Effort) -> Race:
     """Updates per second of every contestant."""
     with ExitStack() as stack:
-        sides = {f"ours, {way}": Contestant(learner, redis, f"{words} --compile {way}") for way in ways}
-        sides |= {name: Contestant(plain_updates, redis, words, dtype) for name, dtype in PLAIN.items()}
+        sides = {f"ours, {way}": Contestant(ours, redis, f"{words} --compile {way}") for way in ways}
+        sides |= {name: Contestant(plain, redis, words, dtype) for name, dtype in PLAIN.items()}
         for side in sides.values():
             stack.enter_context(side)
         return race(sides, "update", effort)
@@ -73,9 +54,9 @@ def main(argv: Sequence[str]) -> int:
     for name, rate in result.rates().items():
         print(f"{name}: {rate.median:.1f} updates/s ({rate.low:.1f} to {rate.high:.1f})")
     for way in options.compile:
-        for plain in PLAIN:
-            ratio = result.ratio(f"ours, {way}", plain)
-            print(f"ours, {way} / {plain}: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
+        for twin in PLAIN:
+            ratio = result.ratio(f"ours, {way}", twin)
+            print(f"ours, {way} / {twin}: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
     return 0
 
 

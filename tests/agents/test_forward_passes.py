@@ -5,7 +5,7 @@ torch.compile is told to trace but not to generate code ("aot_eager"): that woul
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -17,13 +17,18 @@ from agents.parts.devices import ForwardPasses
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
+BTR = {"torso": "impala_x2_spectral", "munchausen": "online"}
 LINE = torch.nn.Linear(3, 2)
 
 
-@pytest.mark.parametrize(("name", "precision"), [("iqn", "bfloat16"), ("dqn", "float32")])
+@pytest.mark.parametrize(
+    ("name", "precision", "settings"),
+    [("iqn", "bfloat16", {}), ("dqn", "float32", {}), ("iqn", "float32", BTR)],
+)
 def test_compiled_updates_are_those_of_written_passes(
     name: str,
     precision: str,
+    settings: Mapping[str, Any],
     make_agent: Callable[..., Any],
     make_batch: Callable[..., Batch],
     monkeypatch: pytest.MonkeyPatch,
@@ -31,7 +36,7 @@ def test_compiled_updates_are_those_of_written_passes(
 ) -> None:
     """Noisy layers, a target network that is copied, autocast; each continues from a state of the other."""
     monkeypatch.setattr(devices, "BACKEND", "aot_eager")
-    flags = {"precision": precision, "target_update": 8}
+    flags = {"precision": precision, "target_update": 8, **settings}
     written, compiled = make_agent(name, **flags), make_agent(name, compile="default", **flags)
     for step in range(6):
         if step == 3:
