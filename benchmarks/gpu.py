@@ -191,7 +191,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     """The command line; --quick only changes what is not given otherwise."""
 
     def numbers(word: str) -> list[int]:
-        return [int(part) for part in word.split(",")]
+        return [int(part) for part in word.split(",") if part]
 
     quick = "--quick" in argv
     parser = argparse.ArgumentParser(description="How fast a GPU learns, and the whole loop runs.")
@@ -204,7 +204,9 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--compile", type=lambda word: word.split(","), help="default: all that the device has; --quick: none"
     )
-    parser.add_argument("--actors", type=numbers, default=[1, 2] if quick else [1, 2, 4, 8, 16])
+    parser.add_argument(
+        "--actors", type=numbers, default=[1, 2] if quick else [1, 2, 4, 8, 16], help="'' (empty): no loop"
+    )
     parser.add_argument(
         "--seconds", type=float, default=2.0 if quick else 10.0, help="of each learner's window"
     )
