@@ -134,7 +134,8 @@ def test_nothing_is_lost_or_counted_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """CLIENT KILL of everyone, and SCRIPT FLUSH, in a loop, while an actor pushes and a learner learns. Both
-    try again soon: most of their tries meet the next fault.
+    try again soon: most of their tries meet the next fault. Of every second push the actor loses the answer,
+    which a server has sent before it kills.
     """
     monkeypatch.setattr("memory.server.patience.BACKOFF_LAST_S", 0.05)
     epoch, patience = begin(client, keys, CAPACITY).epoch, Patience(60.0)
@@ -143,8 +144,10 @@ def test_nothing_is_lost_or_counted_twice(
     made = packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), 600)), 1.0)
     replay = make_replay(client, keys, epoch, CAPACITY)
     with _again_and_again(redis_socket, fault, every_s) as faults:
-        for packet in made:
+        for number, packet in enumerate(made):
             pusher.send([packet])
+            if number % 2:
+                pusher._channel.abandon()
             patience(pusher.settle)
             patience(replay.ingest)
         updates = 0
