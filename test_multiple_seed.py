@@ -35,7 +35,7 @@ from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.match import games_bar, matches_text, play_matches, write_matches
 from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_policy, is_baseline
-from evaluation.result import evaluation_text, write_evaluation
+from evaluation.result import evaluation_text, set_aside, write_evaluation
 from evaluation.state_plot import StatePlot
 from learning.pool import pool_files
 from learning.saved.snapshot import Snapshot, check_holds
@@ -152,6 +152,7 @@ def _play_episodes(
     if args.model:
         print(_snapshot_text(candidate.origin))
     path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
+    _make_way(path, candidate.origin)
     write_evaluation(path, result, candidate.origin)
     print(f"Saved {path}.")
     if recorder is not None:
@@ -183,8 +184,16 @@ def _play_against(
     name = evaluated_name(candidate.args)
     path = folder / f"matches_{name}{opponent.replace('update ', '_') if args.against == 'pool' else ''}.json"
     origin = {**candidate.origin, "against": opponent, "opening_plies": args.opening_plies}
+    _make_way(path, origin)
     write_matches(path, matches, config, origin)
     print(f"Saved {path}.")
+
+
+def _make_way(path: Path, origin: dict[str, object]) -> None:
+    """For a result of this origin; that of another snapshot stays, under a name that is printed."""
+    earlier = set_aside(path, origin)
+    if earlier is not None:
+        print(f"{path} held another result, which is {earlier} now.")
 
 
 def _opponents(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -81,6 +82,31 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
         "settings": {**settings, **asdict(evaluation.env_config)},
     }
     write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+
+
+def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
+    """Gives the result in `path` a name that no report reads, unless it is of the same snapshot and opponent.
+
+    Args:
+      settings: those of the result that `path` is to hold.
+
+    Returns: the new name; None where nothing was there, or what the new result may replace.
+    """
+    if not path.exists() or _subject_in(path) == _subject(settings):
+        return None
+    others = (path.with_name(f"earlier_{path.stem}_{number}.json") for number in itertools.count(1))
+    return path.rename(next(other for other in others if not other.exists()))
+
+
+def _subject(settings: Mapping[str, object]) -> list[object]:
+    return [settings.get(name) for name in ("agent", "model", "updates", "against")]
+
+
+def _subject_in(path: Path) -> list[object] | None:
+    try:
+        return _subject(json.loads(path.read_bytes())["settings"])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None  # not one of ours
 
 
 def evaluation_text(evaluation: Evaluation) -> str:

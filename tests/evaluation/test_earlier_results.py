@@ -1,0 +1,81 @@
+"""Results of other snapshots and opponents stay when one of the same name is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import test_multiple_seed
+from args import read_args
+from learning.saved.snapshot import save_snapshot
+from wiring.setting import build_agent, setting_of
+
+NAME = "evaluation_probe_catch.json"
+EARLIER = "earlier_evaluation_probe_catch_{}.json"
+
+
+def snapshot(path: Path, updates: int, game: str = "probe:catch --discount 0.9") -> Path:
+    """Of an agent that never learned, whatever number of updates it names."""
+    setting = setting_of(read_args(f"--agent dqn --hidden-size 16 --disable-cuda --game {game}".split()))
+    agent = build_agent(setting.args, setting.problem, learning=False)
+    clocks = {"t_actors": 10 * updates, "t_learner": 10 * updates, "updates": updates}
+    weights = {"settings": setting.args.shared(), "acting_weights": agent.acting_weights()}
+    path.parent.mkdir(exist_ok=True)
+    save_snapshot(path, {**weights, **clocks})
+    return path
+
+
+def evaluate(folder: Path, *words: str | Path) -> None:
+    where = ("--path-to-results", folder, "--evaluation-episodes", "2", "--threads", "1", "--disable-cuda")
+    test_multiple_seed.main(read_args([*map(str, (*words, *where))]))
+
+
+def models(folder: Path) -> dict[str, str]:
+    """Of each result in the folder, the snapshot that it names."""
+    return {path.name: json.loads(path.read_text())["settings"]["model"] for path in folder.glob("*.json")}
+
+
+def test_another_snapshot_s_result_stays_and_the_user_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one that has the same path by now, as best_model has. The same snapshot's is written anew."""
+    one, two = (snapshot(tmp_path / run / "best_model.pth", 100) for run in ("one", "two"))
+    folder = tmp_path / "results"
+    evaluate(folder, "--model", one)
+    evaluate(folder, "--model", one)
+    assert models(folder) == {NAME: str(one)} and "another result" not in capsys.readouterr().out
+    evaluate(folder, "--model", two)
+    assert models(folder) == {NAME: str(two), EARLIER.format(1): str(one)}
+    said = f"{folder / NAME} held another result, which is {folder / EARLIER.format(1)} now.\n"
+    assert said in capsys.readouterr().out
+    snapshot(two, 200)
+    evaluate(folder, "--model", two)
+    assert models(folder) == {NAME: str(two), EARLIER.format(1): str(one), EARLIER.format(2): str(two)}
+    assert json.loads((folder / NAME).read_text())["settings"]["updates"] == 200
+
+
+@pytest.mark.parametrize("held", [b"mine", b"\xff", b"[]", b"{}", b'{"settings": 3}', b'{"settings": {}}'])
+def test_what_is_no_result_stays_too(held: bytes, tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(held)
+    evaluate(tmp_path, "--model", model := snapshot(tmp_path / "last_model.pth", 100))
+    assert (tmp_path / EARLIER.format(1)).read_bytes() == held
+    assert json.loads((tmp_path / NAME).read_text())["settings"]["model"] == str(model)
+
+
+def test_a_baseline_s_result_is_written_anew(tmp_path: Path) -> None:
+    for seed in "12":
+        evaluate(tmp_path, "--game", "probe:catch", "--agent", "random", "--seed", seed)
+    assert models(tmp_path) == {"evaluation_probe_catch_random.json": None}
+
+
+def test_matches_with_another_opponent_stay(tmp_path: Path) -> None:
+    model = str(snapshot(tmp_path / "model" / "a.pth", 100, "pettingzoo:tictactoe_v3 --discount -0.9"))
+    for opponent in ("random", model, model):
+        evaluate(tmp_path, "--model", model, "--against", opponent)
+    name = "matches_pettingzoo_tictactoe_v3"
+    paths = sorted(tmp_path.glob("*.json"))
+    assert [path.name for path in paths] == [f"earlier_{name}_1.json", f"{name}.json"]
+    found = [json.loads(path.read_text())["settings"]["against"] for path in paths]
+    assert found == ["random", model]
