@@ -57,13 +57,13 @@ def test_the_last_choice_of_marks_counts() -> None:
 
 
 def test_ci_checks_everything_once_and_then_looks_at_the_speed(checkout: Checkout) -> None:
-    pytests = "-m pytest -n 3 -m not slow -m not unity"
+    pytests = "-m pytest -n 3 -m not slow -m not unity --durations 25"
     assert checkout.run(".ci/run") == (0, [*CHECKS, pytests, GUARD])
 
 
 def test_what_fails_runs_once_more_and_alone(checkout: Checkout) -> None:
     code, told = checkout.run(".ci/run", fails="-n 3")
-    assert (code, told[3:]) == (0, [f"{ONCE_MORE} -m not slow -m not unity", GUARD])
+    assert (code, told[3:]) == (0, [f"{ONCE_MORE} -m not slow -m not unity --durations 25", GUARD])
 
 
 @pytest.mark.parametrize("check", ["ruff", "mypy", "pytest"])
