@@ -45,14 +45,15 @@ class Node:
 
 
 @contextmanager
-def _two_nodes() -> Iterator[tuple[list[Place], list[Node]]]:
+def own_servers(count: int) -> Iterator[tuple[list[Place], list[Node]]]:
+    """So many shards, each on a server of its own."""
     with tempfile.TemporaryDirectory(prefix="redis-", dir="/tmp") as folder:
         nodes = []
-        for name in ("a", "b"):
-            (Path(folder) / name).mkdir()
-            nodes.append(Node(Path(folder) / name))
+        for number in range(count):
+            (Path(folder) / str(number)).mkdir()
+            nodes.append(Node(Path(folder) / str(number)))
         try:
-            yield places_on([node.socket for node in nodes], 2), nodes
+            yield places_on([node.socket for node in nodes], count), nodes
         finally:
             for node in nodes:
                 node.die()
@@ -62,7 +63,7 @@ def _two_nodes() -> Iterator[tuple[list[Place], list[Node]]]:
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[Place], list[Node]]]:
     """Two shards on two servers."""
     monkeypatch.setattr(shards_of_a_run, "LOOK_AGAIN_AFTER_S", 0.1)
-    with _two_nodes() as stage:
+    with own_servers(2) as stage:
         yield stage
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -12,6 +13,7 @@ from acting.links import shard_link
 from acting.links.link import ActorSlot
 from acting.links.shard_link import ShardLink
 from memory.replay.shards import Shards
+from memory.runs import shards as shards_of_a_run
 from memory.runs.counters import read_counters
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import Place, RunInfo, read_settings
@@ -27,7 +29,7 @@ from tests.memory.sharded import (
     some_packets,
     transitions_in,
 )
-from tests.memory.test_shard_faults import Node, stage
+from tests.memory.test_shard_faults import Node, own_servers, stage
 
 __all__ = ["stage"]
 Stage = tuple[list[Place], list[Node]]
@@ -40,7 +42,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class MovingActor:
-    """Actor 1 of two shards, and what it has sent."""
+    """Actor 1 of several shards, and what it has sent; it prefers the last of the others."""
 
     def __init__(self, places: list[Place], shards: Shards, epoch: int) -> None:
         actor = SomeActor(places, 1, epoch)
@@ -56,9 +58,10 @@ class MovingActor:
             return ChunkPusher(sender, slots, Patience(0.2))
 
         slot = ActorSlot(*places[0], actor.lease, run, find_run)
-        self.link = ShardLink(
-            slot, pusher(actor.sender), Patience(5.0), True, home, {0: partial(pusher, home)}
-        )
+        others: dict[int, Callable[[], ChunkPusher]] = {0: partial(pusher, home)}
+        if len(places) > 2:
+            others = {2: lambda: pusher(admitted(home, places[2])), **others}
+        self.link = ShardLink(slot, pusher(actor.sender), Patience(5.0), True, home, others)
 
     def push(self, steps: int = 40) -> list[Packet]:
         self._seed += 1
@@ -231,3 +234,78 @@ def test_a_moved_actor_that_was_replaced_is_refused_everywhere(
     with pytest.raises(LostLease):
         actor.link._own.push(some_packets(3, 20))
     successor.lease.release()
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Stage, Shards, MovingActor]]:
+    """Three shards on three servers, the learner and the actor of shard 1."""
+    monkeypatch.setattr(shards_of_a_run, "LOOK_AGAIN_AFTER_S", 0.1)
+    with own_servers(3) as stage:
+        run = begin_sharded(stage[0])
+        shards = make_shards(stage[0], run)
+        actor = MovingActor(stage[0], shards, run.epoch)
+        yield stage, shards, actor
+        actor.lease.release()
+
+
+def test_a_shard_that_answers_but_takes_nothing_is_left_too(
+    three: tuple[Stage, Shards, MovingActor], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would be the first choice again, for reading works there."""
+    (places, nodes), _, actor = three
+    nodes[1].die()
+    actor.push()
+    first = actor.sent
+    actor.push()
+    actor.link.wait_until_stored()
+    assert transitions_in(places[2]) == actor.sent - first
+    places[2].client.replicaof("127.0.0.1", 1)  # of a server that does not exist: READONLY
+    before = actor.sent
+    refused = actor.push()
+    actor.push()
+    actor.link.wait_until_stored()
+    assert "Shard 2 is away" in caplog.text
+    assert actor.link._pushers[2].unsettled == refused
+    assert transitions_in(places[0]) == actor.sent - before - sum(each.transitions for each in refused)
+
+
+def test_what_a_third_shard_may_have_is_settled_when_it_is_back(
+    three: tuple[Stage, Shards, MovingActor],
+) -> None:
+    """While its own shard is still away."""
+    (places, nodes), shards, actor = three
+    nodes[1].die()
+    for _ in range(2):
+        actor.push()
+    actor.link.wait_until_stored()
+    places[2].client.save()
+    nodes[2].die()
+    unknown = actor.push()
+    actor.push()
+    actor.link.wait_until_stored()
+    assert actor.link._pushers[2].unsettled == unknown
+    nodes[2].start(empty=False)
+    time.sleep(LOOK_AGAIN_AFTER_S + 0.2)
+    settle(shards)
+    actor.push()
+    actor.link.wait_until_stored()
+    assert actor.link._pushers[2].unsettled == []
+    assert actor.link._pusher is not actor.link._own
+
+
+def test_a_learner_that_begins_anew_is_followed_when_counters_are_read(
+    stage: Stage, learner: tuple[Shards, int], actor: MovingActor
+) -> None:
+    """An actor that waits for the learner pushes nothing, and reads its counters now and then."""
+    places, _ = stage
+    other = SomeActor(places, 0, learner[1])
+    other.pusher.push(some_packets(5, 40))
+    actor.push()
+    actor.link.wait_until_stored()
+    again = begin_sharded(places, keep=True)
+    assert again.epoch > learner[1]
+    make_shards(places, again)
+    actor.link.refresh_counters()
+    assert actor.link._pusher.epoch == actor.link.counters.epoch == again.epoch
+    actor.lease.release()
+    other.lease.release()
