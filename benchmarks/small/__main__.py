@@ -1,0 +1,111 @@
+"""What a step of CartPole and its half of a DQN update of 64 cost, beside Stable-Baselines3.
+
+    python -m benchmarks.small --sb3 ~/sb3/bin/python [--rounds 3]
+
+`--sb3` is an interpreter of another environment (`pip install stable-baselines3` there). Both sides play four
+environments and learn from two batches for each step of all, in one process with one thread; ours also goes
+through a redis-server, whose processor time counts. By turns, a short and a long run each: the difference is
+free of start and end. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.harness import ROOT, MedianRange, spread, throwaway_server
+from memory.server.connection import Client, make_client
+
+SHORT, LONG = 5_000, 25_000
+"""Steps."""
+SPEC = "--serial --threads 1 --spec specs/classic/cartpole_dqn.yaml"
+
+
+class Cost(NamedTuple):
+    """Seconds."""
+
+    wall: float
+    processor: float
+
+    def of_a_step(self, longer: Cost) -> Cost:
+        """Microseconds, where `longer` is a run of LONG steps and this one of SHORT."""
+        scale = 1e6 / (LONG - SHORT)
+        return Cost(scale * (longer.wall - self.wall), scale * (longer.processor - self.processor))
+
+
+def cost_of(command: Sequence[str]) -> Cost:
+    """Of a process that runs to its end; CalledProcessError where it fails."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    began = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise subprocess.CalledProcessError(os.waitstatus_to_exitcode(status), command)
+    return Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+
+
+def ours(client: Client, socket: str, folder: Path, steps: int) -> Cost:
+    """A serial run through Redis, the server's processor time included."""
+    place = f"--host-redis {socket} --run {folder.name}_{steps} --path-to-results {folder / str(steps)}"
+    before = _server_s(client)
+    cost = cost_of([sys.executable, "launch_learner.py", *f"{SPEC} --T-max {steps} {place}".split()])
+    return cost._replace(processor=cost.processor + _server_s(client) - before)
+
+
+def _server_s(client: Client) -> float:
+    info = client.info("cpu")
+    return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+
+
+def rounds_of(sides: dict[str, Callable[[int, int], Cost]], rounds: int) -> dict[str, list[Cost]]:
+    """What a step costs on each side in each round, in an order that is reversed each time."""
+    costs: dict[str, list[Cost]] = {name: [] for name in sides}
+    for number in range(rounds):
+        for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
+            short, long = (sides[name](number, steps) for steps in (SHORT, LONG))
+            costs[name].append(short.of_a_step(long))
+    return costs
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sb3", required=True, help="a Python that has Stable-Baselines3")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(argv)
+    peer = [options.sb3, str(ROOT / "benchmarks" / "small" / "sb3.py")]
+    with throwaway_server() as redis, tempfile.TemporaryDirectory() as folder:
+        client = make_client(redis)
+        sides = {
+            "ours": lambda number, steps: ours(client, redis.host_redis, Path(folder) / str(number), steps),
+            "Stable-Baselines3": lambda number, steps: cost_of([*peer, str(steps)]),
+        }
+        costs = rounds_of(sides, options.rounds)
+    for name, own in costs.items():
+        wall, processor = (spread(values) for values in zip(*own, strict=True))
+        print(f"{name}: {_text(wall)} µs a step, {_text(processor)} µs of processor time")
+    for which in Cost._fields:
+        ratios = spread(
+            getattr(one, which) / getattr(other, which) for one, other in zip(*costs.values(), strict=True)
+        )
+        print(
+            f"ours / Stable-Baselines3, {which}: {ratios.median:.2f} ({ratios.low:.2f} to {ratios.high:.2f})"
+        )
+    return 0
+
+
+def _text(value: MedianRange) -> str:
+    return f"{value.median:,.0f} ({value.low:,.0f} to {value.high:,.0f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
