@@ -74,6 +74,7 @@ RULES: dict[str, Rule] = {
     "wiring.starting": _rule("args envs memory own_code.folder_imports supervision"),
     "rainbow_iqn_apex": _rule(f"{EVERY_ROOM} own_code wiring", "gymnasium numpy pandas torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy playwright rich torch"),
+    "benchmarks.small.sb3": _rule(packages="stable_baselines3 torch"),  # runs in an environment of its own
     "launch_learner": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
     "test_multiple_seed": _rule(f"{EVERY_ROOM} parameters.usage wiring", "safetensors"),
