@@ -13,7 +13,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import cycle, product
 from pathlib import Path
@@ -28,12 +28,13 @@ from agents.parts.off_policy import OffPolicyAgent
 from benchmarks.harness import Contestant, Works, recorded_batches, setting_for, throwaway_server
 from benchmarks.loops import POLL_S, Processes, launchers
 from benchmarks.report import write_document
+from memory.replay.batch import Batch
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from supervision.process import keep_freed_memory
 from wiring.record.provenance import machine
-from wiring.setting import build_agent, set_up_torch
+from wiring.setting import Setting, build_agent, set_up_torch
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
 BATCHES = 8
@@ -60,8 +61,28 @@ class LearnerRow(NamedTuple):
     """None where it could not be compiled so."""
 
 
-def learner(redis: RedisConfig, words: str) -> Works:
-    """An agent as a launcher builds it, with one batch in flight while another is learned from.
+Source = Callable[[RedisConfig, Setting, torch.device], Iterator[Batch]]
+
+
+def batches_in_flight(redis: RedisConfig, setting: Setting, device: torch.device) -> Iterator[Batch]:
+    """Batches of real frames for ever, one on its way to the device while another is learned from."""
+    batches = cycle(batches_of(redis, setting))
+    stage = Staging(device).stage if device.type == "cuda" else None
+    ready = next(batches)
+    for following in batches:
+        in_flight = following if stage is None else stage(following)
+        yield ready
+        ready = in_flight
+
+
+def batches_of(redis: RedisConfig, setting: Setting) -> list[Batch]:
+    """BATCHES of them, of random play that is large enough for the batch size."""
+    steps = max(SHORTEST_PLAY, TIMES_OVER * setting.args.batch_size // ENVIRONMENTS)
+    return recorded_batches(setting, make_client(redis), BATCHES, ENVIRONMENTS, steps)
+
+
+def learner(redis: RedisConfig, words: str, source: Source = batches_in_flight) -> Works:
+    """An agent as a launcher builds it; losses leave the device as for new priorities.
 
     Raises:
         RuntimeError: its forward passes should be compiled and cannot be.
@@ -71,15 +92,10 @@ def learner(redis: RedisConfig, words: str) -> Works:
     agent = build_agent(setting.args, setting.problem, learning=True)
     set_up_torch(setting.args, agent)
     assert isinstance(agent, OffPolicyAgent)
-    steps = max(SHORTEST_PLAY, TIMES_OVER * setting.args.batch_size // ENVIRONMENTS)
-    batches = cycle(recorded_batches(setting, make_client(redis), BATCHES, ENVIRONMENTS, steps))
-    stage = Staging(agent.device).stage if agent.device.type == "cuda" else None
-    ready = [next(batches)]
+    batches = source(redis, setting, agent.device)
 
     def update() -> int:
-        following = next(batches)
-        ready.append(following if stage is None else stage(following))
-        agent.update(ready.pop(0), 0).losses.float().cpu().numpy()
+        agent.update(next(batches), 0).losses.float().cpu().numpy()
         return 1
 
     for _ in range(WARM_UP):

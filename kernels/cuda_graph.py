@@ -65,7 +65,9 @@ class CudaGraph(Generic[ResultT]):
         self._graph = graph
 
     def _give_up(self, reason: str) -> None:
-        log.warning("Updates are no CUDA graph, and run as they are written: %s.", reason.rstrip("."))
+        log.warning(
+            "No CUDA graph was recorded, and updates run as they are written: %s.", reason.rstrip(".")
+        )
         self._gives_up = True
 
 

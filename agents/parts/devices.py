@@ -61,7 +61,7 @@ class ForwardPasses:
 
 
 def recorded(update: Callable[..., Any], compile: str, device: torch.device, *networks: nn.Module) -> Any:
-    """`update` of these networks' gradients; as a CUDA graph where --compile asks for it and there is one."""
+    """`update`, which may change these networks' buffers in place; a CUDA graph where --compile says so."""
     if compile != "cuda-graphs" or device.type != "cuda":
         return update
     return CudaGraph(update, [buffer for network in networks for buffer in network.buffers()])

@@ -63,7 +63,7 @@ class PeriodicTarget(Target[NetworkT]):
 class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
-    _losses_are_pure = False  # functions of what `_losses` is given, which a CUDA graph can hold
+    _losses_are_pure = False  # whether they follow from the arguments alone, as a CUDA graph needs it
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool

@@ -96,7 +96,8 @@ class PlainBtr:
             targets = (batch.r_t + bonus).unsqueeze(1) + batch.discount_t.unsqueeze(1) * soft_t
         z_tm1 = z_all_tm1[rows, :, batch.a_tm1]  # [B, N]
         delta = targets.unsqueeze(1) - z_tm1.unsqueeze(2)  # [B, N, N']
-        huber = functional.huber_loss(delta, torch.zeros_like(delta), reduction="none")  # kappa is 1
+        zeros, kappa = torch.zeros_like(delta), config.kappa
+        huber = functional.huber_loss(delta, zeros, reduction="none", delta=kappa) / kappa
         quantile = (learned.taus.unsqueeze(2) - (delta.detach() < 0).float()).abs() * huber
         summed: Tensor = quantile.sum(1).mean(1)
         return summed

@@ -77,7 +77,7 @@ def test_what_waits_for_the_device_runs_as_written(caplog: pytest.LogCaptureFixt
     for size in (1, 2):
         assert torch.equal(graph(torch.ones(size, device="cuda")).cpu(), torch.full((size,), float(size)))
     (sentence,) = [record.message for record in caplog.records if record.name == cuda_graph.log.name]
-    assert sentence.startswith("Updates are no CUDA graph, and run as they are written: ")
+    assert sentence.startswith("No CUDA graph was recorded, and updates run as they are written: ")
 
 
 def test_tensors_are_found_in_their_order() -> None:
