@@ -35,7 +35,7 @@ from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.match import games_bar, matches_text, play_matches, write_matches
 from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_policy, is_baseline
-from evaluation.result import evaluation_text, set_aside, write_evaluation
+from evaluation.result import evaluation_text, file_digest, set_aside, write_evaluation
 from evaluation.state_plot import StatePlot
 from learning.pool import pool_files
 from learning.saved.snapshot import Snapshot, check_holds
@@ -83,7 +83,8 @@ def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
     clocks = {name: snapshot[name] for name in CLOCKS}
     agent = snapshot["settings"]["agent"]
     noise = {"eval_noise": noisy, "evaluation_epsilon": args.evaluation_epsilon}
-    return {"agent": agent, "model": args.model, **noise, "seed": args.seed, **clocks}
+    model = {"model": args.model, "model_sha256": file_digest(Path(args.model or ""))}
+    return {"agent": agent, **model, **noise, "seed": args.seed, **clocks}
 
 
 def _snapshot_text(origin: dict[str, object]) -> str:
@@ -184,6 +185,8 @@ def _play_against(
     name = evaluated_name(candidate.args)
     path = folder / f"matches_{name}{opponent.replace('update ', '_') if args.against == 'pool' else ''}.json"
     origin = {**candidate.origin, "against": opponent, "opening_plies": args.opening_plies}
+    if args.against and args.against != "pool" and not is_baseline(args.against):
+        origin["against_sha256"] = file_digest(Path(args.against))
     _make_way(path, origin)
     write_matches(path, matches, config, origin)
     print(f"Saved {path}.")

@@ -102,4 +102,5 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
 class DoubleDqnAgent(DqnAgent):
     """Double DQN (van Hasselt et al. 2016, arXiv 1509.06461), whose targets are their Y^DoubleDQN."""
 
+    _losses_are_pure = True
     usual_bootstrap = DoubleBootstrap()

@@ -40,6 +40,7 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
     """Acting estimates are K quantiles in the order of their taus; the loss sums over N, averages over N'."""
 
     config_type = IqnConfig
+    _losses_are_pure = True
     priority_exponent = 0.2  # Toromanoff et al. 2019 (arXiv 1908.04683): IQN needs a lower one than Rainbow
 
     def __init__(

@@ -43,6 +43,7 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
     """
 
     config_type = RainbowConfig
+    _losses_are_pure = True
     priority_exponent = 0.5  # Hessel et al. 2018 (arXiv 1710.02298), table 1
 
     def __init__(
@@ -78,12 +79,12 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
         return lowest_return(output, legal.mask(observation))
 
     def _losses(
-        self, batch: TensorBatch, selection_noise: Noise, target_noise: Noise, online_noise: Noise
+        self, batch: TensorBatch, for_selection: Noise, for_targets: Noise, for_learning: Noise
     ) -> tuple[Tensor, Tensor]:
-        logits_tm1 = self._forward(self.online, batch.s_tm1, online_noise)  # [B, A, Z]
+        logits_tm1 = self._forward(self.online, batch.s_tm1, for_learning)  # [B, A, Z]
         with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
-            q_t = self._forward(self.online, batch.s_t, selection_noise).softmax(-1) @ self._support
-            logits_t = of_action(self._forward(self.target.network, batch.s_t, target_noise), q_t.argmax(1))
+            q_t = self._forward(self.online, batch.s_t, for_selection).softmax(-1) @ self._support
+            logits_t = of_action(self._forward(self.target.network, batch.s_t, for_targets), q_t.argmax(1))
             projected = project_onto_atoms(logits_t.softmax(-1), batch.r_t, batch.discount_t, self._support)
         log_probabilities = of_action(logits_tm1, batch.a_tm1).log_softmax(-1)
         assert projected.shape == log_probabilities.shape == (len(batch.r_t), self.config.atoms)

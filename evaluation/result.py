@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -90,7 +91,8 @@ def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
     Args:
       settings: those of the result that `path` is to hold.
 
-    Returns: the new name; None where nothing was there, or what the new result may replace.
+    Returns:
+      The new name; None where nothing was there, or what the new result may replace.
     """
     if not path.exists() or _subject_in(path) == _subject(settings):
         return None
@@ -98,8 +100,15 @@ def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
     return path.rename(next(other for other in others if not other.exists()))
 
 
+def file_digest(path: Path) -> str:
+    """By which a snapshot is known, whatever its path is called. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _subject(settings: Mapping[str, object]) -> list[object]:
-    return [settings.get(name) for name in ("agent", "model", "updates", "against")]
+    opponent = settings.get("against_sha256") or settings.get("against")
+    return [settings.get("model_sha256"), opponent]
 
 
 def _subject_in(path: Path) -> list[object] | None:

@@ -13,7 +13,8 @@ log = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
 WARM_UP = 3
-"""Calls before recording, in which libraries choose their ways (PyTorch's notes on CUDA graphs)."""
+"""Calls before recording, in which cuDNN and cuBLAS choose algorithms and allocate their workspaces
+(PyTorch's notes on CUDA graphs)."""
 
 
 class CudaGraph(Generic[ResultT]):
@@ -24,22 +25,24 @@ class CudaGraph(Generic[ResultT]):
     runs as it is written, and one line of the log says why.
     """
 
-    def __init__(self, function: Callable[..., ResultT], buffers: Sequence[Tensor]) -> None:
+    def __init__(
+        self, function: Callable[..., ResultT], buffers: Sequence[Tensor], device: torch.device
+    ) -> None:
         """`buffers`: what the function changes, and calls that only warm up must leave as it was."""
-        self._function, self._buffers = function, buffers
+        self._function, self._buffers, self._device = function, buffers, device
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._kinds: list[tuple[torch.Size, torch.dtype]] = []  # of the inputs it was recorded with
-        self._gives_up = False
+        self._recorded_for: list[tuple[torch.Size, torch.dtype]] = []  # shapes and types of the inputs
+        self.gave_up = False
 
     def __call__(self, *inputs: Any) -> ResultT:
         """function(*inputs), of tensors, and tuples and mappings of tensors; recorded anew for new shapes."""
         kinds = [(tensor.shape, tensor.dtype) for tensor in tensors_in(inputs)]
-        if kinds != self._kinds and not self._gives_up:
-            self._kinds = kinds
+        if kinds != self._recorded_for and not self.gave_up:
+            self._recorded_for, self._graph = kinds, None
             try:
                 self._record(inputs)
             except RuntimeError as error:  # of CUDA: something waits for the device, or reads from it
-                self._give_up(str(error).strip().splitlines()[0])
+                self._give_up(error)
         if self._graph is None:
             return self._function(*inputs)
         for own, given in zip(tensors_in(self._inputs), tensors_in(inputs), strict=True):
@@ -49,26 +52,30 @@ class CudaGraph(Generic[ResultT]):
         return result
 
     def _record(self, inputs: Any) -> None:
-        self._graph, self._inputs = None, _copied(inputs)
+        self._inputs = _copied(inputs)
         before = [buffer.clone() for buffer in self._buffers]
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
-                self._function(*self._inputs)
-        torch.cuda.current_stream().wait_stream(stream)
-        for buffer, old in zip(self._buffers, before, strict=True):
-            buffer.copy_(old)
+        current, stream = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(current)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # samplers use the device meanwhile
-            self._result = self._function(*self._inputs)
+        try:
+            with torch.cuda.stream(stream):  # left even where `torch.cuda.graph` fails to leave it
+                for _ in range(WARM_UP):
+                    self._function(*self._inputs)
+                # samplers use the device meanwhile
+                with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                    self._result = self._function(*self._inputs)
+        finally:
+            current.wait_stream(stream)
+            for buffer, old in zip(self._buffers, before, strict=True):
+                buffer.copy_(old)
         self._graph = graph
 
-    def _give_up(self, reason: str) -> None:
-        log.warning(
-            "No CUDA graph was recorded, and updates run as they are written: %s.", reason.rstrip(".")
-        )
-        self._gives_up = True
+    def _give_up(self, error: BaseException) -> None:
+        """`error` may be that the recording is over: what ended it came before."""
+        lines = str(error.__context__ or error).strip().splitlines()
+        reason = lines[0].rstrip(".") if lines else type(error).__name__
+        log.warning("No CUDA graph was recorded, and updates run as they are written: %s.", reason)
+        self.gave_up = True
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -167,6 +167,7 @@ def set_up_torch(args: Args, agent: Agent, acting: bool = False) -> None:
     torch.backends.cudnn.enabled = not args.disable_cudnn
     device = device_of(args)
     if device.type == "cuda":
+        torch.cuda.set_device(device)  # for what works on the current device, as recording a CUDA graph does
         torch.cuda.set_per_process_memory_fraction(args.gpu_mem_fraction, device)
     num_weights = sum(weight.numel() for weight in agent.acting_weights().values())
     is_small = num_weights < LARGE_NETWORK and device.type == "cpu"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from kernels.cuda_graph import CudaGraph
 from memory.replay.batch import Batch
 
 log = logging.getLogger(__name__)
+DeriveT = TypeVar("DeriveT", bound=Callable[..., Any])
 
 COMPILE = ("none", "default", "cuda-graphs")
 BACKEND = "inductor"
@@ -60,11 +61,19 @@ class ForwardPasses:
         self.compiles = False
 
 
-def recorded(update: Callable[..., Any], compile: str, device: torch.device, *networks: nn.Module) -> Any:
-    """`update`, which may change these networks' buffers in place; a CUDA graph where --compile says so."""
+def recorded(
+    derive: DeriveT, is_pure: bool, compile: str, device: torch.device, *networks: nn.Module
+) -> DeriveT | CudaGraph[Any]:
+    """`derive`, which may change these networks' buffers in place; a CUDA graph where --compile says so.
+
+    `is_pure`: its results follow from its arguments alone; else it is not recorded, and one line says so.
+    """
     if compile != "cuda-graphs" or device.type != "cuda":
-        return update
-    return CudaGraph(update, [buffer for network in networks for buffer in network.buffers()])
+        return derive
+    if not is_pure:
+        log.warning("No CUDA graph is recorded: this agent's losses may depend on more than batch and draws.")
+        return derive
+    return CudaGraph(derive, [buffer for network in networks for buffer in network.buffers()], device)
 
 
 def _innermost(error: BaseException) -> str:

@@ -63,7 +63,7 @@ class PeriodicTarget(Target[NetworkT]):
 class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
-    _losses_are_pure = False  # whether they follow from the arguments alone, as a CUDA graph needs it
+    _losses_are_pure = False  # whether they follow from their arguments alone; said by each class for itself
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
@@ -74,9 +74,8 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         if learning:
             self.target = self._build_target()
             self._gradient_step = self._build_gradient_step()
-            if self._losses_are_pure:
-                networks = self.online, self.target.network
-                self._gradients = recorded(self._derive, config.compile, device, *networks)
+            networks, is_pure = (self.online, self.target.network), vars(type(self)).get("_losses_are_pure")
+            self._gradients = recorded(self._derive, bool(is_pure), config.compile, device, *networks)
 
     @abstractmethod
     def _build_target(self) -> Target[NetworkT]:
@@ -87,7 +86,7 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         """[B] losses with gradient, and [B] expected returns of the actions taken; `draws`: of `_draws`."""
 
     def _draws(self, rows: int) -> Sequence[Noise]:
-        """What the losses of so many transitions need of randomness: nothing unless overridden."""
+        """The random draws that the losses of `rows` transitions need: none unless overridden."""
         return ()
 
     def _build_gradient_step(self) -> GradientStep:
@@ -184,8 +183,6 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
 
     Actors draw noise anew as often as the learner updates, each `replay_frequency` steps.
     """
-
-    _losses_are_pure = True
 
     def __init__(
         self, problem: Problem, config: NoisyConfigT, device: torch.device, seed: int, learning: bool

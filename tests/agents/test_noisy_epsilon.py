@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from agents.base import AgentError, Problem
 from memory.replay.batch import Batch
 
 pytestmark = pytest.mark.parametrize("name", ["iqn", "rainbow"])
@@ -69,3 +70,18 @@ def test_a_resumed_learner_goes_on_with_it(name: str, make_agent: MakeAgent, mak
 def test_means_never_explore(name: str, make_agent: MakeAgent) -> None:
     assert not make_agent(name, **SCHEDULE).mean_acting_noise(5)["explores"].any()
     assert "explores" not in make_agent(name).mean_acting_noise(5)
+
+
+def test_exploring_obeys_the_rules_of_a_game(name: str, make_agent: MakeAgent) -> None:
+    """Of three actions the frame's end allows the first and the last."""
+    problem = Problem((1, 5), "float32", num_actions=3, action_low=None, action_high=None, masked=True)
+    agent = make_agent(name, problem=problem, **SCHEDULE, learning=False)
+    s_t = np.tile(np.array([0.3, -0.2, 1, 0, 1], np.float32), (200, 1, 1))
+    noise = agent.draw_acting_noise(200, torch.Generator().manual_seed(1))
+    assert noise["explores"].all()
+    assert set(agent.act(s_t, noise).a_t.tolist()) == {0, 2}
+
+
+def test_an_agent_that_only_acts_has_no_state(name: str, make_agent: MakeAgent) -> None:
+    with pytest.raises(AgentError, match="built for acting only"):
+        make_agent(name, learning=False).load_state_dict(make_agent(name).state_dict())

@@ -16,9 +16,10 @@ NAME = "evaluation_probe_catch.json"
 EARLIER = "earlier_evaluation_probe_catch_{}.json"
 
 
-def snapshot(path: Path, updates: int, game: str = "probe:catch --discount 0.9") -> Path:
+def snapshot(path: Path, updates: int, game: str = "probe:catch --discount 0.9", seed: int = 1) -> Path:
     """Of an agent that never learned, whatever number of updates it names."""
-    setting = setting_of(read_args(f"--agent dqn --hidden-size 16 --disable-cuda --game {game}".split()))
+    words = f"--agent dqn --hidden-size 16 --disable-cuda --seed {seed} --game {game}"
+    setting = setting_of(read_args(words.split()))
     agent = build_agent(setting.args, setting.problem, learning=False)
     clocks = {"t_actors": 10 * updates, "t_learner": 10 * updates, "updates": updates}
     weights = {"settings": setting.args.shared(), "acting_weights": agent.acting_weights()}
@@ -41,7 +42,8 @@ def test_another_snapshot_s_result_stays_and_the_user_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also one that has the same path by now, as best_model has. The same snapshot's is written anew."""
-    one, two = (snapshot(tmp_path / run / "best_model.pth", 100) for run in ("one", "two"))
+    one = snapshot(tmp_path / "one" / "best_model.pth", 100)
+    two = snapshot(tmp_path / "two" / "best_model.pth", 100, seed=2)
     folder = tmp_path / "results"
     evaluate(folder, "--model", one)
     evaluate(folder, "--model", one)
@@ -54,6 +56,17 @@ def test_another_snapshot_s_result_stays_and_the_user_is_told(
     evaluate(folder, "--model", two)
     assert models(folder) == {NAME: str(two), EARLIER.format(1): str(one), EARLIER.format(2): str(two)}
     assert json.loads((folder / NAME).read_text())["settings"]["updates"] == 200
+
+
+def test_a_snapshot_is_known_by_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by how its path was typed: one file has several, and several files may have one."""
+    folder = tmp_path / "results"
+    for seed, run in enumerate(("one", "two")):
+        path = snapshot(tmp_path / run / "best_model.pth", 100, seed=seed)
+        monkeypatch.chdir(path.parent)
+        for spelling in (path, Path(path.name), f"../{run}/{path.name}"):
+            evaluate(folder, "--model", spelling)
+    assert models(folder) == {NAME: "../two/best_model.pth", EARLIER.format(1): "../one/best_model.pth"}
 
 
 @pytest.mark.parametrize("held", [b"mine", b"\xff", b"[]", b"{}", b'{"settings": 3}', b'{"settings": {}}'])
@@ -72,7 +85,7 @@ def test_a_baseline_s_result_is_written_anew(tmp_path: Path) -> None:
 
 def test_matches_with_another_opponent_stay(tmp_path: Path) -> None:
     model = str(snapshot(tmp_path / "model" / "a.pth", 100, "pettingzoo:tictactoe_v3 --discount -0.9"))
-    for opponent in ("random", model, model):
+    for opponent in ("random", f"{tmp_path}/model/../model/a.pth", model):
         evaluate(tmp_path, "--model", model, "--against", opponent)
     name = "matches_pettingzoo_tictactoe_v3"
     paths = sorted(tmp_path.glob("*.json"))
