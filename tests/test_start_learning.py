@@ -231,6 +231,23 @@ def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:
+    """The same command again plays nothing; with a larger --T-max the run goes on."""
+
+    def results(t_max: int) -> tuple[set[str], str]:
+        run = start(tmp_path, "--T-max", str(t_max))
+        said, _ = run.communicate(timeout=120)
+        assert run.returncode == 0 and "The run is finished." in said, said
+        table = (tmp_path / "probe_catch.csv").read_text()
+        return {path.name for path in tmp_path.glob("last_model_*.pth")}, table
+
+    first = results(300)
+    assert results(300) == first
+    files, table = results(600)
+    assert files != first[0] and table.startswith(first[1]) and len(table) > len(first[1])
+
+
+@pytest.mark.slow
 def test_the_command_that_evaluates_works_where_it_is_shown(tmp_path: Path) -> None:
     """In the terminal of a newcomer, who has not entered .venv."""
     entered = Path(sys.executable).parent

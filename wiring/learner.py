@@ -167,7 +167,16 @@ def _open_run(
         last_epoch=max(snapshot.get("epoch", 0) if snapshot else 0, newest_epoch(others)),
         began=snapshot.get("began", 0) if snapshot else None,
         refilled=snapshot.get("refilled", 0) if snapshot else 0,  # earlier versions counted these steps
+        finished=_is_finished(args, snapshot),
     )
+
+
+def _is_finished(args: Args, snapshot: Snapshot | None) -> bool:
+    """Whether the run ended with this snapshot, and is asked for no more: actors would play for nobody."""
+    if snapshot is None or not snapshot.get("finished"):  # earlier versions did not say
+        return False
+    config = snapshot["config"]
+    return bool(args.T_max <= config["T_max"] and args.end_by == config["end_by"])
 
 
 def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:

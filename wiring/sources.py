@@ -205,7 +205,9 @@ def _sampler(
         _fill_replay(setting, sizes, slot, snapshot)
     replay = _loaded_replay(setting, sizes, slot, snapshot, ranks)
     steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
-    missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
+    missing = 0  # where the run is finished: nothing is learned from it any more
+    if not opened.counters.finished:
+        missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
     unlearned = 0 if missing else unlearned_steps(snapshot, steps, sizes.limiter.slack)
     starts_at = steps + missing - unlearned
     refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)

@@ -275,6 +275,7 @@ class Saver:
             "t_actors": learner.source.counters.steps,
             "refilled": learner.source.counters.refilled,
             "epoch": learner.slot.epoch,
+            "finished": learner.finished,
             "published_t": learner.published_t,
             "global_generators": global_generators(),
             "actor": None if actor is None else actor.state_dict(),

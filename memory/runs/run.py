@@ -114,6 +114,7 @@ def open_run(
     last_epoch: int = 0,
     began: int | None = None,
     refilled: int = 0,
+    finished: bool = False,
 ) -> OpenedRun:
     """Begin an epoch, in the name of the learner whose lease token is `learner`.
 
@@ -125,6 +126,7 @@ def open_run(
         last_epoch: The new epoch is above it.
         began: The first epoch of the run; None where it begins with this one.
         refilled: Those of `steps` that refilled a replay.
+        finished: Whether nothing is left to do, so that no actor plays.
     """
     load_scripts(client)
     counters, previous = read_counters(client, keys), read_settings(client, keys)
@@ -139,11 +141,13 @@ def open_run(
     info = RunInfo(dict(settings), epoch, fresh_since, learner, began, CHUNK_FORMAT)
     least = {"steps": steps, **{f"episodes:{actor}": last for actor, last in episode_sequences.items()}}
     refill = max(refilled, 0 if kept is None else counters.refilled)
-    _begin_epoch(client, keys, info, least, refill)
+    _begin_epoch(client, keys, info, least, refill, finished)
     return OpenedRun(epoch, kept is not None, read_counters(client, keys), began)
 
 
-def _begin_epoch(client: Client, keys: Keys, info: RunInfo, least: Mapping[str, int], refill: int) -> None:
+def _begin_epoch(
+    client: Client, keys: Keys, info: RunInfo, least: Mapping[str, int], refill: int, finished: bool
+) -> None:
     """Write all that an epoch begins with in one transaction, and remove what an empty replay must not hold.
 
     Args:
@@ -156,7 +160,7 @@ def _begin_epoch(client: Client, keys: Keys, info: RunInfo, least: Mapping[str, 
             pipeline.unlink(*keys.experience)
         for field, value in least.items():
             pipeline.eval(AT_LEAST, 1, keys.counters, field, value)
-        begun = {"epoch": info.epoch, "batches": 0, "finished": 0, "refill": refill}
+        begun = {"epoch": info.epoch, "batches": 0, "finished": int(finished), "refill": refill}
         pipeline.hset(keys.counters, mapping=begun)
         pipeline.set(keys.settings, json.dumps(published))
         pipeline.execute()
