@@ -84,6 +84,7 @@ class Runner:
             command = _command(session, Path(place))
             child = Child(ChildSpec(session.name, lambda: command, session.folder / "session.log"))
             child.start()
+            self._say(f"{session.name}: begins; all that it says is in {session.folder / 'session.log'}.")
             running = replace(before, state="running", why="", pid=child.pid, began=started_at(child.pid))
             write_record(session.folder, running)
             seconds, in_time = self._watch(child, session, budget_s, verbose)
@@ -100,6 +101,7 @@ class Runner:
             if not asked and (self._stop() or not in_time):
                 child.terminate()
                 asked = True
+                self._say(f"{session.name}: saves, and stops.")
             for line in child.new_lines():
                 last = line if "] T = " in line else last
                 if verbose:

@@ -45,7 +45,9 @@ def test_a_serial_run_resumes_from_it_and_continues_to_learn(redis_socket: str, 
     """With its replay: nothing is played before it learns again."""
     folder = shutil.copytree(FIXTURES, tmp_path / "results")
     words = "--serial --threads 1 --memory-capacity 256 --hidden-size 16 --learn-start 100 --T-max 600"
-    words += " --noisy-epsilon-steps 0 --replay-frequency 4 --target-update 100 --lr-end 0.0005"  # as its spec was
+    words += (
+        " --noisy-epsilon-steps 0 --replay-frequency 4 --target-update 100 --lr-end 0.0005"  # as its spec was
+    )
     log = tmp_path / "log"
     spec = ("--spec", ROOT / "specs/classic/cartpole_iqn.yaml", "--chunk-length", 8, "--save-replay")
     place = ("--host-redis", redis_socket, "--run", "fixture", "--path-to-results", folder)

@@ -336,6 +336,7 @@ def test_an_evaluation_is_told_of_code_of_the_users_own(
     monkeypatch.setattr(shutil, "which", lambda name, path: sys.executable)
     assert plan("--game", "pong").evaluation() == ["python", program]
     words = ["--game", "some/my_env.py:MyEnv", "--env-args", '{"size": 5}']
+    words += ["--path-to-results", "results/mine"]
     assert plan(*words, "--lr", "1").evaluation() == ["python", program, *words]
 
 

@@ -21,6 +21,7 @@ from envs.playback import Action, Frames, Screen
 from envs.registry import Family
 from envs.saving import State, plain_state, restore_plain
 from envs.seeding import checked_seeds
+from own_code.code import told
 
 __all__ = ["FAMILY"]
 
@@ -144,8 +145,10 @@ class GymPlayback:
     def _picture(self) -> Screen:
         try:
             picture = self._env.render()
-        except (gymnasium.error.Error, ImportError) as error:
-            raise EnvError(f"The environment {self._game} could not be drawn: {error}.") from error
+        except NotImplementedError as error:
+            raise EnvError(f"The environment {self._game} cannot draw itself: it has no render().") from error
+        except Exception as error:  # of code that is not ours
+            raise EnvError(f"The environment {self._game} could not be drawn: {told(error)}.") from error
         if not isinstance(picture, np.ndarray):
             raise EnvError(f"The environment {self._game} has no picture to show.")
         return picture

@@ -132,7 +132,7 @@ class Row:
 
 TITLE = """# Benchmark
 
-Written by `python run_lab.py benchmark`: [docs/benchmark.md](../../docs/benchmark.md) says how to read it.
+Written by `python run_lab.py benchmark`: `docs/benchmark.md` of the repository says how to read it.
 
 Scores: mean ± standard deviation over seeds, of 100 episodes that the last snapshot plays without noise; the
 interval is 95 % of the mean's, by bootstrap over seeds.

@@ -1,15 +1,18 @@
 """A film shows what the agent saw: replayed observations are equal bit for bit."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from envs.atari import AlePlayback
-from envs.config import EnvConfig
+from envs.config import EnvConfig, EnvError
 from envs.gym import GymPlayback
 from envs.registry import make_env, make_playback
+from own_code.code import import_code
 
 MakeConfig = Callable[..., EnvConfig]
 
@@ -94,3 +97,43 @@ def test_gymnasium(game: str, actions: npt.NDArray[np.float32], make_config: Mak
         frame, (screen,) = film.step(action)
         assert np.array_equal(env.step(action[None])[0][0], frame)
         assert screen.ndim == 3
+
+
+DARK = """
+from gymnasium import Env
+from gymnasium.spaces import Box, Discrete
+
+
+class Dark(Env):
+    observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        return self.observation_space.low, 0.0, False, False, {}
+
+
+class Broken(Dark):
+    def render(self):
+        return {}["camera"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Dark", "cannot draw itself: it has no render()."),
+        ("Broken", "could not be drawn: KeyError: 'camera' (unlit.py, line 19)."),
+    ],
+)
+def test_what_cannot_draw_itself_is_one_sentence(
+    name: str, reason: str, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    (tmp_path / "unlit.py").write_text(DARK)
+    code = import_code(f"{tmp_path}/unlit.py:{name}")
+    film = make_playback(make_config(code.name), 6)
+    film.first()
+    with pytest.raises(EnvError, match=re.escape(reason)):
+        film.step(0)
