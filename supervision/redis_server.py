@@ -13,6 +13,7 @@ from pathlib import Path
 
 import redis
 
+from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client, refusal
 from memory.server.replies import UNREACHABLE
 from supervision.child import Child, ChildSpec, described
@@ -148,6 +149,8 @@ class RedisServer:
         """Have the server write its data to `kept` and end; where it cannot, it lives on."""
         began, missing = time.monotonic(), "The replay is not kept, and fills again when the run goes on"
         try:
+            if not self._holds_a_run():
+                return ""
             need, free = self._used_bytes(), shutil.disk_usage(kept.parent).free
             if need > free:
                 folder = kept.parent
@@ -163,6 +166,11 @@ class RedisServer:
             return f"{missing}: there was no time for that."
         took = time.monotonic() - began
         return f"The replay stays in {kept} ({kept.stat().st_size / 1e6:,.1f} MB, {took:.1f} s)."
+
+    def _holds_a_run(self) -> bool:
+        """Whether a learner has ever opened one: none has where it was refused."""
+        with contextlib.closing(make_client(self._config)) as client:
+            return any(client.scan_iter(Keys("*").settings))
 
     def _used_bytes(self) -> int:
         """What the server holds: no dump is larger."""

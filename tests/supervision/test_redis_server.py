@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from supervision.redis_server import RedisServer, RedisServerError
 
@@ -29,6 +30,7 @@ class Place(NamedTuple):
 
     def write(self) -> None:
         with closing(make_client(RedisConfig(str(self.folder / "redis.sock"), 0))) as client:
+            client.set(Keys("pong").settings, "{}")
             client.hset("chunks", mapping={str(number): bytes(1000) for number in range(100)})
 
     def chunks(self) -> int:
@@ -55,6 +57,17 @@ def test_what_is_kept_is_there_again(place: Place) -> None:
     assert place.chunks() == 100
     assert server.stop() == "" and not place.kept.exists(), "a run that is finished leaves nothing"
     assert place.server().ensure() == ""
+
+
+def test_where_no_learner_opened_a_run_nothing_is_kept(place: Place) -> None:
+    """As where it was refused. What an earlier run left stays."""
+    server = place.server()
+    server.ensure()
+    assert server.stop(keep=True) == "" and not place.kept.exists()
+    _leave(place)
+    server = place.server()
+    server.ensure()
+    assert server.stop(keep=True) and place.kept.exists()
 
 
 def test_a_run_that_finds_the_server_of_another_says_with_what_it_ends(place: Place) -> None:
@@ -85,6 +98,7 @@ def test_a_file_that_cannot_be_read_is_put_aside(place: Place) -> None:
     server = place.server()
     assert "cannot be read, and is now" in server.ensure()
     assert place.chunks() == 0
+    place.write()
     server.stop(keep=True)
     assert {path.name for path in place.kept.parent.iterdir()} == {
         "replay_pong.rdb",
@@ -95,6 +109,7 @@ def test_a_file_that_cannot_be_read_is_put_aside(place: Place) -> None:
 def test_a_hurried_stop_leaves_no_half_file(place: Place) -> None:
     server = place.server()
     server.ensure()
+    place.write()
     with closing(make_client(RedisConfig(str(place.folder / "redis.sock"), 0))) as client:
         client.config_set("rdb-key-save-delay", 10_000)  # microseconds for each key
         client.mset({str(number): b"x" for number in range(2000)})  # 20 s: twice SOCKET_TIMEOUT_S
