@@ -45,7 +45,7 @@ class LearnerSettings(Settings):
     )
     compile: str = parameter(
         "none",
-        "Learners on a replay: network passes by torch.compile (default), with CUDA graphs too, or none",
+        "Learners on a replay: none; default: networks by torch.compile; cuda-graphs: the update as a graph too",
         pattern="^(none|default|cuda-graphs)$",
     )
 

@@ -32,7 +32,7 @@ ROLLOUTS = (
     " --learn-start 32 --sequential --envs-per-actor 8 --rollout-length 16 --T-max 60000 --head-sizes 32"
     " --gae-lambda 0.9 --lr 0.002"
 )
-# A rate that falls to 0 takes iqn and PPO as near in a quarter of the updates, or fewer.
+# A rate that falls to 0 takes iqn as near in a quarter of the updates, and PPO in two fifths.
 PPO = " --T-max 24000 --batch-size 64 --epochs 2 --lr 0.004 --lr-end 0"
 NOISY = " --noisy-std 0.02"
 AGENTS = {
