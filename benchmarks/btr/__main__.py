@@ -14,11 +14,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import product
 
 import torch
 
 from agents.parts.devices import COMPILE
 from benchmarks.btr.sides import ours, plain
+from benchmarks.gpu import is_built
 from benchmarks.harness import Contestant, Effort, Race, race, throwaway_server
 from memory.server.connection import RedisConfig
 
@@ -28,13 +30,16 @@ PLAIN = {"plain bfloat16": torch.bfloat16, "plain float32": torch.float32}
 
 
 def measured(redis: RedisConfig, words: str, ways: Sequence[str], effort: Effort) -> Race:
-    """Updates per second of every contestant."""
+    """Updates per second of every contestant that works here; the others print why they do not."""
     with ExitStack() as stack:
         sides = {f"ours, {way}": Contestant(ours, redis, f"{words} --compile {way}") for way in ways}
         sides |= {name: Contestant(plain, redis, words, dtype) for name, dtype in PLAIN.items()}
         for side in sides.values():
             stack.enter_context(side)
-        return race(sides, "update", effort)
+        working = {name: side for name, side in sides.items() if is_built(side)}
+        for name in [name for name in sides if name not in working]:
+            print(f"{name}: does not work here")
+        return race(working, "update", effort)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,10 +58,11 @@ def main(argv: Sequence[str]) -> int:
         result = measured(redis, words, options.compile, QUICK if options.quick else FULL)
     for name, rate in result.rates().items():
         print(f"{name}: {rate.median:.1f} updates/s ({rate.low:.1f} to {rate.high:.1f})")
-    for way in options.compile:
-        for twin in PLAIN:
-            ratio = result.ratio(f"ours, {way}", twin)
-            print(f"ours, {way} / {twin}: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
+    for way, twin in product(options.compile, PLAIN):
+        own = f"ours, {way}"
+        if own in result.of and twin in result.of:
+            ratio = result.ratio(own, twin)
+            print(f"{own} / {twin}: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
     return 0
 
 

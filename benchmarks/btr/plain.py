@@ -1,6 +1,7 @@
-"""BTR's update (Clark et al. 2024, arXiv 2411.03820) written plainly in PyTorch, with nothing of ours in it.
+"""BTR's update (Clark et al. 2024, arXiv 2411.03820) written plainly in PyTorch.
 
-PyTorch's own spectral norm, autocast, channels-last weights and Adam; every step is launched by itself.
+PyTorch's own spectral norm, autocast, channels-last weights and Adam; every step is launched by itself. From
+ours it takes hyper-parameters and the batch; IQN's network and noise are plain ones of benchmarks/original.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class PlainBtr:
 
     def losses(self, batch: TensorBatch, draws: list[Randomness]) -> Tensor:
         """Quantile Huber losses [B] of Munchausen targets, summed over N and averaged over N'."""
-        (evaluating, learned), config, rows = draws, self._config, torch.arange(len(batch.r_t))
+        (evaluating, learned), config = draws, self._config
+        rows = torch.arange(len(batch.r_t), device=self._device)
         with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
             with torch.no_grad():
                 self.target.keep_noise(evaluating.noise)

@@ -19,7 +19,7 @@ from wiring.setting import Setting, device_of
 
 
 def ours(redis: RedisConfig, words: str) -> Works:
-    """The agent; RuntimeError where its forward passes should be compiled and cannot be."""
+    """The agent; RuntimeError where --compile does not work here."""
     return learner(redis, words, batches_on)
 
 

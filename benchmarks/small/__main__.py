@@ -3,7 +3,7 @@
     python -m benchmarks.small --sb3 ~/sb3/bin/python [--rounds 3]
 
 `--sb3` is an interpreter of another environment (`pip install stable-baselines3` there). Both sides play four
-environments and learn from two batches for each step of all, in one process with one thread; ours also goes
+environments and learn from two batches for each vector step, in one process with one thread; ours also goes
 through a redis-server, whose processor time counts. By turns, a short and a long run each: the difference is
 free of start and end. Nothing else should run meanwhile.
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,16 +43,23 @@ class Cost(NamedTuple):
 
 
 def cost_of(command: Sequence[str]) -> Cost:
-    """Of a process that runs to its end; CalledProcessError where it fails."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
-    began = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise subprocess.CalledProcessError(os.waitstatus_to_exitcode(status), command)
-    return Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+    """Of a process that runs to its end; CalledProcessError with what it said where it fails."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=_environment(), stdout=subprocess.DEVNULL, stderr=said
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if status:
+            said.seek(0)
+            raise subprocess.CalledProcessError(process.returncode, command, stderr=said.read())
+    return Cost(wall, usage.ru_utime + usage.ru_stime)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
 
 
 def ours(client: Client, socket: str, folder: Path, steps: int) -> Cost:
@@ -76,20 +85,57 @@ def rounds_of(sides: dict[str, Callable[[int, int], Cost]], rounds: int) -> dict
     return costs
 
 
+def has_sb3(word: str) -> str:
+    """The path of an interpreter that imports Stable-Baselines3; ArgumentTypeError for any other."""
+    path = str(Path(shutil.which(word) or word).absolute())  # a link stays one: so environments are found
+    command = [path, "-c", "import stable_baselines3"]
+    try:
+        ended = subprocess.run(command, env=_environment(), capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{word} cannot be run: {error.strerror}.") from error
+    if ended.returncode:
+        reason = (ended.stderr.strip().splitlines() or [f"it ends with exit code {ended.returncode}"])[-1]
+        raise argparse.ArgumentTypeError(f"{word} does not import Stable-Baselines3: {reason}.")
+    return path
+
+
+def at_least_one(word: str) -> int:
+    """A whole number; ArgumentTypeError for what is none, or below 1."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more.")
+    return int(word)
+
+
 def main(argv: Sequence[str]) -> int:
     """Entry point; the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sb3", required=True, help="a Python that has Stable-Baselines3")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sb3", type=has_sb3, required=True, help="a Python that has Stable-Baselines3")
+    parser.add_argument("--rounds", type=at_least_one, default=3)
     options = parser.parse_args(argv)
-    peer = [options.sb3, str(ROOT / "benchmarks" / "small" / "sb3.py")]
+    try:
+        costs = measured(options.sb3, options.rounds)
+    except subprocess.CalledProcessError as error:
+        print(error.stderr.rstrip(), file=sys.stderr)
+        print(f"error: it ended with {error.returncode}: {shlex.join(error.cmd)}", file=sys.stderr)
+        return 1
+    show(costs)
+    return 0
+
+
+def measured(sb3: str, rounds: int) -> dict[str, list[Cost]]:
+    """What a step costs on both sides, ours first; CalledProcessError where one fails."""
+    peer = [sb3, str(ROOT / "benchmarks" / "small" / "sb3.py")]
     with throwaway_server() as redis, tempfile.TemporaryDirectory() as folder:
         client = make_client(redis)
         sides = {
             "ours": lambda number, steps: ours(client, redis.host_redis, Path(folder) / str(number), steps),
             "Stable-Baselines3": lambda number, steps: cost_of([*peer, str(steps)]),
         }
-        costs = rounds_of(sides, options.rounds)
+        return rounds_of(sides, rounds)
+
+
+def show(costs: dict[str, list[Cost]]) -> None:
+    """Prints each side, and ours by the other."""
     for name, own in costs.items():
         wall, processor = (spread(values) for values in zip(*own, strict=True))
         print(f"{name}: {_text(wall)} µs a step, {_text(processor)} µs of processor time")
@@ -100,7 +146,6 @@ def main(argv: Sequence[str]) -> int:
         print(
             f"ours / Stable-Baselines3, {which}: {ratios.median:.2f} ({ratios.low:.2f} to {ratios.high:.2f})"
         )
-    return 0
 
 
 def _text(value: MedianRange) -> str:
