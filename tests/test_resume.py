@@ -135,3 +135,19 @@ def test_given_weights_start_a_run_afresh(client: Client, redis_socket: str, tmp
     given = load_snapshot(model)["acting_weights"]
     assert (fresh["updates"], fresh["t_actors"] < 600) == (0, True)
     assert all(torch.equal(fresh["acting_weights"][name], given[name]) for name in given)
+
+
+def test_a_finished_run_needs_no_replay(redis_socket: str, tmp_path: Path) -> None:
+    """Redis has lost it, and nobody fills it again; a run that is asked for more steps does."""
+    client, keys = make_client(RedisConfig(redis_socket, 0)), Keys("probe:catch")
+    _play(tmp_path, redis_socket, 400)
+    for t_max, goes_on in ((400, False), (1_000_000, True)):
+        client.flushall()
+        learner = start(
+            "launch_learner.py", *_words(tmp_path, redis_socket, t_max), log=tmp_path / "again.log"
+        )
+        if goes_on:
+            _stop_when(lambda counters: counters.refill > 0, [learner], redis_socket)
+        wait([learner], [tmp_path / "again.log"], 120)
+        counters = read_counters(client, keys)
+        assert (counters.refill > 0, bool(counters.finished)) == (goes_on, not goes_on)
