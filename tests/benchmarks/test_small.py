@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.small import __main__ as small
 from benchmarks.small.__main__ import Cost, cost_of, ours, rounds_of
-from memory.server.connection import RedisConfig, make_client
+from memory.server.connection import Client
 
 
 def test_start_and_end_do_not_count() -> None:
@@ -38,9 +38,9 @@ def test_sides_take_turns_in_an_order_that_is_reversed() -> None:
     assert costs["b"][0].wall == pytest.approx(10)
 
 
-def test_a_run_of_ours_is_measured(redis_socket: str, tmp_path: Path) -> None:
+def test_a_run_of_ours_is_measured(redis_socket: str, client: Client, tmp_path: Path) -> None:
     """To its end, with the server's time."""
-    cost = ours(make_client(RedisConfig(redis_socket, 0)), redis_socket, tmp_path, 1_200)
+    cost = ours(client, redis_socket, tmp_path, 1_200)
     assert cost.wall > 0 and cost.processor > 0
     assert list((tmp_path / "1200").glob("last_model_CartPole-v1_*.pth"))
 
