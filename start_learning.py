@@ -105,11 +105,8 @@ class Plan(RunPlan):
         named = {"--game": asked.game, "--agent": asked.agent}
         own = [word for flag, name in named.items() if names_code(name) for word in (flag, name)]
         arguments = ["--env-args", asked.env_args] if asked.env_args else []
-        place = (
-            ["--path-to-results", asked.path_to_results]
-            if "path_to_results" in asked.model_fields_set
-            else []
-        )
+        is_elsewhere = "path_to_results" in asked.model_fields_set
+        place = ["--path-to-results", asked.path_to_results] if is_elsewhere else []
         return [_python(), _program("test_multiple_seed.py"), *own, *arguments, *place]
 
     def _gpu(self, place: int) -> list[str]:
