@@ -88,17 +88,17 @@ def test_all_programs_run_it(name: str, tmp_path: Path, redis_socket: str, clien
 def test_a_picture_beside_numbers_is_learned_from(tmp_path: Path, redis_socket: str) -> None:
     """With nothing said but the environment and the agent. Random play scores -1.5; the best is about 0.9.
 
-    This short run has 0.6, in turns so that it repeats: of two as real processes one had 0.14.
+    This run of 25,000 steps has 0.90, in turns so that it repeats.
     """
     save("own_environment", tmp_path)
     learn, evaluate = commands("own_environment")
-    said = type_in(tmp_path, learn, "--T-max", "15000", "--serial", "--host-redis", redis_socket)
+    said = type_in(tmp_path, learn, "--T-max", "25000", "--serial", "--host-redis", redis_socket)
     assert "What is not given comes from specs/classic/cartpole_dqn.yaml" in said
     (model,) = (tmp_path / "results").glob("last_model_my_env_MyEnv_*.pth")
     evaluate[evaluate.index("--model") + 1] = str(model)
     said = type_in(tmp_path, evaluate, "--evaluation-episodes", "50")
     score = re.search(r"whole episode +(\S+)", said)
-    assert score is not None and float(score[1]) > 0.2, said
+    assert score is not None and float(score[1]) > 0.5, said
 
 
 @pytest.mark.slow
