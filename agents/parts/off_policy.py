@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Share, TensorBatch, Update
 from agents.losses import Bootstrap, DoubleBootstrap
-from agents.parts.devices import ForwardPasses, StagedBatch, recorded
+from agents.parts.devices import ForwardPasses, batch_to_device, recorded
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
 from agents.parts.learning import GradientStep, LearningAgent, LearningConfig
 from agents.parts.legal import LegalActions
-from agents.parts.weights import ACTING_ONLY, NetworkT, Part, Target
+from agents.parts.weights import ACTING_ONLY, NetworkT, Part, PeriodicTarget, Target
 from memory.replay.batch import Batch
 from models.dueling import DuelingNetwork
 from models.layers import NetworkConfig
@@ -34,30 +34,6 @@ class OffPolicyConfig(LearningConfig):
 
 ConfigT = TypeVar("ConfigT", bound=OffPolicyConfig)
 OutputT = TypeVar("OutputT")  # of a forward pass
-
-
-class PeriodicTarget(Target[NetworkT]):
-    """Renewed when the clock crosses a multiple of `period` agent steps (Mnih et al. 2015)."""
-
-    def __init__(self, online: NetworkT, period: int) -> None:
-        super().__init__(online)
-        self._period = period
-        self._last_step: int | None = None  # the clock at the last `follow`
-
-    def follow(self, t_learner: int) -> None:
-        """Copy if a multiple was crossed since the last call; the first call only starts the clock."""
-        if self._last_step is not None and t_learner // self._period > self._last_step // self._period:
-            self.copy()
-        self._last_step = t_learner
-
-    def state_dict(self) -> dict[str, object]:
-        """The target network's weights and the clock."""
-        return {**super().state_dict(), "last_step": self._last_step}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict()`."""
-        super().load_state_dict(state)
-        self._last_step = state["last_step"]
 
 
 class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
@@ -155,14 +131,6 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
             "optimiser": self._gradient_step.adam,
             "generator": self._generator,
         }
-
-
-def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
-    """The tensors in flight; else the batch's own memory on the CPU, and copies elsewhere."""
-    if isinstance(batch, StagedBatch) and batch.in_flight is not None:
-        return batch.in_flight.received()
-    tensors = TensorBatch(*map(torch.from_numpy, batch[: len(TensorBatch._fields)]))
-    return tensors if device.type == "cpu" else TensorBatch(*[tensor.to(device) for tensor in tensors])
 
 
 @dataclass(frozen=True)

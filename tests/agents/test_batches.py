@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from agents.base import TensorBatch
-from agents.parts.devices import StagedBatch, Staging, staged
-from agents.parts.off_policy import batch_to_device
+from agents.parts.devices import StagedBatch, Staging, batch_to_device, staged
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")
