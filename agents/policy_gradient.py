@@ -88,7 +88,7 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         self, rollout: Rollout, states: RolloutStates, transitions: Tensor
     ) -> tuple[FlatBatch, dict[str, Tensor]]:
         """Advantages and targets by the present network, and their metrics."""
-        log_pi, ratios, all_values = self._evaluate(rollout, states, transitions)
+        ratios, all_values = self._evaluate(rollout, states, transitions)
         values = all_values[..., 0]  # [T + 1, B]
         critic = values if self._has_critic else torch.zeros_like(values)
         rewards = self._clipped(rollout.rewards * np.float32(self.config.reward_scale))
@@ -105,8 +105,8 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         }
         if self.config.standardise_advantages:
             advantages = standardised(advantages, transitions)
-        a_t = torch.from_numpy(rollout.a_t)
-        return FlatBatch.of(a_t, log_pi, advantages, targets, self.device), metrics
+        a_t, log_mu = torch.from_numpy(rollout.a_t), torch.from_numpy(rollout.log_prob)
+        return FlatBatch.of(a_t, log_mu, advantages, targets, self.device), metrics
 
     def _losses(
         self, states: RolloutStates, batch: FlatBatch, rows: Tensor, means: Means

@@ -25,11 +25,15 @@ class PpoConfig(PolicyGradientConfig):
     gae_lambda: float  # lambda of advantages and value targets
     batch_size: int  # transitions per optimiser step
     epochs: int  # how often each rollout is learned from
-    ppo_clip: float  # the ratio to the policy at the update's beginning counts within 1 +- this
+    ppo_clip: float  # the ratio to the policy that acted counts within 1 +- this
 
 
 class PpoAgent(PolicyGradientAgent[PpoConfig]):
-    """Advantages and targets are computed once, by the network at the update's beginning."""
+    """Advantages and targets are computed once, by the network at the update's beginning.
+
+    The ratio is to the policy that acted, even where that is older: else two rollouts of the same weights
+    move the policy twice as far as the clip allows.
+    """
 
     config_type = PpoConfig
     _episodic = False

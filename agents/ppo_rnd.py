@@ -1,6 +1,7 @@
 """PPO with random network distillation (Burda et al. 2018, arXiv 1810.12894), one update behind with V-trace.
 
-PPO: Schulman et al. 2017, arXiv 1707.06347. V-trace: Espeholt et al. 2018, arXiv 1802.01561.
+PPO: Schulman et al. 2017, arXiv 1707.06347. V-trace: Espeholt et al. 2018, arXiv 1802.01561. Both together,
+with PPO's ratio to the policy that acted: Petrenko et al. 2020 (Sample Factory), arXiv 2006.11751.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class PpoRndConfig(OnPolicyConfig):
     batch_size: int  # transitions per optimiser step
     gae_lambda: float  # lambda of advantages and value targets
     epochs: int  # how often each rollout is learned from
-    ppo_clip: float  # the ratio to the policy at the update's beginning counts within 1 +- this
+    ppo_clip: float  # the ratio to the policy that acted counts within 1 +- this
     ext_discount: float  # gamma of extrinsic, episodic returns, per agent step
     int_discount: float  # gamma of intrinsic returns, which continue over the ends of episodes
     ext_coeff: float  # weight of extrinsic advantages
     int_coeff: float  # weight of intrinsic advantages
     rnd_update_proportion: float  # share of a batch's transitions that the predictor learns from
-    v_trace: bool  # off: plain PPO, whose old policy is the one that acted
+    v_trace: bool  # off: GAE, as if the present policy had acted
 
 
 class RndNetworks(Networks):
@@ -146,7 +147,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
     ) -> tuple[FlatBatch, dict[str, Tensor]]:
         """Advantages and targets by the present network from rewards [T, B], and their metrics."""
         config, trace = self.config, self.config.gae_lambda
-        log_pi, ratios, values = self._evaluate(rollout, states, transitions)
+        ratios, values = self._evaluate(rollout, states, transitions)
         heads = (
             episodic_steps(rollout, extrinsic, values[..., 0], config.ext_discount, trace),
             unbroken_steps(rollout, intrinsic, values[..., 1], config.int_discount, trace),
@@ -157,7 +158,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         targets = values[:-1] + torch.stack([ext_advantages, int_advantages], dim=2)  # [T, B, 2]
         batch = FlatBatch.of(
             torch.from_numpy(rollout.a_t),
-            log_pi if config.v_trace else torch.from_numpy(rollout.log_prob),
+            torch.from_numpy(rollout.log_prob),
             config.ext_coeff * ext_advantages + config.int_coeff * int_advantages,
             targets,
             self.device,

@@ -45,7 +45,7 @@ class FlatBatch(NamedTuple):
     """What is learned from a rollout, by flat index t * B + b, on the device."""
 
     a_t: Tensor  # [T * B] int64, or [T * B, A]
-    log_prob: Tensor  # [T * B] of a_t under the old policy
+    log_prob: Tensor  # [T * B] of a_t under the policy that acted
     advantages: Tensor  # [T * B]
     targets: Tensor  # [T * B], or [T * B, V], of the values
 
@@ -179,12 +179,12 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
     @torch.no_grad()
     def _evaluate(
         self, rollout: Rollout, states: RolloutStates, transitions: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """The rollout under the present network, on the CPU.
 
         Returns:
-          log pi [T, B] of the actions; pi / mu [T, B], where mu is the behaviour policy, and 1 outside the
-          mask `transitions`; values [T + 1, B, V].
+          pi / mu [T, B] of the actions, where mu is the behaviour policy, and 1 outside the mask
+          `transitions`; values [T + 1, B, V].
         """
         a_t = torch.from_numpy(rollout.a_t)
         actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten(0, 1).to(self.device)  # [(T + 1) * B]
@@ -196,7 +196,7 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         log_pi = torch.cat(log_prob).cpu().view(-1, states.streams)[:-1]
         assert log_pi.shape == transitions.shape
         ratios = torch.where(transitions, (log_pi - torch.from_numpy(rollout.log_prob)).exp(), 1.0)
-        return log_pi, ratios, torch.cat(values).cpu().view(-1, states.streams, len(self.value_heads))
+        return ratios, torch.cat(values).cpu().view(-1, states.streams, len(self.value_heads))
 
     def _forward(self, observation: Tensor) -> PolicyValues:
         """A forward pass in the agent's precision; each has an autocast of its own."""

@@ -54,8 +54,8 @@ def make(name: str, problem: Problem = PIXELS, seed: int = 0, learning: bool = T
 def played_by(agent: Any, rollout: Rollout) -> Rollout:
     """The same rollout as if `agent` had chosen its actions: ratios are 1."""
     states = RolloutStates(rollout, torch.device("cpu"))
-    log_pi, *_ = agent._evaluate(rollout, states, transition_mask(rollout))
-    return rollout._replace(log_prob=log_pi.numpy())
+    ratios, _ = agent._evaluate(rollout, states, transition_mask(rollout))
+    return rollout._replace(log_prob=rollout.log_prob + ratios.log().numpy())
 
 
 def slow_advantage(rollout: Rollout, values: Tensor, t: int, b: int, trace: float) -> float:

@@ -71,3 +71,19 @@ def test_epochs_are_the_clipped_objective(clip: float, make_rollout: MakeRollout
         found = agent.online.policy(states.stacks(states.indices))
     torch.testing.assert_close(found.policy, expected.policy, atol=1e-3, rtol=1e-2)
     torch.testing.assert_close(found.values, expected.values, atol=1e-3, rtol=1e-2)
+
+
+def test_an_older_rollout_moves_the_policy_no_further_than_the_clip(make_rollout: MakeRollout) -> None:
+    """Good actions that have become likelier by more than the clip since they were drawn push no more."""
+    settings: dict[str, Any] = {"entropy_coeff": 0.0, "gae_lambda": 0.0, "discount": 0.0, "ppo_clip": 0.2}
+    rollout = make_rollout(end=0.0)
+    good = rollout._replace(rewards=np.ones_like(rollout.rewards))
+    head, moved = "policy.policy.weight", {}
+    for factor in (1.0, 1.1, 1.3):  # pi / mu
+        agent = make("ppo", **settings)
+        torch.nn.init.zeros_(agent.online.policy.values.weight)  # V is 0: no advantage is negative
+        played = played_by(agent, good)
+        before = agent.acting_weights()
+        agent.update(played._replace(log_prob=played.log_prob - np.float32(np.log(factor))), 0)
+        moved[factor] = not torch.equal(agent.acting_weights()[head], before[head])
+    assert moved == {1.0: True, 1.1: True, 1.3: False}

@@ -17,6 +17,7 @@ from agents.parts.devices import ROWS
 from agents.parts.weights import has_bfloat16_units
 from agents.ppo_rnd import PpoRndAgent
 from memory.rollouts.rollout import Rollout
+from tests.agents.rollouts.test_policy_gradient import played_by
 
 MakePpo = Callable[..., PpoRndAgent]
 MakeRollout = Callable[..., Rollout]
@@ -33,7 +34,7 @@ def gradients(agent: PpoRndAgent) -> dict[str, Tensor]:
 
 
 def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
-    """With one step all of it can be rebuilt: where pi is still pi_old, the surrogate's value is -mean(A)."""
+    """With one step all of it can be rebuilt; the surrogate's ratio is to the policy that acted."""
     agent, twin, rollout = make_ppo(**ONE_STEP), make_ppo(**ONE_STEP), make_rollout()
     rows = torch.from_numpy(rollout.active)
     states = RolloutStates(rollout, torch.device("cpu"))
@@ -54,7 +55,7 @@ def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRoll
     predictor = twin.rnd.errors(states.newest(states.indices[4:])).view(12, 4)
     entropy = -(log_pi.exp() * log_pi).sum(2)
     expected = {
-        "policy_loss": -(2.0 * apart[0] + apart[1])[rows].mean(),
+        "policy_loss": clipped_surrogate(ratios.log(), 2.0 * apart[0] + apart[1], 0.1)[rows].mean(),
         "value_loss_extrinsic": apart[0][rows].square().mean() / 2,
         "value_loss_intrinsic": apart[1][rows].square().mean() / 2,
         "entropy": entropy[rows].mean(),
@@ -64,8 +65,8 @@ def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRoll
         "extrinsic_reward": extrinsic[rows].mean(),
         "rho_mean": ratios.clamp(max=1)[rows].mean(),
         "rho_min": ratios[rows].min(),
-        "approximate_kl": torch.zeros(()),
-        "clip_share": torch.zeros(()),
+        "approximate_kl": approximate_kl(ratios.log())[rows].mean(),
+        "clip_share": ((ratios - 1).abs() > 0.1)[rows].float().mean(),
     }
     names = ("policy_loss", "value_loss_extrinsic", "value_loss_intrinsic", "predictor_loss")
     expected["loss"] = sum((expected[name] for name in names), -0.001 * expected["entropy"])
@@ -165,8 +166,10 @@ def test_lag_is_told_and_corrected(make_ppo: MakePpo, make_rollout: MakeRollout)
     ]
     assert [float(update.metrics["policy_lag"]) for update in told[1]] == [0, 1, 2]
     assert not torch.equal(told[0][0].losses, told[1][0].losses)
-    first = told[0][0].metrics
-    assert first["clip_share"] > 0.5  # without V-trace the ratio is to what acted, and here that is far away
+    for plain_update, traced_update in zip(
+        *told, strict=True
+    ):  # both ratios are to what acted, far away here
+        assert plain_update.metrics["clip_share"] > 0.5 and traced_update.metrics["clip_share"] > 0.5
 
 
 def test_extrinsic_rewards_are_clipped(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
@@ -193,7 +196,7 @@ def test_coefficients_weigh_the_two_streams(make_ppo: MakePpo, make_rollout: Mak
     losses = {
         weights: float(
             make_ppo(**ONE_STEP, ext_coeff=weights[0], int_coeff=weights[1])
-            .update(make_rollout(), 0)
+            .update(played_by(make_ppo(), make_rollout()), 0)
             .metrics["policy_loss"]
         )
         for weights in ((1.0, 0.0), (0.0, 1.0), (2.0, 3.0))
