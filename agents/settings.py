@@ -57,7 +57,9 @@ class PolicySettings(Settings):
 
     epochs: int = parameter(4, "ppo, ppo_rnd: passes over a rollout (Burda et al.: 4)", ge=1)
     ppo_clip: float = parameter(
-        0.1, "ppo, ppo_rnd: the ratio to the old policy counts within 1 +- this (Burda et al.: 0.1)", gt=0
+        0.1,
+        "ppo, ppo_rnd: the ratio to the policy that acted counts within 1 +- this (Burda et al.: 0.1)",
+        gt=0,
     )
     entropy_coeff: float = parameter(
         0.001, "Weight of the entropy bonus, per nat (Burda et al.: 0.001)", ge=0
