@@ -1,11 +1,12 @@
 """What the tests of this room share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from envs.config import EnvConfig
+from tests.envs.opened import close_all
 
 MakeConfig = Callable[..., EnvConfig]
 
@@ -17,6 +18,13 @@ SABER = EnvConfig(
     max_stuck_time=300.0,
     stuck_is_terminal=False,
 )
+
+
+@pytest.fixture(autouse=True)
+def environments_end_with_their_test() -> Iterator[None]:
+    """Those that `tests.envs.opened` made."""
+    yield
+    close_all()
 
 
 @pytest.fixture

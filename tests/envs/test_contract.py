@@ -12,8 +12,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import SeededVectorEnv
-from envs.registry import describe_env, make_env
+from envs.registry import describe_env
 from envs.seeding import environment_seeds
+from tests.envs.opened import make_env
 
 GAMES = ["pong", "space_invaders", "probe:catch", "minatar:breakout", "CartPole-v1", "Pendulum-v1"]
 STOCHASTIC = {"pong": 60, "space_invaders": 120, "probe:catch": 10, "minatar:breakout": 10}
