@@ -30,7 +30,7 @@ class PolicyGradientConfig(OnPolicyConfig):
 
     discount: float  # gamma, per agent step
     reward_scale: float  # rewards are multiplied by this, then clipped
-    v_trace: bool  # off: rollouts count as played by the present policy
+    v_trace: bool  # off: advantages are those of a rollout that the present policy played
     standardise_advantages: bool  # to mean 0 and standard deviation 1 over what an update learns from
 
 

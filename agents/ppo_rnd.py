@@ -54,7 +54,7 @@ class PpoRndConfig(OnPolicyConfig):
     ext_coeff: float  # weight of extrinsic advantages
     int_coeff: float  # weight of intrinsic advantages
     rnd_update_proportion: float  # share of a batch's transitions that the predictor learns from
-    v_trace: bool  # off: GAE, as if the present policy had acted
+    v_trace: bool  # off: advantages are those of a rollout that the present policy played
 
 
 class RndNetworks(Networks):

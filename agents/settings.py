@@ -83,7 +83,7 @@ class PolicySettings(Settings):
     )
     v_trace: bool = parameter(
         True,
-        "Correct for rollouts that are some updates old (Espeholt et al. 2018); off: as if they were not",
+        "Correct advantages for rollouts that are some updates old (Espeholt et al. 2018); off: as if they were not",
     )
     ext_discount: float = parameter(
         0.999, "ppo_rnd: gamma of extrinsic, episodic returns (Burda et al.: 0.999)", ge=0, le=1

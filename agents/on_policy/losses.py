@@ -38,7 +38,7 @@ def vtrace(steps: Steps, ratios: Tensor) -> Tensor:
 
     ratios [T, B] = pi(a|s) / mu(a|s) of learner and behaviour. With rho_t = min(1, ratio) and
     c_t = lambda_t rho_t, v_t - V_t = rho_t delta_t + gamma_t c_t (v_{t+1} - V_{t+1}).
-    That is rho_t times the advantage of a_t, which is what a policy gradient from samples of mu needs.
+    That is rho_t times the advantage of a_t, which is what -A log pi needs from samples of mu (A2C).
     Where all ratios are 1 it is GAE.
     """
     assert ratios.shape == steps.rewards.shape
@@ -59,14 +59,14 @@ def _backward_sums(terms: Tensor, weights: Tensor) -> Tensor:
 def clipped_surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
     """[M]: PPO's loss -min(r A, clip(r, 1 - clip, 1 + clip) A) (equation 7).
 
-    log_ratio [M] = log pi(a|s) - log pi_old(a|s), advantages [M].
+    log_ratio [M] = log pi(a|s) - log mu(a|s) of the policy that acted, advantages [M].
     """
     ratio = log_ratio.exp()
     return -torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
 
 
 def approximate_kl(log_ratio: Tensor) -> Tensor:
-    """[M]: r - 1 - log r, never negative; its mean over actions of pi_old is KL(pi_old || pi)."""
+    """[M]: r - 1 - log r, never negative; its mean over actions of mu is KL(mu || pi)."""
     return log_ratio.exp() - 1 - log_ratio
 
 

@@ -33,7 +33,7 @@ def test_the_first_step_is_that_of_a2c(make_rollout: MakeRollout) -> None:
 def _loss(
     network: Any, states: RolloutStates, rollout: Rollout, fixed: dict[Any, Any], clip: float
 ) -> Tensor:
-    """Row by row, with the advantages, targets and log-probabilities of the update's beginning."""
+    """Row by row, with advantages and targets of the update's beginning; `old`: of the policy that acted."""
     policy, values = network(states.stacks(states.indices))
     log_pi, critic = policy.log_softmax(1).view(13, 4, 3), values.view(13, 4)
     losses = []
@@ -46,19 +46,20 @@ def _loss(
     return torch.stack(losses).mean()
 
 
+@pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("clip", [0.2, 0.001])
-def test_epochs_are_the_clipped_objective(clip: float, make_rollout: MakeRollout) -> None:
-    """Four steps of Adam on one rollout, with a clip that matters and one that hardly does."""
-    agent = make("ppo", epochs=4, ppo_clip=clip, lr=0.01)
-    rollout = played_by(agent, make_rollout())
+def test_epochs_are_the_clipped_objective(clip: float, older: bool, make_rollout: MakeRollout) -> None:
+    """Four steps of Adam on a rollout that this policy played or another; clips that matter or hardly do."""
+    agent = make("ppo", epochs=4, ppo_clip=clip, lr=0.01, v_trace=False)
+    rollout = make_rollout() if older else played_by(agent, make_rollout())
     twin, states = deepcopy(agent.online.policy), RolloutStates(rollout, torch.device("cpu"))
     with torch.no_grad():
-        policy, values = twin(states.stacks(states.indices))
-    old, critic = policy.log_softmax(1).view(13, 4, 3), values.view(13, 4)
+        _, values = twin(states.stacks(states.indices))
+    critic = values.view(13, 4)
     fixed = {}
     for t, b in zip(*np.nonzero(rollout.active), strict=True):
         advantage = slow_advantage(rollout, critic, t, b, 0.8)
-        fixed[t, b] = advantage, float(critic[t, b]) + advantage, float(old[t, b, rollout.a_t[t, b]])
+        fixed[t, b] = advantage, float(critic[t, b]) + advantage, float(rollout.log_prob[t, b])
     adam = torch.optim.Adam(twin.parameters(), lr=0.01, eps=1e-8)
     for _ in range(4):
         adam.zero_grad()
@@ -73,17 +74,21 @@ def test_epochs_are_the_clipped_objective(clip: float, make_rollout: MakeRollout
     torch.testing.assert_close(found.values, expected.values, atol=1e-3, rtol=1e-2)
 
 
-def test_an_older_rollout_moves_the_policy_no_further_than_the_clip(make_rollout: MakeRollout) -> None:
-    """Good actions that have become likelier by more than the clip since they were drawn push no more."""
+@pytest.mark.parametrize("v_trace", [True, False])
+@pytest.mark.parametrize(("reward", "beyond"), [(1.0, 1.3), (-1.0, 0.7)])
+def test_an_older_rollout_moves_the_policy_no_further_than_the_clip(
+    reward: float, beyond: float, v_trace: bool, make_rollout: MakeRollout
+) -> None:
+    """Actions that have changed by more than the clip since they were drawn are pushed no further."""
     settings: dict[str, Any] = {"entropy_coeff": 0.0, "gae_lambda": 0.0, "discount": 0.0, "ppo_clip": 0.2}
     rollout = make_rollout(end=0.0)
-    good = rollout._replace(rewards=np.ones_like(rollout.rewards))
+    alike = rollout._replace(rewards=np.full_like(rollout.rewards, reward))
     head, moved = "policy.policy.weight", {}
-    for factor in (1.0, 1.1, 1.3):  # pi / mu
-        agent = make("ppo", **settings)
-        torch.nn.init.zeros_(agent.online.policy.values.weight)  # V is 0: no advantage is negative
-        played = played_by(agent, good)
+    for ratio in (1.0, (1 + beyond) / 2, beyond):  # pi / mu
+        agent = make("ppo", v_trace=v_trace, **settings)
+        torch.nn.init.zeros_(agent.online.policy.values.weight)  # V is 0: advantages have the reward's sign
+        played = played_by(agent, alike)
         before = agent.acting_weights()
-        agent.update(played._replace(log_prob=played.log_prob - np.float32(np.log(factor))), 0)
-        moved[factor] = not torch.equal(agent.acting_weights()[head], before[head])
-    assert moved == {1.0: True, 1.1: True, 1.3: False}
+        agent.update(played._replace(log_prob=played.log_prob - np.float32(np.log(ratio))), 0)
+        moved[ratio] = not torch.equal(agent.acting_weights()[head], before[head])
+    assert [*moved.values()] == [True, True, False]
