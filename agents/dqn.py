@@ -16,9 +16,9 @@ from torch import Tensor
 from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
 from agents.losses import Bootstrap, DoubleBootstrap, Estimate, huber_error, huber_loss
 from agents.parts.exploration import EpsilonGreedy, EpsilonGreedyConfig
+from agents.parts.learning import PeriodicTarget
 from agents.parts.munchausen import MunchausenConfig, bootstrap_of
 from agents.parts.off_policy import OffPolicyAgent, OffPolicyConfig
-from agents.parts.weights import PeriodicTarget
 from models.dqn import QNetwork
 from models.torso import Torso
 

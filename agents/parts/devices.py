@@ -102,14 +102,6 @@ class StagedBatch(Batch):
     in_flight: InFlight | None = None
 
 
-def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
-    """The tensors in flight; else the batch's own memory on the CPU, and copies elsewhere."""
-    if isinstance(batch, StagedBatch) and batch.in_flight is not None:
-        return batch.in_flight.received()
-    tensors = TensorBatch(*map(torch.from_numpy, batch[: len(TensorBatch._fields)]))
-    return tensors if device.type == "cpu" else TensorBatch(*[tensor.to(device) for tensor in tensors])
-
-
 class CudaCopies(NamedTuple):
     """Tensors that are copied on a CUDA stream of their own."""
 

@@ -1,27 +1,25 @@
-"""Agents with a network that learns: how it is built, its optimiser's step, what actors and snapshots get."""
+"""Agents with a network that learns: how it is built, its optimiser's step, what actors and snapshots get.
+
+And what replay agents learn with: a target network renewed now and then, a batch on the agent's device.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.base import Agent, Problem, Share
+from agents.base import Agent, Problem, Share, TensorBatch
+from agents.parts.devices import StagedBatch
 from agents.parts.legal import legal_actions_of
-from agents.parts.weights import (
-    NetworkT,
-    Resumable,
-    TorsoConfig,
-    load_weights,
-    seeded,
-    uses_bfloat16,
-)
+from agents.parts.weights import NetworkT, Resumable, Target, TorsoConfig, load_weights, seeded, uses_bfloat16
 from kernels.adam import Adam
+from memory.replay.batch import Batch
 from models.convolutions.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
 
 
@@ -125,3 +123,35 @@ class LearningAgent(Resumable, Agent, Generic[ConfigT, NetworkT]):
             settle(self.online)
         else:
             load_weights(self.online, weights)
+
+
+class PeriodicTarget(Target[NetworkT]):
+    """Renewed when the clock crosses a multiple of `period` agent steps (Mnih et al. 2015)."""
+
+    def __init__(self, online: NetworkT, period: int) -> None:
+        super().__init__(online)
+        self._period = period
+        self._last_step: int | None = None  # the clock at the last `follow`
+
+    def follow(self, t_learner: int) -> None:
+        """Copy if a multiple was crossed since the last call; the first call only starts the clock."""
+        if self._last_step is not None and t_learner // self._period > self._last_step // self._period:
+            self.copy()
+        self._last_step = t_learner
+
+    def state_dict(self) -> dict[str, object]:
+        """The target network's weights and the clock."""
+        return {**super().state_dict(), "last_step": self._last_step}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict()`."""
+        super().load_state_dict(state)
+        self._last_step = state["last_step"]
+
+
+def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:
+    """The tensors in flight; else the batch's own memory on the CPU, and copies elsewhere."""
+    if isinstance(batch, StagedBatch) and batch.in_flight is not None:
+        return batch.in_flight.received()
+    tensors = TensorBatch(*map(torch.from_numpy, batch[: len(TensorBatch._fields)]))
+    return tensors if device.type == "cpu" else TensorBatch(*[tensor.to(device) for tensor in tensors])

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Share, TensorBatch, Update
 from agents.losses import Bootstrap, DoubleBootstrap
-from agents.parts.devices import ForwardPasses, batch_to_device, recorded
+from agents.parts.devices import ForwardPasses, recorded
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
-from agents.parts.learning import GradientStep, LearningAgent, LearningConfig
+from agents.parts.learning import GradientStep, LearningAgent, LearningConfig, PeriodicTarget, batch_to_device
 from agents.parts.legal import LegalActions
-from agents.parts.weights import ACTING_ONLY, NetworkT, Part, PeriodicTarget, Target
+from agents.parts.weights import ACTING_ONLY, NetworkT, Part, Target
 from memory.replay.batch import Batch
 from models.dueling import DuelingNetwork
 from models.layers import NetworkConfig

@@ -156,30 +156,6 @@ class Target(ABC, Generic[NetworkT]):
         load_weights(self.network, state["network"])
 
 
-class PeriodicTarget(Target[NetworkT]):
-    """Renewed when the clock crosses a multiple of `period` agent steps (Mnih et al. 2015)."""
-
-    def __init__(self, online: NetworkT, period: int) -> None:
-        super().__init__(online)
-        self._period = period
-        self._last_step: int | None = None  # the clock at the last `follow`
-
-    def follow(self, t_learner: int) -> None:
-        """Copy if a multiple was crossed since the last call; the first call only starts the clock."""
-        if self._last_step is not None and t_learner // self._period > self._last_step // self._period:
-            self.copy()
-        self._last_step = t_learner
-
-    def state_dict(self) -> dict[str, object]:
-        """The target network's weights and the clock."""
-        return {**super().state_dict(), "last_step": self._last_step}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict()`."""
-        super().load_state_dict(state)
-        self._last_step = state["last_step"]
-
-
 def torso_and_head(
     problem: Problem, torso: str, hidden_size: int, head_sizes: str
 ) -> tuple[Torso, list[int]]:

@@ -7,7 +7,8 @@ from itertools import cycle
 
 import torch
 
-from agents.parts.devices import Staging, batch_to_device
+from agents.parts.devices import Staging
+from agents.parts.learning import batch_to_device
 from benchmarks.btr.plain import PlainBtr
 from benchmarks.gpu import WARM_UP, batches_of, learner
 from benchmarks.harness import Works, setting_for

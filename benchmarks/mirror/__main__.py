@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 from agents.base import TensorBatch
-from agents.parts.devices import Staging, batch_to_device
+from agents.parts.devices import Staging
+from agents.parts.learning import batch_to_device
 from benchmarks.harness import BETA, Road, record, setting_for, throwaway_server
 from learning.mirror.mirror import Mirror, MirrorShape
 from learning.mirror.replay import MirroredReplay

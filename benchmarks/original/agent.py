@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from agents.base import TensorBatch
 from agents.iqn import IqnConfig
-from agents.parts.devices import batch_to_device
+from agents.parts.learning import batch_to_device
 from benchmarks.harness import BETA, BUFFER, CAPACITY, record, setting_for
 from benchmarks.original.replay import OriginalReplay, Step, steps_of
 from envs.config import EnvConfig

@@ -99,7 +99,7 @@ class Mirror:
     def batch(self, draw: Draw) -> Batch | None:
         """The drawn transitions, gathered on the device; None where the mirror lacks one of them.
 
-        The batch's own states are empty: agents have them from `agents.parts.devices.batch_to_device`.
+        The batch's own states are empty: agents have them from `agents.parts.learning.batch_to_device`.
         """
         slots = draw.leaf // self._length
         if not ((self._ids[slots] == draw.chunk_id) & (draw.offsets < self._transitions[slots])).all():

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from agents.base import TensorBatch
-from agents.parts.devices import StagedBatch, Staging, batch_to_device, staged
+from agents.parts.devices import StagedBatch, Staging, staged
+from agents.parts.learning import batch_to_device
 from memory.replay.batch import Batch
 
 CPU = torch.device("cpu")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from agents.parts import devices, off_policy
-from agents.parts.devices import batch_to_device
+from agents.parts.learning import batch_to_device
 from kernels import cuda_graph
 from kernels.cuda_graph import CudaGraph, tensors_in
 from memory.replay.batch import Batch

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from agents.iqn import IqnAgent
-from agents.parts.devices import batch_to_device
+from agents.parts.learning import batch_to_device
 from benchmarks.btr.__main__ import SPEC, main
 from benchmarks.btr.plain import PlainBtr
 from benchmarks.harness import Road, record, setting_for

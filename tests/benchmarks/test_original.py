@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.iqn import IqnAgent
-from agents.parts.devices import batch_to_device
+from agents.parts.learning import batch_to_device
 from benchmarks.harness import Road, record, setting_for
 from benchmarks.original.agent import (
     Noise,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.parts.devices import batch_to_device
+from agents.parts.learning import batch_to_device
 from learning.mirror.frames import FrameRing, free_bytes
 from learning.mirror.mirror import MirrorShape
 from memory.chunks.builder import ChunkBuilder

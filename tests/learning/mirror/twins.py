@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from agents.base import TensorBatch
-from agents.parts.devices import StagedBatch, batch_to_device
+from agents.parts.devices import StagedBatch
+from agents.parts.learning import batch_to_device
 from learning.mirror.mirror import Mirror, MirrorShape
 from learning.mirror.replay import MirroredReplay
 from memory.chunks.chunk import ChunkLimits, ChunkShape
