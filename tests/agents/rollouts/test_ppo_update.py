@@ -166,10 +166,8 @@ def test_lag_is_told_and_corrected(make_ppo: MakePpo, make_rollout: MakeRollout)
     ]
     assert [float(update.metrics["policy_lag"]) for update in told[1]] == [0, 1, 2]
     assert not torch.equal(told[0][0].losses, told[1][0].losses)
-    for plain_update, traced_update in zip(
-        *told, strict=True
-    ):  # both ratios are to what acted, far away here
-        assert plain_update.metrics["clip_share"] > 0.5 and traced_update.metrics["clip_share"] > 0.5
+    for updates in told:  # the ratio is to what acted, and here that is far away
+        assert all(update.metrics["clip_share"] > 0.5 for update in updates)
 
 
 def test_extrinsic_rewards_are_clipped(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
