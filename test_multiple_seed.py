@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
 def baseline_candidate(args: Args) -> Candidate:
     """Random or constant actions; needs no snapshot."""
     policy = baseline_policy(args.agent, describe_env(args.select(EnvConfig)))
-    return Candidate(policy, args, {"agent": args.agent, "model": None, "seed": args.seed})
+    return Candidate(policy, args, {"agent": args.agent, "model": None, **_episodes(args)})
 
 
 def snapshot_candidate(args: Args) -> Candidate:
@@ -84,7 +84,11 @@ def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
     agent = snapshot["settings"]["agent"]
     noise = {"eval_noise": noisy, "evaluation_epsilon": args.evaluation_epsilon}
     model = {"model": args.model, "model_sha256": file_digest(Path(args.model or ""))}
-    return {"agent": agent, **model, **noise, "seed": args.seed, **clocks}
+    return {"agent": agent, **model, **noise, **_episodes(args), **clocks}
+
+
+def _episodes(args: Args) -> dict[str, object]:
+    return {"seed": args.seed, "evaluation_episodes": args.evaluation_episodes}
 
 
 def _snapshot_text(origin: dict[str, object]) -> str:
@@ -193,7 +197,7 @@ def _play_against(
 
 
 def _make_way(path: Path, origin: dict[str, object]) -> None:
-    """For a result of this origin; that of another snapshot stays, under a name that is printed."""
+    """For a result of this origin; one that was played otherwise stays, under a name that is printed."""
     earlier = set_aside(path, origin)
     if earlier is not None:
         print(f"{path} held another result, which is {earlier} now.")

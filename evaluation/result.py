@@ -17,6 +17,10 @@ from reporting.atomic import write_atomically
 from reporting.measures.fitness import normalised
 
 REFERENCES = ("human", "world record")
+PLAYED = (
+    "model_sha256", "seed", "evaluation_episodes", "eval_noise", "evaluation_epsilon", "opening_plies"
+)  # fmt: skip
+"""Settings of an evaluation, beside its opponent, that give the same result again."""
 COLUMNS = ("<14", ">12", ">12", ">12", ">10", ">14")
 """How the cells of a row are aligned."""
 
@@ -86,7 +90,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
 
 
 def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
-    """Gives the result in `path` a name that no report reads, unless it is of the same snapshot and opponent.
+    """Gives the result in `path` a name that no report reads, unless the same was played in the same way.
 
     Args:
       settings: those of the result that `path` is to hold.
@@ -108,7 +112,7 @@ def file_digest(path: Path) -> str:
 
 def _subject(settings: Mapping[str, object]) -> list[object]:
     opponent = settings.get("against_sha256") or settings.get("against")
-    return [settings.get("model_sha256"), opponent]
+    return [opponent, *(settings.get(name) for name in PLAYED)]
 
 
 def _subject_in(path: Path) -> list[object] | None:

@@ -13,10 +13,12 @@ from pydantic import BaseModel, Field, ValidationError
 from args import UserError
 from lab.files import read_model
 from reporting.measures.aggregates import Estimate, probability_of_improvement
-from reporting.measures.saber import REFERENCES, WHOLE, Run, agents_of, by_game, shown
+from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, shown
 from reporting.pages.saber_page import write_report
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+_SCORE = Reference("score", lambda _game, score: score)
+"""Which of two runs is better needs no more."""
 
 
 class _Mean(BaseModel):
@@ -91,10 +93,10 @@ def compare(runs: Sequence[Run], ours: str, theirs: str) -> Estimate:
     for name in (ours, theirs):
         if name not in known:
             raise UserError(f"--compare {name}: choose among {', '.join(known)}.")
-    groups = [by_game(runs, name, WHOLE, REFERENCES[0]) for name in (ours, theirs)]
+    groups = [by_game(runs, name, WHOLE, _SCORE) for name in (ours, theirs)]
     common = sorted(groups[0].keys() & groups[1].keys())
     if not common:
-        raise UserError(f"--compare {ours} {theirs}: they have no game in common that has a reference.")
+        raise UserError(f"--compare {ours} {theirs}: they have no game in common.")
     first, second = ([group[game] for game in common] for group in groups)
     return probability_of_improvement(first, second)
 

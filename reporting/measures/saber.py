@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reporting.measures.aggregates import TAUS, Aggregates, Estimate, Floats, aggregates, profile
-from reporting.measures.fitness import normalised, references, standard_of
+from reporting.measures.fitness import Standard, human_reference, normalised, references, standard_of
 from reporting.pages.graph import Axis, Graph, Line, Marks
 from reporting.pages.page import COLOURS
 
@@ -41,14 +41,19 @@ class Reference(NamedTuple):
     normalise: Callable[[str, float], float | None]  # of a game and a score; None where there is no reference
 
 
-def _by_human(game: str, score: float) -> float | None:
-    standard = standard_of(game)  # of ALE games random and human play
+def _by_goal(game: str, score: float) -> float | None:
+    standard = _standard_outside_ale(game)
     return None if standard is None else (score - standard.random) / standard.range
 
 
+def _standard_outside_ale(game: str) -> Standard | None:
+    return None if human_reference(game) else standard_of(game)
+
+
 REFERENCES = (
-    Reference("human", _by_human),
+    Reference("human", lambda game, score: normalised(game, score).human),
     Reference("record", lambda game, score: normalised(game, score).world_record),
+    Reference("goal", _by_goal),  # of games outside ALE, which nobody's play is known of
 )
 
 
@@ -111,8 +116,9 @@ def shown(estimate: Estimate) -> str:
 
 
 GAME_COLUMNS = (
-    "agent", "game", "runs", "5_min", "30_min", "saber", "saber_std", "human_normalised", "record_normalised",
-    "random", "human", "record", *ALGORITHMS,
+    "agent", "game", "runs", "5_min", "30_min", "saber", "saber_std",
+    *(f"{reference.name}_normalised" for reference in REFERENCES),
+    "random", "human", "record", "goal", *ALGORITHMS,
 )  # fmt: skip
 
 
@@ -131,12 +137,18 @@ def _game_cells(runs: Sequence[Run]) -> list[object]:
     fractions = [reference.normalise(game, float(means[2])) for reference in REFERENCES]
     same = all(run.sticky == STICKY for run in runs)
     beside = _published().get(game, ("",) * len(ALGORITHMS)) if same else ("",) * len(ALGORITHMS)
-    numbers = [*means, spread, *fractions, *references(game)]
+    numbers = [*means, spread, *fractions, *_levels(game)]
     return [
         len(runs),
         *("" if each is None or np.isnan(each) else f"{each:.6g}" for each in numbers),
         *beside,
     ]
+
+
+def _levels(game: str) -> list[float | None]:
+    """What random play, a human and the record have, and the goal."""
+    standard = _standard_outside_ale(game)
+    return [*references(game), None] if standard is None else [standard.random, None, None, standard.score]
 
 
 @cache

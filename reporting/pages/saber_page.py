@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reporting.atomic import csv_bytes, write_atomically
@@ -32,7 +33,8 @@ AGGREGATES = {
     "iqm": "interquartile mean",
     "optimality_gap": "optimality gap",
 }
-PNG_INCHES = (12.0, 8.0)
+COLUMNS, WIDTH_INCHES, PANEL_INCHES = 2, 12.0, 2.7
+"""Of the picture: panels side by side, its width, and how high a panel is."""
 
 
 def write_report(runs: Sequence[Run], folder: Path) -> list[str]:
@@ -42,19 +44,35 @@ def write_report(runs: Sequence[Run], folder: Path) -> list[str]:
     write_atomically(folder / "report.csv", csv_bytes([OVERALL_COLUMNS, *map(overall_cells, rows)]))
     write_atomically(folder / "games.csv", csv_bytes([GAME_COLUMNS, *games]))
     whole = [row for row in rows if row.cap == CAPS[WHOLE]]
-    by_human = [row for row in whole if row.reference == "human"]
-    panels = [aggregate_graph(by_human, colours(runs), name, title) for name, title in AGGREGATES.items()]
+    shown_rows = [row for row in whole if row.reference != "record"]
+    panels = _panels(shown_rows, colours(runs))
     profiles = [profile_graph(runs, reference) for reference in REFERENCES]
     drawn = [each for each in profiles if each.parts]
-    write_png(folder / "report.png", "SABER's report", [*panels, *drawn], 2, PNG_INCHES)
-    tiles = [Tile(row.agent, shown(row.aggregates.iqm), "IQM, human-normalised") for row in by_human]
-    note = "0: random play; 1: a human (or the game's standard), or the record; intervals: 95 %, bootstrap"
+    graphs = [*panels, *drawn]
+    inches = WIDTH_INCHES, PANEL_INCHES * math.ceil(len(graphs) / COLUMNS)
+    write_png(folder / "report.png", "SABER's report", graphs, COLUMNS, inches)
+    tiles = [
+        Tile(row.agent, shown(row.aggregates.iqm), f"IQM, {row.reference}-normalised") for row in shown_rows
+    ]
+    note = "0: random play; 1: a human, the record, or a goal outside ALE; intervals: 95 %, bootstrap"
     write_page(
         folder / "report.html", "report", "SABER's report", note, tiles, _sections(rows, games, panels, drawn)
     )
     missing = left_out(runs)
     without = [f"Without a reference, so in no aggregate: {', '.join(missing)}."] if missing else []
     return [*(_line(row) for row in rows), *without]
+
+
+def _panels(rows: Sequence[Overall], by_agent: Mapping[str, str]) -> list[Graph]:
+    """Every aggregate of the agents, over human play and over goals apart."""
+    references = [*dict.fromkeys(row.reference for row in rows)] or ["human"]  # empty axes
+    return [
+        aggregate_graph(
+            [row for row in rows if row.reference == reference], by_agent, name, f"{title}, over {reference}"
+        )
+        for reference in references
+        for name, title in AGGREGATES.items()
+    ]
 
 
 def _sections(
@@ -67,10 +85,9 @@ def _sections(
         (row.agent, row.cap, row.reference, row.games, row.runs, *map(shown, row.aggregates)) for row in rows
     ]
     headings = ["agent", "cap", "reference", "games", "runs", *AGGREGATES.values()]
-    figures = [plotly_panels([panel], 1, 260, "") for panel in panels]
     return [
         Section(_table(headings, cells), "Over all games", wide=True),
-        *(Section(figure, title) for figure, title in zip(figures, AGGREGATES.values(), strict=True)),
+        *(Section(plotly_panels([panel], 1, 260, ""), panel.y_title) for panel in panels),
         *(Section(plotly_figure(graph, 420), "Performance profile") for graph in profiles),
         Section(
             _table([name.replace("_", " ") for name in GAME_COLUMNS], games),

@@ -13,6 +13,7 @@ from learning.saved.snapshot import save_snapshot
 from wiring.setting import build_agent, setting_of
 
 NAME = "evaluation_probe_catch.json"
+QUICK = "--evaluation-episodes 2 --threads 1 --disable-cuda"
 EARLIER = "earlier_evaluation_probe_catch_{}.json"
 
 
@@ -29,7 +30,7 @@ def snapshot(path: Path, updates: int, game: str = "probe:catch --discount 0.9",
 
 
 def evaluate(folder: Path, *words: str | Path) -> None:
-    where = ("--path-to-results", folder, "--evaluation-episodes", "2", "--threads", "1", "--disable-cuda")
+    where = ("--path-to-results", folder, *QUICK.split())
     test_multiple_seed.main(read_args([*map(str, (*words, *where))]))
 
 
@@ -78,9 +79,22 @@ def test_what_is_no_result_stays_too(held: bytes, tmp_path: Path) -> None:
 
 
 def test_a_baseline_s_result_is_written_anew(tmp_path: Path) -> None:
-    for seed in "12":
-        evaluate(tmp_path, "--game", "probe:catch", "--agent", "random", "--seed", seed)
+    for _ in range(2):
+        evaluate(tmp_path, "--game", "probe:catch", "--agent", "random")
     assert models(tmp_path) == {"evaluation_probe_catch_random.json": None}
+
+
+@pytest.mark.parametrize("words", ["--seed 7", "--evaluation-episodes 1", "--evaluation-epsilon 0.5"])
+def test_the_same_snapshot_played_otherwise_stays_too(words: str, tmp_path: Path) -> None:
+    """A hundred episodes are not lost to a look at one of them."""
+    model = snapshot(tmp_path / "model" / "last_model.pth", 100)
+    evaluate(tmp_path, "--model", model)
+    first = json.loads((tmp_path / NAME).read_text())
+    test_multiple_seed.main(
+        read_args(f"--model {model} --path-to-results {tmp_path} {QUICK} {words}".split())
+    )
+    assert json.loads((tmp_path / EARLIER.format(1)).read_text()) == first
+    assert json.loads((tmp_path / NAME).read_text()) != first
 
 
 def test_matches_with_another_opponent_stay(tmp_path: Path) -> None:

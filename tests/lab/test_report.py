@@ -58,6 +58,30 @@ def test_a_report_of_two_tables(
     assert (out / "report.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_games_outside_ale_stand_by_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CartPole's goal is nobody's play: beside Pong there are two aggregates, each of one game."""
+    table, out = tmp_path / "both.csv", tmp_path / "out"
+    table.write_text("game,seed,score\npong,1,-3.05\nCartPole-v1,1,475\nunknown:game,1,3\n")
+    assert main(["report", str(table), "--results", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "both, SABER, over human, 1 games, 1 runs: median 50.0 %" in said
+    assert "both, SABER, over goal, 1 games, 1 runs: median 100.0 %" in said
+    assert "in no aggregate: unknown:game" in said
+    with (out / "games.csv").open() as file:
+        rows = {row["game"]: row for row in csv.DictReader(file)}
+    assert [rows["CartPole-v1"][name] for name in ("human", "human_normalised", "goal")] == ["", "", "475"]
+    assert [rows["pong"][name] for name in ("human", "goal", "goal_normalised")] == ["14.6", "", ""]
+
+
+def test_a_comparison_needs_no_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which of two runs is better can be seen without one."""
+    for name, score in (("one", 1), ("two", 2)):
+        (tmp_path / f"{name}.csv").write_text(f"game,seed,score\nown:game,1,{score}\n")
+    words = [*(str(tmp_path / f"{name}.csv") for name in ("one", "two")), "--compare", "two", "one"]
+    assert main(["report", *words, "--results", str(tmp_path / "out")]) == 0
+    assert "P(two > one) = 100.0 %" in capsys.readouterr().out
+
+
 def test_a_folder_of_evaluations(tmp_path: Path) -> None:
     """All three caps; published scores only beside play with their sticky actions."""
     _evaluation(tmp_path / "ours/session_0", "pong", 10.0, 0.25)
