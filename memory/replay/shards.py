@@ -9,6 +9,7 @@ While a shard is away learning goes on with the others, but never without shard 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -37,6 +38,8 @@ LOOK_EVERY_S = 0.02
 """How late the learner knows what arrived in another shard than 0, and actors what it knows; one that waits
 looks no more often.
 """
+NEVER = -math.inf
+"""Monotonic seconds, which on some systems begin with 0 at the machine's start."""
 
 
 class Stretch(NamedTuple):
@@ -127,7 +130,7 @@ class Shards(Replay):
             for number, place in enumerate(places[1:], 1)
         ]
         self._leaves = shape.slots * shape.chunk_length  # of one shard
-        self._batches, self._looked_at = 0, 0.0
+        self._batches, self._looked_at = 0, NEVER
         self._run: Counters | None = None  # as shard 0 last said; None: other shards are unknown
 
     @property
@@ -221,7 +224,7 @@ class Shards(Replay):
         shard.replay.load()
         shard.is_joined, shard.told = True, ()
         shard.own = max(shard.own, own_steps(shard.replay.ingest()))
-        self._looked_at = 0.0  # soon it is to know what the others have
+        self._looked_at = NEVER  # soon it is to know what the others have
 
     def _replay_at(self, place: Place) -> Replay:
         return Replay(*place, self.shape, self._epoch, self._rule, self.generator)
@@ -290,7 +293,7 @@ class Shards(Replay):
 
     def _abandon(self) -> None:
         super()._abandon()
-        self._looked_at = 0.0  # a drawn chunk may be gone
+        self._looked_at = NEVER  # a drawn chunk may be gone
         for shard in self._others:
             shard.replay._abandon()
 
@@ -322,7 +325,7 @@ class Shards(Replay):
         for shard in self._here:
             with self._parting(shard), suppress(ReplayLost):
                 shard.replay.write_back()
-        self._looked_at = 0.0
+        self._looked_at = NEVER
 
     def count_batches(self, batches: int) -> None:
         """Noted, for `ingest` to tell every shard."""
