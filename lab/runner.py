@@ -17,6 +17,7 @@ from lab.results import report_experiment, report_session, report_trial
 from lab.session import Record, Session, read_record, write_record
 from supervision.child import Child, ChildSpec, described
 from supervision.process import Stop
+from supervision.score_lines import SCORE
 from supervision.supervisor import FINISHED, LAST_LINES
 
 START = Path(__file__).resolve().parents[1] / "start_learning.py"
@@ -103,7 +104,7 @@ class Runner:
                 asked = True
                 self._say(f"{session.name}: saves, and stops.")
             for line in child.new_lines():
-                last = line if "] T = " in line else last
+                last = line if SCORE in line else last
                 if verbose:
                     self._say(line)
             if not verbose and last and time.monotonic() - printed > LINE_EVERY_S:

@@ -12,6 +12,8 @@ PARTS = 10
 """Lines of a run that is short ..."""
 AT_LATEST_S = 600.0
 """... and the seconds after which a long one says more."""
+SCORE = " steps: mean score "
+"""What such a line is known by among others."""
 
 
 class ScoreLines:
@@ -38,4 +40,4 @@ class ScoreLines:
         left = "" if story.seconds_left is None else f", {time_left(story.seconds_left)}"
         beside = f" ({levels})" if levels else ""
         score = short(story.scores[-1][1])
-        return f"{story.t:,.0f} / {story.t_max:,.0f} steps: mean score {score}{beside}{left}"
+        return f"{story.t:,.0f} / {story.t_max:,.0f}{SCORE}{score}{beside}{left}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from args import UserError
+from lab import runner
 from lab.folder import lab_process, stop_lab
 from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
@@ -21,6 +23,7 @@ from lab.spec import find_experiment
 from lab.upkeep import unfinished
 from run_lab import main
 from supervision.process import Stop
+from supervision.score_lines import SCORE
 
 WHOLE = {"state": "finished", "why": "", "seconds": 1.5, "pid": 0, "began": 0}
 DAMAGED = {
@@ -73,6 +76,19 @@ def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:
     report_experiment(first.folder.parents[1])
     rows = (first.folder.parents[1] / "experiment.csv").read_text().splitlines()[1:]
     assert len(rows) == 1 and rows[0].startswith("trial_0,,2,1,1,")
+
+
+def test_a_lab_says_the_scores_of_its_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an actor's clock and a learner's, which differ, it says nothing."""
+    said = ["[2026-11-27T06:00:41] T = 5008 / 10000", f"5,008 / 10,000{SCORE}38.2", "Saved last_model.pth."]
+    program = f"import time; print({os.linesep.join(said)!r}, flush=True); time.sleep(1)"
+    monkeypatch.setattr(runner, "_command", lambda *_: [sys.executable, "-c", program])
+    monkeypatch.setattr(runner, "LINE_EVERY_S", 0.0)
+    lines: list[str] = []
+    Runner(Stop(), lines.append).run(planned(tmp_path)[:1], verbose=False)
+    assert [line for line in lines if "5008" in line or "5,008" in line or "Saved" in line] == [
+        f"some trial_0 session 0: {said[1]}"
+    ]
 
 
 def planned(folder: Path) -> list[Session]:
