@@ -28,6 +28,10 @@ class AgentError(ValueError):
     """An agent was asked for what it cannot be or do; the message is one sentence for the user."""
 
 
+class OtherNetworkError(AgentError):
+    """Weights have other names or shapes than the network has."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """Facts of an environment that an agent needs."""

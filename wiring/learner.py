@@ -35,7 +35,7 @@ from wiring.code import check_code, code_settings
 from wiring.record.facts import run_facts
 from wiring.record.provenance import write_run_json
 from wiring.record.tracking import tracking_of
-from wiring.setting import Setting, agent_of, device_of, set_up_torch
+from wiring.setting import Setting, agent_of, device_of, naming_flags, set_up_torch
 from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
 
@@ -223,7 +223,7 @@ def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
         if seed != setting.args.seed:  # generators continue from the snapshot
             sentence = "The snapshot is of --seed %s: environments that start now take %d."
             log.warning(sentence, seed, setting.args.seed)
-        with restoring():
+        with restoring(), naming_flags(setting.args, snapshot.get("settings", {})):
             agent.load_state_dict(snapshot["agent_state"])
             if "global_generators" in snapshot:  # snapshots of earlier versions lack them
                 restore_global_generators(snapshot["global_generators"])
@@ -231,5 +231,6 @@ def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
         path = Path(setting.args.model)
         given = load_snapshot(path)
         check_holds(path, given, ("acting_weights",))
-        agent.load_acting_weights(given["acting_weights"])
+        with naming_flags(setting.args, given.get("settings", {})):
+            agent.load_acting_weights(given["acting_weights"])
     return agent

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from agents.base import Agent, AgentError, Problem, ReplayAgent
+from agents.base import Agent, AgentError, OtherNetworkError, Problem, ReplayAgent
 from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.parts.kinds import KindsAgent, part_of
 from agents.registry import agent_type
@@ -255,8 +256,30 @@ def restore_agent(path: Path, args: Args) -> Restored:
     setting = setting_of(args.with_defaults(snapshot["settings"], where)).of_actor(0)
     agent = build_agent(setting.args, setting.problem, learning=False)
     set_up_torch(setting.args, agent)
-    agent.load_acting_weights(part_of(snapshot["acting_weights"], setting.args.game))
+    with naming_flags(setting.args, snapshot["settings"]):
+        agent.load_acting_weights(part_of(snapshot["acting_weights"], setting.args.game))
     return Restored(agent, setting, snapshot)
+
+
+@contextmanager
+def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
+    """An error of weights that do not fit names the flags that were others in `found`, a snapshot's."""
+    try:
+        yield
+    except OtherNetworkError as error:
+        odd = _differing(args, found)
+        made = f"; made with {', '.join(odd)}" if odd else ""
+        raise AgentError(f"{str(error).rstrip('.')}{made}.") from error
+
+
+def _differing(args: Args, found: Mapping[str, object]) -> list[str]:
+    configs = (*fields(EnvConfig), *fields(agent_type(args.agent).config_type))
+    shaping = {"history_length", *(each.name for each in configs)} - {"t_max"}  # changed to go on for longer
+    return [
+        f"--{name.replace('_', '-')} {found[name]}, not {getattr(args, name)}"
+        for name in type(args).model_fields
+        if name.lower() in shaping and name in found and found[name] != getattr(args, name)
+    ]
 
 
 def games_to_play(args: Args) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.base import AgentError, Problem
+from agents.base import AgentError, OtherNetworkError, Problem
 from models.layers import resolve_torso
 from models.torso import Torso
 
@@ -120,15 +120,17 @@ def _fits(number: object, moments: object, parameters: Sequence[Tensor]) -> bool
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy `weights` into the network; AgentError, and nothing changed, for other names or shapes."""
+    """Copy `weights` into the network; OtherNetworkError, and nothing changed, for other names or shapes."""
     own = network.state_dict()
     if own.keys() != weights.keys():
         odd = sorted(own.keys() ^ weights.keys())
-        raise AgentError(f"These weights are of another network: only one of both has {', '.join(odd[:3])}.")
+        raise OtherNetworkError(
+            f"These weights are of another network: only one of both has {', '.join(odd[:3])}."
+        )
     for name, tensor in own.items():
         if tensor.shape != weights[name].shape:
             shapes = f"{tuple(weights[name].shape)} instead of {tuple(tensor.shape)}"
-            raise AgentError(f"These weights are of another network: {name} has shape {shapes}.")
+            raise OtherNetworkError(f"These weights are of another network: {name} has shape {shapes}.")
     network.load_state_dict(weights)
 
 

@@ -106,3 +106,14 @@ def test_matches_with_another_opponent_stay(tmp_path: Path) -> None:
     assert [path.name for path in paths] == [f"earlier_{name}_1.json", f"{name}.json"]
     found = [json.loads(path.read_text())["settings"]["against"] for path in paths]
     assert found == ["random", model]
+
+
+def test_a_snapshot_of_another_network_names_its_flags(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not those that change nothing of a network where a run goes on for longer."""
+    model = snapshot(tmp_path / "last_model.pth", 100)
+    with pytest.raises(SystemExit) as ended:
+        evaluate(tmp_path, "--model", model, "--hidden-size", "32", "--T-max", "7")
+    assert ended.value.code == 2
+    assert caplog.messages[-1].endswith("; made with --hidden-size 16, not 32.")
