@@ -151,15 +151,20 @@ def watch(options: argparse.Namespace) -> int:
             return 0
 
 
+def _lab_of(results: Path) -> Path:
+    """The folder of the sessions themselves, which a benchmark keeps beside its table."""
+    return results / RUNS if (results / RUNS).is_dir() else results
+
+
 def attach(options: argparse.Namespace) -> int:
     """Show a detached lab; Ctrl-C leaves it running."""
-    folder.attach(options.results, say, Stop().on_signals())
+    folder.attach(_lab_of(options.results), say, Stop().on_signals())
     return 0
 
 
 def stop(options: argparse.Namespace) -> int:
     """End the lab and its sessions, which save first."""
-    say(f"{folder.stop_lab(options.results)} processes were ended.")
+    say(f"{folder.stop_lab(_lab_of(options.results))} processes were ended.")
     return 0
 
 
@@ -172,7 +177,7 @@ def reset(options: argparse.Namespace) -> int:
 
 def clear(options: argparse.Namespace) -> int:
     """Remove sessions that failed or were stopped."""
-    return _remove(upkeep.unfinished(options.results), options)
+    return _remove(upkeep.unfinished(_lab_of(options.results)), options)
 
 
 def _remove(paths: list[Path], options: argparse.Namespace) -> int:

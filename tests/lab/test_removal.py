@@ -36,6 +36,14 @@ def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
     assert [folder.name for folder in unfinished(tmp_path)] == ["session_1", "session_3"]
 
 
+@pytest.mark.parametrize("named", ["benchmark", "benchmark/runs"])
+def test_a_benchmark_s_sessions_are_found_by_its_folder(named: str, tmp_path: Path) -> None:
+    session = tmp_path / "benchmark" / "runs" / "some" / "train" / "trial_0" / "session_0"
+    write_record(session, Record("stopped"))
+    assert main(["clear", "--yes", "--results", str(tmp_path / named)]) == 0
+    assert not session.exists()
+
+
 def test_an_experiment_goes_alone(root: Path) -> None:
     assert main(["reset", "one", "--yes", "--results", str(root)]) == 0
     assert not (root / "one").exists() and (root / "two" / "train").exists() and (root / "lab.lock").exists()
