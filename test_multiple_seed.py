@@ -22,6 +22,7 @@ if __name__ == "__main__":
     ARGS = parse_args(page=EVALUATION)
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,7 +158,7 @@ def _play_episodes(
     if args.model:
         print(_snapshot_text(candidate.origin))
     path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
-    _make_way(path, candidate.origin)
+    _make_way(path, result.env_config, candidate.origin)
     write_evaluation(path, result, candidate.origin)
     print(f"Saved {path}.")
     if recorder is not None:
@@ -191,14 +192,14 @@ def _play_against(
     origin = {**candidate.origin, "against": opponent, "opening_plies": args.opening_plies}
     if args.against and args.against != "pool" and not is_baseline(args.against):
         origin["against_sha256"] = file_digest(Path(args.against))
-    _make_way(path, origin)
+    _make_way(path, config, origin)
     write_matches(path, matches, config, origin)
     print(f"Saved {path}.")
 
 
-def _make_way(path: Path, origin: dict[str, object]) -> None:
+def _make_way(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
     """For a result of this origin; one that was played otherwise stays, under a name that is printed."""
-    earlier = set_aside(path, origin)
+    earlier = set_aside(path, {**origin, **asdict(config)})
     if earlier is not None:
         print(f"{path} held another result, which is {earlier} now.")
 

@@ -29,7 +29,7 @@ class AgentError(ValueError):
 
 
 class OtherNetworkError(AgentError):
-    """Weights have other names or shapes than the network has."""
+    """Weights have names or shapes other than the network's."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,10 @@ from envs.registry import canonical_game, family_name
 from reporting.atomic import write_atomically
 from reporting.measures.fitness import normalised
 
+Settings = dict[str, Any]
 REFERENCES = ("human", "world record")
-PLAYED = (
-    "model_sha256", "seed", "evaluation_episodes", "eval_noise", "evaluation_epsilon", "opening_plies"
-)  # fmt: skip
-"""Settings of an evaluation, beside its opponent, that give the same result again."""
+FILES = ("model", "against")
+"""Settings that name files, which are known by what they hold."""
 COLUMNS = ("<14", ">12", ">12", ">12", ">10", ">14")
 """How the cells of a row are aligned."""
 
@@ -93,12 +93,12 @@ def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
     """Gives the result in `path` a name that no report reads, unless the same was played in the same way.
 
     Args:
-      settings: those of the result that `path` is to hold.
+      settings: those of the result that `path` is to hold, its environment's too.
 
     Returns:
       The new name; None where nothing was there, or what the new result may replace.
     """
-    if not path.exists() or _subject_in(path) == _subject(settings):
+    if not path.exists() or _played_in(path) == _played(settings):
         return None
     others = (path.with_name(f"earlier_{path.stem}_{number}.json") for number in itertools.count(1))
     return path.rename(next(other for other in others if not other.exists()))
@@ -110,14 +110,19 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _subject(settings: Mapping[str, object]) -> list[object]:
+def _played(settings: Mapping[str, object]) -> Settings:
+    """What was played and how, as JSON has it."""
     opponent = settings.get("against_sha256") or settings.get("against")
-    return [opponent, *(settings.get(name) for name in PLAYED)]
+    others = {name: value for name, value in settings.items() if name not in FILES}
+    played: Settings = json.loads(json.dumps({**others, "opponent": opponent}, default=str))
+    return played
 
 
-def _subject_in(path: Path) -> list[object] | None:
+def _played_in(path: Path) -> Settings | None:
     try:
-        return _subject(json.loads(path.read_bytes())["settings"])
+        document = json.loads(path.read_bytes())
+        episodes = {"evaluation_episodes": document.get("episodes")}  # earlier versions: not among settings
+        return _played({**episodes, **document["settings"]})
     except (ValueError, LookupError, TypeError, AttributeError):
         return None  # not one of ours
 

@@ -152,8 +152,9 @@ def watch(options: argparse.Namespace) -> int:
 
 
 def _lab_of(results: Path) -> Path:
-    """The folder of the sessions themselves, which a benchmark keeps beside its table."""
-    return results / RUNS if (results / RUNS).is_dir() else results
+    """The folder of the sessions themselves: a benchmark keeps them in one beside its table."""
+    is_benchmark = (results / RUNS).is_dir() and folder.lab_process(results) is None
+    return results / RUNS if is_benchmark else results
 
 
 def attach(options: argparse.Namespace) -> int:
@@ -172,15 +173,16 @@ def reset(options: argparse.Namespace) -> int:
     """Remove all results, or one experiment's."""
     root = options.results.resolve()
     named = upkeep.results_of(root, options.name) if options.name else upkeep.all_results(root)
-    return _remove(named, options)
+    return _remove(named, root, options)
 
 
 def clear(options: argparse.Namespace) -> int:
     """Remove sessions that failed or were stopped."""
-    return _remove(upkeep.unfinished(_lab_of(options.results)), options)
+    root = _lab_of(options.results)
+    return _remove(upkeep.unfinished(root), root, options)
 
 
-def _remove(paths: list[Path], options: argparse.Namespace) -> int:
+def _remove(paths: list[Path], root: Path, options: argparse.Namespace) -> int:
     if not paths:
         say("There is nothing to remove.")
         return 0
@@ -188,7 +190,7 @@ def _remove(paths: list[Path], options: argparse.Namespace) -> int:
     if not options.yes and not _agreed():
         say("Nothing was removed.")
         return 1
-    upkeep.remove(paths, options.results)
+    upkeep.remove(paths, root)
     say("Removed.")
     return 0
 

@@ -17,7 +17,7 @@ from tests.server import serving
 
 
 def pytest_configure() -> None:
-    """A suite in a script's background ignores Ctrl-C, one under nohup hang-ups; what it starts must not.
+    """A suite in the background ignores Ctrl-C, and one under nohup hang-ups; what it starts must not.
 
     Ray reads OWN when it is first imported, by whichever test's file: else it waits for a cluster of this
     machine at its outer address.
@@ -25,7 +25,8 @@ def pytest_configure() -> None:
     os.environ.update(OWN)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # a program that is started has the default instead
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -268,18 +268,27 @@ def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
         yield
     except OtherNetworkError as error:
         odd = _differing(args, found)
-        made = f"; made with {', '.join(odd)}" if odd else ""
+        made = f"; made with {' and '.join(odd)}" if odd else ""
         raise AgentError(f"{str(error).rstrip('.')}{made}.") from error
 
 
 def _differing(args: Args, found: Mapping[str, object]) -> list[str]:
-    configs = (*fields(EnvConfig), *fields(agent_type(args.agent).config_type))
-    shaping = {"history_length", *(each.name for each in configs)} - {"t_max"}  # changed to go on for longer
+    rooms = (EnvConfig, RndBonusConfig, agent_type(args.agent).config_type)
+    names = {field.name for room in rooms for field in fields(room)} | {
+        "history_length",
+        "trunk_size",
+        "intrinsic",
+    }
+    names -= {"t_max"}  # changed to go on for longer
     return [
-        f"--{name.replace('_', '-')} {found[name]}, not {getattr(args, name)}"
+        f"--{name.replace('_', '-')} {_shown(found[name])} (here {_shown(getattr(args, name))})"
         for name in type(args).model_fields
-        if name.lower() in shaping and name in found and found[name] != getattr(args, name)
+        if name.lower() in names and name in found and found[name] != getattr(args, name)
     ]
+
+
+def _shown(value: object) -> object:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 def games_to_play(args: Args) -> tuple[str, ...]:

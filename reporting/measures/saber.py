@@ -53,7 +53,7 @@ def _standard_outside_ale(game: str) -> Standard | None:
 REFERENCES = (
     Reference("human", lambda game, score: normalised(game, score).human),
     Reference("record", lambda game, score: normalised(game, score).world_record),
-    Reference("goal", _by_goal),  # of games outside ALE, which nobody's play is known of
+    Reference("goal", _by_goal),  # for games outside ALE, where no human score is known
 )
 
 
@@ -183,7 +183,7 @@ def profile_graph(runs: Sequence[Run], reference: Reference) -> Graph:
             middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
             parts.append(Line("", TAUS, middle, colour, 0.0, half))
             parts.append(Line(agent, TAUS, found.share, colour))
-    axis = Axis(f"score, in units of the {reference.name} one (0: random play)")
+    axis = Axis(f"score as a fraction of the {reference.name} (0: random play)")
     return Graph(axis, "share of runs above", parts, legend=True, grid=True)
 
 

@@ -78,13 +78,17 @@ def test_what_is_no_result_stays_too(held: bytes, tmp_path: Path) -> None:
     assert json.loads((tmp_path / NAME).read_text())["settings"]["model"] == str(model)
 
 
-def test_a_baseline_s_result_is_written_anew(tmp_path: Path) -> None:
-    for _ in range(2):
-        evaluate(tmp_path, "--game", "probe:catch", "--agent", "random")
-    assert models(tmp_path) == {"evaluation_probe_catch_random.json": None}
+@pytest.mark.parametrize(("seeds", "files"), [("11", 1), ("12", 2)])
+def test_a_baseline_s_result_is_written_anew(seeds: str, files: int, tmp_path: Path) -> None:
+    """But for another seed."""
+    for seed in seeds:
+        evaluate(tmp_path, "--game", "probe:catch", "--agent", "random", "--seed", seed)
+    assert len(models(tmp_path)) == files
 
 
-@pytest.mark.parametrize("words", ["--seed 7", "--evaluation-episodes 1", "--evaluation-epsilon 0.5"])
+@pytest.mark.parametrize(
+    "words", ["--seed 7", "--evaluation-episodes 1", "--evaluation-epsilon 0.5", "--max-episode-steps 3"]
+)
 def test_the_same_snapshot_played_otherwise_stays_too(words: str, tmp_path: Path) -> None:
     """A hundred episodes are not lost to a look at one of them."""
     model = snapshot(tmp_path / "model" / "last_model.pth", 100)
@@ -95,6 +99,17 @@ def test_the_same_snapshot_played_otherwise_stays_too(words: str, tmp_path: Path
     )
     assert json.loads((tmp_path / EARLIER.format(1)).read_text()) == first
     assert json.loads((tmp_path / NAME).read_text()) != first
+
+
+def test_a_result_of_an_earlier_version_is_written_anew(tmp_path: Path) -> None:
+    """Which had the number of episodes elsewhere."""
+    model = snapshot(tmp_path / "model" / "last_model.pth", 100)
+    evaluate(tmp_path, "--model", model)
+    document = json.loads((tmp_path / NAME).read_text())
+    del document["settings"]["evaluation_episodes"]
+    (tmp_path / NAME).write_text(json.dumps(document))
+    evaluate(tmp_path, "--model", model)
+    assert list(models(tmp_path)) == [NAME]
 
 
 def test_matches_with_another_opponent_stay(tmp_path: Path) -> None:
@@ -116,4 +131,4 @@ def test_a_snapshot_of_another_network_names_its_flags(
     with pytest.raises(SystemExit) as ended:
         evaluate(tmp_path, "--model", model, "--hidden-size", "32", "--T-max", "7")
     assert ended.value.code == 2
-    assert caplog.messages[-1].endswith("; made with --hidden-size 16, not 32.")
+    assert caplog.messages[-1].endswith("; made with --hidden-size 16 (here 32).")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.folder import only_lab
 from lab.session import Record, write_record
 from lab.upkeep import unfinished
 from run_lab import main
@@ -40,7 +41,12 @@ def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
 def test_a_benchmark_s_sessions_are_found_by_its_folder(named: str, tmp_path: Path) -> None:
     session = tmp_path / "benchmark" / "runs" / "some" / "train" / "trial_0" / "session_0"
     write_record(session, Record("stopped"))
-    assert main(["clear", "--yes", "--results", str(tmp_path / named)]) == 0
+    words = ["clear", "--yes", "--results", str(tmp_path / named)]
+    with only_lab(tmp_path / "benchmark" / "runs"), pytest.raises(SystemExit):
+        main(words)
+    assert session.exists()
+    (tmp_path / "benchmark" / "runs" / "lab.json").unlink()  # as if that lab had ended: this process lives on
+    assert main(words) == 0
     assert not session.exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from args import read_args
 from learning.saved.fill_replay import missing_transitions, unlearned_steps
 from learning.saved.folder import newest_snapshot
 from learning.saved.snapshot import (
@@ -19,6 +20,8 @@ from learning.saved.snapshot import (
 )
 from memory.replay.shape import ReplayShape
 from scripts.export_weights import main as export_weights
+from wiring.learner import _learning_agent
+from wiring.setting import agent_of, setting_of
 
 COUNTS = {"updates": 0, "t_learner": 0, "t_actors": 0, "best_mean": None, "best_episodes": 0}
 ORIGIN = {"settings": {"agent": "iqn"}, "agent_state": {}, "acting_weights": {}, **COUNTS}
@@ -142,3 +145,14 @@ def test_what_was_not_learned_from_is_owed_up_to_the_slack() -> None:
     assert unlearned_steps(snapshot, 1020, slack=800) == 32
     assert unlearned_steps(snapshot, 9000, slack=800) == 800
     assert unlearned_steps(None, 9000, slack=800) == 0
+
+
+def test_a_learner_names_the_flags_of_another_network() -> None:
+    words = "--agent dqn --game probe:catch --disable-cuda --hidden-size"
+    one, other = (setting_of(read_args(f"{words} {size}".split())) for size in (16, 32))
+    snapshot = {
+        "agent_state": agent_of(one, learning=True).state_dict(),
+        "settings": one.args.shared(),
+    }
+    with pytest.raises(SnapshotError, match=r"made with --hidden-size 16 \(here 32\)"):
+        _learning_agent(other, snapshot)
