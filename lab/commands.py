@@ -171,7 +171,7 @@ def stop(options: argparse.Namespace) -> int:
 
 def reset(options: argparse.Namespace) -> int:
     """Remove all results, or one experiment's."""
-    root = options.results.resolve()
+    root = _lab_of(options.results.resolve())
     named = upkeep.results_of(root, options.name) if options.name else upkeep.all_results(root)
     return _remove(named, root, options)
 

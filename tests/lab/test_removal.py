@@ -37,11 +37,12 @@ def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
     assert [folder.name for folder in unfinished(tmp_path)] == ["session_1", "session_3"]
 
 
+@pytest.mark.parametrize("command", ["clear", "reset"])
 @pytest.mark.parametrize("named", ["benchmark", "benchmark/runs"])
-def test_a_benchmark_s_sessions_are_found_by_its_folder(named: str, tmp_path: Path) -> None:
+def test_a_benchmark_s_sessions_are_found_by_its_folder(command: str, named: str, tmp_path: Path) -> None:
     session = tmp_path / "benchmark" / "runs" / "some" / "train" / "trial_0" / "session_0"
     write_record(session, Record("stopped"))
-    words = ["clear", "--yes", "--results", str(tmp_path / named)]
+    words = [command, "--yes", "--results", str(tmp_path / named)]
     with only_lab(tmp_path / "benchmark" / "runs"), pytest.raises(SystemExit):
         main(words)
     assert session.exists()
