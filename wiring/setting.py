@@ -274,11 +274,8 @@ def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
 
 def _differing(args: Args, found: Mapping[str, object]) -> list[str]:
     rooms = (EnvConfig, RndBonusConfig, agent_type(args.agent).config_type)
-    names = {field.name for room in rooms for field in fields(room)} | {
-        "history_length",
-        "trunk_size",
-        "intrinsic",
-    }
+    names = {field.name for room in rooms for field in fields(room)}
+    names |= {"history_length", "trunk_size", "intrinsic"}
     names -= {"t_max"}  # changed to go on for longer
     return [
         f"--{name.replace('_', '-')} {_shown(found[name])} (here {_shown(getattr(args, name))})"
@@ -288,7 +285,9 @@ def _differing(args: Args, found: Mapping[str, object]) -> list[str]:
 
 
 def _shown(value: object) -> object:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return value
 
 
 def games_to_play(args: Args) -> tuple[str, ...]:
