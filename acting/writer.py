@@ -74,7 +74,8 @@ class ExperienceWriter(Writer):
           greedy: [M, K] those of the greedy action at s_t; NaN where there are none.
 
         Returns:
-          Leaves of the first losses; the largest leaf so far where an estimate is missing.
+          Leaves of the first losses; the largest leaf so far where an estimate is missing, or of all
+          with --first-priorities largest.
         """
         r_t, discount_t = targets.T
         known = ~np.isnan(chosen).any(axis=1)
@@ -88,5 +89,5 @@ class ExperienceWriter(Writer):
             losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])
             values[known] = self._rule.leaves(losses)
             self._largest = np.maximum(self._largest, values[known].max())
-            values[~known] = self._largest
+            values[~known | (self._rule.first_priorities == "largest")] = self._largest
         return values

@@ -102,6 +102,12 @@ class ReplaySettings(Settings):
     priority_max: float = parameter(
         0.0, "Upper bound of a loss as a priority, before the exponent; 0 = none", shared=True, ge=0
     )
+    first_priorities: str = parameter(
+        "acting",
+        "Priority of a new transition: of its loss by the acting estimates (Horgan et al. 2018), or the largest such loss its actor has seen (as in Schaul et al. 2016)",
+        shared=True,
+        pattern="^(acting|largest)$",
+    )
     priority_weight: float = parameter(
         0.4,
         "Importance-sampling exponent beta at the start, annealed to 1 at T-max (Schaul et al. 2016)",

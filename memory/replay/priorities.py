@@ -32,6 +32,7 @@ class PriorityRule:
     priority_epsilon: float = 1e-6  # keeps a transition of zero loss drawable
     priority_max: float = 0.0  # losses count as no more than this; 0 = no bound
     weights_normalised_by: str = "batch"  # or "memory": whose largest importance weight counts as 1
+    first_priorities: str = "acting"  # or "largest": what new transitions get
 
     def leaves(self, losses: NDArray[Any]) -> NDArray[np.float32]:
         """min(loss + epsilon, maximum) ** alpha, float32 as it is stored in Redis; losses >= 0."""

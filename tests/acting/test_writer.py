@@ -106,6 +106,15 @@ def test_random_steps_have_the_largest_leaf_so_far_also_after_learning_began() -
     assert leaves[20:] == [4.0] * 4
 
 
+def test_all_new_transitions_have_the_largest_leaf_so_far_where_a_spec_says_so() -> None:
+    """As in Schaul et al. 2016, algorithm 1, line 6, with the actor's first losses for all losses."""
+    agent: Any = SimpleNamespace(initial_losses=lambda chosen, *_: chosen[:, 0])
+    losses = [None] * 4 + [4.0, 9.0, 0.25, 0.25] + [0.25] * 4 + [16.0] + [0.25] * 5
+    writer = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5, 0.0, first_priorities="largest"), {})
+    packets = [packet for loss in losses for packet in writer.add(_step(loss))]
+    assert [packet.leaves.tolist() for packet in packets] == [[1.0] * 4, [3.0] * 4, [3.0] * 4, [4.0] * 4]
+
+
 def test_an_older_versions_unfinished_chunks_are_refused() -> None:
     writer = ExperienceWriter(_agent("iqn"), 1, SHAPE, PriorityRule(0.5), {})
     with pytest.raises(ValueError, match="an older version"):
