@@ -108,7 +108,7 @@ def plotly_figure(graph: Graph, height: int, empty: str = "") -> go.Figure:
 
 
 def plotly_panels(graphs: Sequence[Graph], columns: int, row_height: int, empty: str) -> go.Figure:
-    """Graphs of the same quantity in rows of `columns`, with one legend."""
+    """Graphs of the same quantity in rows of `columns`, with one legend, in which each name stands once."""
     if not graphs:
         return empty_figure(empty)
     columns = min(len(graphs), columns)
@@ -116,11 +116,14 @@ def plotly_panels(graphs: Sequence[Graph], columns: int, row_height: int, empty:
     figure = make_subplots(
         rows, columns, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.3 / rows
     )
+    in_legend = set[str]()
     for number, graph in enumerate(graphs):
         place = {"row": number // columns + 1, "col": number % columns + 1}
         for part in graph.parts:
             for trace in _traces(part, graph):
-                trace.update(legendgroup=trace.name, showlegend=number == 0)
+                name = trace.name or ""
+                trace.update(legendgroup=name, showlegend=name not in in_legend | {""})
+                in_legend.add(name)
                 figure.add_trace(trace, **place)
         figure.update_xaxes(_plotly_axis(graph.x), **place)
         title = graph.y_title if place["col"] == 1 else ""

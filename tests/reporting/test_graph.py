@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from reporting.pages.graph import Axis, Bars, Graph, Line, Marks, _draw, plotly_figure, write_png
+from reporting.pages.graph import Axis, Bars, Graph, Line, Marks, _draw, plotly_figure, plotly_panels, write_png
 
 
 def rectangles(graph: Graph) -> list[tuple[float, float, float, float]]:
@@ -55,6 +55,15 @@ def test_bars_of_several_names_stand_side_by_side() -> None:
     graph = Graph(Axis(categories=["dqn", "a2c"]), "score", [SCORES, SCORES._replace(name="other")])
     (left, _, width, _), _, (next_left, *_), _ = rectangles(graph)
     assert left + width < next_left
+
+
+def test_panels_share_a_legend_in_which_each_name_stands_once() -> None:
+    """The edge of a band has no name."""
+    disc = Marks("mean", [1], [3.0], "#1f5fbf", "disc")
+    graph = Graph(Axis("agent steps", steps=True), "score", [CURVE, disc])
+    other = Graph(Axis("agent steps", steps=True), "score", [CURVE, disc._replace(name="published")])
+    shown = [trace.name for trace in plotly_panels([graph, other], 2, 300, "").data if trace.showlegend]
+    assert shown == ["± 1 std", "mean", "published"]
 
 
 def test_a_picture_has_its_size_and_a_sentence_stands_for_nothing(tmp_path: Path) -> None:
