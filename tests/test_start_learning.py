@@ -286,6 +286,7 @@ def _read(terminal: int) -> bytes:
         ("--game CartPole-v1 --agent naf", None),
         ("--game Pendulum-v1 --agent naf", "classic/pendulum_naf.yaml"),
         ("--game HalfCheetah-v5 --agent naf", "classic/halfcheetah_naf.yaml"),
+        ("--game LunarLander-v3 --agent dqn", "classic/lunarlander_dqn.yaml"),
         ("--game probe:lock:24 --agent ppo_rnd", "classic/lock_ppo_rnd.yaml"),
         ("--game probe:catch", "classic/catch_iqn.yaml"),
         ("--game maze:2 --agent naf", "maze/naf_cpu.yaml"),

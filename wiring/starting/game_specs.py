@@ -16,6 +16,7 @@ GAMES = {
     "CartPole-v*": "classic/cartpole_{agent}",
     "Pendulum-v*": "classic/pendulum_{agent}",
     "HalfCheetah-v*": "classic/halfcheetah_{agent}",
+    "LunarLander-v*": "classic/lunarlander_{agent}",
     "probe:lock*": "classic/lock_{agent}",
     "probe:*": "classic/catch_{agent}",
     "maze:*": "maze/{agent}_cpu",
@@ -23,8 +24,8 @@ GAMES = {
     "pettingzoo:tictactoe_v*": "multi/tictactoe",
     "pettingzoo:connect_four_v*": "multi/connect_four",
 }
-"""Kinds of games -> the specs in specs/ that say what a run of them does not. For others, and where there is
-no such file, that is the flags' own defaults, which are Atari's.
+"""Kinds of games -> the specs in specs/ that say what a run of them does not; where there is no such file,
+that of the game's spaces; else the flags' own defaults, which are Atari's.
 """
 GYMNASIUMS = "gym", "gym.own"
 """Families of games whose kind their spaces tell: Gymnasium's ids and a user's own environments."""
@@ -41,9 +42,12 @@ def spec_of(args: Args) -> Path | None:
     Raises:
         EnvError, EnvFailure: what the game is cannot be found out.
     """
-    stem = next((stem for pattern, stem in GAMES.items() if _fits(args.games, pattern)), None)
-    stem = _by_spaces(args) if stem is None else stem
-    path = ROOT / "specs" / f"{stem.format(agent=args.agent)}.yaml"
+    of_game = next((stem for pattern, stem in GAMES.items() if _fits(args.games, pattern)), "")
+    return _file(of_game, args.agent) or _file(_by_spaces(args), args.agent)
+
+
+def _file(stem: str, agent: str) -> Path | None:
+    path = ROOT / "specs" / f"{stem.format(agent=agent)}.yaml"
     return path if path.is_file() else None
 
 
