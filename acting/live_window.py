@@ -20,12 +20,15 @@ HEIGHT = 480
 
 
 class LiveWindow:
-    """Shows the frames of the first environment. Raises FilmError without a display or without images."""
+    """Shows the frames of the first environment. Raises FilmError without a display, or where these are no
+    grey or RGB images.
+    """
 
     def __init__(self, title: str, description: EnvDescription) -> None:
-        if len(description.frame_shape) < 2 or description.frame_dtype != "uint8":
+        shape = description.frame_shape
+        if description.frame_dtype != "uint8" or not (len(shape) == 2 or shape[2:] == (3,)):
             raise FilmError(
-                "--render of an actor shows its images, and these observations are none:"
+                "--render of an actor shows its grey or RGB images, and these observations are none:"
                 " watch a snapshot with test_multiple_seed.py --render."
             )
         open_window(title)

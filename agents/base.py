@@ -98,10 +98,10 @@ class Agent(ABC):
 
     config_type: ClassVar[type]  # the frozen dataclass of its hyper-parameters
     store: ClassVar[str]  # where its experience waits: "replay" | "rollouts"
-    learns: ClassVar[bool] = True  # False: its scores do not count as scores of the run
-    eval_noise: ClassVar[bool] = True  # default of --eval-noise: whether evaluation is with its noise too
+    learns: bool = True  # False: its scores do not count as scores of the run
+    eval_noise: bool = True  # default of --eval-noise: whether evaluation is with its noise too
     priority_exponent: ClassVar[float | None] = None  # default of --priority-exponent, where there is one
-    acting_noise_period: int = 1  # agent steps for which an actor holds one draw of acting noise
+    acting_noise_period: int = 1  # vector steps for which an actor holds one draw of acting noise
 
     @abstractmethod
     def __init__(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
 from agents.losses import cross_entropy, of_action, project_onto_atoms
-from agents.parts.legal import LegalActions, lowest_return
+from agents.parts.legal import LegalActions
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
 from models.dqn import RainbowNetwork
 from models.layers import NetworkConfig
@@ -70,20 +70,24 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         """Greedy actions, but where the noise explores."""
         states = torch.from_numpy(s_t).to(self.device)
-        logits = self._forward(self.online, states, noise)
-        probabilities = logits.softmax(-1)  # [N, A, Z]
-        return self._acting(states, probabilities, probabilities @ self._support, noise)
+        probabilities = self._forward(self.online, states, noise).softmax(-1)  # [N, A, Z]
+        return self._acting(states, probabilities, self._q(probabilities, states), noise)
 
     def _allowed(self, output: Tensor, legal: LegalActions, observation: Tensor) -> Tensor:
-        """Logits [B, A, Z] by which a forbidden action has the lowest return for certain."""
-        return lowest_return(output, legal.mask(observation))
+        """All distributions: it is in `_q` that rules forbid actions."""
+        return output
+
+    def _q(self, probabilities: Tensor, observation: Tensor) -> Tensor:
+        """[B, A] expected returns of distributions [B, A, Z]; forbidden actions are below all others."""
+        q = probabilities @ self._support
+        return q if self._legal is None else self._legal.only(q, observation)
 
     def _losses(
         self, batch: TensorBatch, for_selection: Noise, for_targets: Noise, for_learning: Noise
     ) -> tuple[Tensor, Tensor]:
         logits_tm1 = self._forward(self.online, batch.s_tm1, for_learning)  # [B, A, Z]
         with torch.no_grad():  # Double Q-learning: the online network selects, the target network evaluates
-            q_t = self._forward(self.online, batch.s_t, for_selection).softmax(-1) @ self._support
+            q_t = self._q(self._forward(self.online, batch.s_t, for_selection).softmax(-1), batch.s_t)
             logits_t = of_action(self._forward(self.target.network, batch.s_t, for_targets), q_t.argmax(1))
             projected = project_onto_atoms(logits_t.softmax(-1), batch.r_t, batch.discount_t, self._support)
         log_probabilities = of_action(logits_tm1, batch.a_tm1).log_softmax(-1)

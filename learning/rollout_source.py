@@ -42,8 +42,9 @@ class RolloutSource(Source[Rollout]):
         """`updates` and `steps`: of the agent so far."""
         super().__init__(counters, 1, config.redis_patience)
         self._config, self._store = config, store
-        self._updates_before = updates
-        self._steps_drawn = self._steps_learned = steps
+        self._updates_before = self._updates = updates
+        self._steps_drawn = steps
+        self._steps_after = {updates: steps}  # updates -> T_learner, of `_updates` and of those drawn ahead
         self._waiting: dict[int, list[PushedRollout]] = {}
         self._actors: set[int] = set()  # that are alive and have delivered before
         self._looked_at = 0.0
@@ -66,12 +67,12 @@ class RolloutSource(Source[Rollout]):
         return complete or waited_s > self._config.rollout_patience
 
     def t_learner(self, updates: int) -> int:
-        """T_learner: transitions drawn so far."""
-        return self._steps_drawn
+        """T_learner: the transitions that so many updates have learned from."""
+        return self._steps_after[updates]
 
     def has_learned(self, t_max: int, updates: int) -> bool:
         """Whether `t_max` steps are learned from. Another rollout may be drawn already; it is left."""
-        return self._steps_learned >= t_max
+        return self.t_learner(updates) >= t_max
 
     def samples_per_insert(self, updates: int) -> float:
         """Whole rollouts are learned from, but for those that were dropped."""
@@ -110,12 +111,14 @@ class RolloutSource(Source[Rollout]):
         rollout = side_by_side([pushed.following(self._last.get(pushed.actor)) for pushed in chosen])
         self._last |= {pushed.actor: pushed.sequence for pushed in chosen}
         self._steps_drawn += rollout.steps
+        self._steps_after[self._updates_before + self.drawn] = self._steps_drawn
         self._drawn_actors.put([pushed.actor for pushed in chosen])
         return rollout
 
     def return_losses(self, batch: Rollout, losses: NDArray[Any]) -> None:
         """The rollout was learned from: its actors may play the next one."""
-        self._steps_learned += batch.steps
+        del self._steps_after[self._updates]
+        self._updates += 1
         self._learned_actors.put(self._drawn_actors.get())
 
     def apply_losses(self, write_back: bool) -> None:
@@ -138,7 +141,7 @@ class RolloutSource(Source[Rollout]):
 
     def state_dict(self) -> dict[str, Any]:
         """The learner's step; rollouts that wait are played anew."""
-        return {"steps_learned": self._steps_drawn}
+        return {"steps_learned": self.t_learner(self._updates)}
 
     def size_sentence(self) -> str:
         """How much memory a rollout takes at most."""

@@ -97,7 +97,7 @@ class ReplaySettings(Settings):
         le=1,
     )
     priority_epsilon: float = parameter(
-        1e-6, "Added to losses before they become priorities (Schaul et al. 2016: small)", shared=True, ge=0
+        1e-6, "Added to losses before they become priorities (Schaul et al. 2016: small)", shared=True, gt=0
     )
     priority_max: float = parameter(
         0.0, "Upper bound of a loss as a priority, before the exponent; 0 = none", shared=True, ge=0

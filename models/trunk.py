@@ -16,6 +16,11 @@ def split_name(torso: str) -> tuple[str, int]:
     return own, int(units or 0)
 
 
+def with_trunk(own: str, units: int) -> str:
+    """The reverse of `split_name`."""
+    return f"{own}{WITH}{units}" if units else own
+
+
 def add_trunk(layers: nn.Sequential, num_features: int, units: int) -> None:
     """Put it behind `layers`, whose output is [B, num_features]; before it an entry, where sizes differ."""
     if num_features != units:

@@ -130,9 +130,17 @@ def test_actors_explore_by_their_place_among_those_of_their_game() -> None:
     assert epsilons[0][0] == pytest.approx(0.4)
 
 
+def test_so_do_those_of_games_of_one_kind() -> None:
+    words = "--game", "pong,breakout", "--agent", "dqn", "--hidden-size", "16", "--nb-actor", "2"
+    setting = setting_of_run(read_args([*words, "--envs-per-actor", "2"]))
+    first, second = (_epsilons(acting_agent(setting, actor)) for actor in range(2))
+    assert first == second and first[0] > first[1] and first[0] == pytest.approx(0.4)
+
+
 def _epsilons(agent: Agent) -> list[float]:
-    assert isinstance(agent, KindsAgent) and isinstance(agent.agent, DqnAgent)
-    return agent.agent._exploration.epsilons(2).tolist()
+    agent = agent.agent if isinstance(agent, KindsAgent) else agent
+    assert isinstance(agent, DqnAgent)
+    return agent._exploration.epsilons(2).tolist()
 
 
 @pytest.mark.parametrize(

@@ -198,11 +198,12 @@ def agent_of(setting: Setting, learning: bool) -> Agent:
 def acting_agent(setting: Setting, id_actor: int) -> Agent:
     """The agent as an actor has it: in the game that it plays."""
     own, games = setting.of_actor(id_actor), setting.args.games
-    if not setting.games:
-        return build_agent(own.args, own.problem, learning=False)
-    game, count = games[id_actor % len(games)], len(games)
+    count = len(games)
     among = {"id_actor": id_actor // count, "nb_actor": -(-setting.args.nb_actor // count)}
     own = own._replace(args=own.args.model_copy(update=among))  # its place among the actors of its game
+    if not setting.games:
+        return build_agent(own.args, own.problem, learning=False)
+    game = games[id_actor % count]
     return _joined({game: _part(game, own, learning=False)}, game)
 
 

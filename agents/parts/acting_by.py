@@ -11,9 +11,14 @@ from agents.base import Acting, ActingNoise, ReplayAgent
 
 
 class ActingBy(ReplayAgent):
-    """Acts, and finds first priorities, by `agent`, which whoever derives from it sets."""
+    """Acts, is evaluated, and finds first priorities as `agent`."""
 
     agent: ReplayAgent
+
+    def act_by(self, agent: ReplayAgent) -> None:
+        """Set the agent; called before anything else is asked."""
+        self.agent, self.acting_noise_period = agent, agent.acting_noise_period
+        self.eval_noise, self.learns = agent.eval_noise, agent.learns
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """The agent's."""

@@ -20,7 +20,7 @@ from memory.replay.batch import Batch
 ADAM_EPS = 1e-8
 """TensorFlow's default, which Burda et al. use."""
 RECENT_ERRORS = 20_000
-"""Errors in the statistics of the bonus: about 200 updates of 32 transitions of 3 steps."""
+"""Errors that the statistics of the bonus reach back over: some 200 updates of 32 transitions of 3 steps."""
 INTRINSIC = ("none", "rnd")
 
 
@@ -55,9 +55,8 @@ class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ActingBy):
         seed: int,
         learning: bool,
     ) -> None:
-        self.agent = agent
+        self.act_by(agent)
         super().__init__(problem, config, device, seed, learning)
-        self.acting_noise_period = agent.acting_noise_period
         if learning:
             self._gradient_step = GradientStep(self.rnd.predictor, config.rnd_lr, ADAM_EPS, max_grad_norm=0.0)
 

@@ -31,8 +31,7 @@ class KindsAgent(ActingBy):
 
     def __init__(self, parts: Mapping[str, ReplayAgent], game: str) -> None:
         """`parts`: of each game, the same for games of one kind; `game`: that it acts in."""
-        self.agent = parts[game]
-        self.acting_noise_period = self.agent.acting_noise_period
+        self.act_by(parts[game])
         kinds = {part: ",".join(game for game in parts if parts[game] is part) for part in parts.values()}
         self._parts = {games: part for part, games in kinds.items()}
         self._kind_of = [kinds[part] for part in parts.values()]  # of each game

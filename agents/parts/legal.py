@@ -5,7 +5,6 @@ The newest frame of an observation ends with which of the A actions are legal (e
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from agents.base import Problem
@@ -44,10 +43,3 @@ class LegalActions:
 def legal_actions_of(problem: Problem) -> LegalActions | None:
     """None where every action is legal always."""
     return LegalActions(problem.discrete_actions()) if problem.masked else None
-
-
-def lowest_return(logits: Tensor, mask: Tensor) -> Tensor:
-    """logits [B, A, Z]: where an action is not legal, all probability on the lowest of the Z atoms."""
-    lowest = torch.full_like(logits[:1, :1], FORBIDDEN)
-    lowest[..., 0] = 0.0
-    return torch.where(mask.unsqueeze(2), logits, lowest)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from agents.base import AgentError, OtherNetworkError, Problem
 from models.layers import resolve_torso
 from models.torso import Torso
+from models.trunk import split_name, with_trunk
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
@@ -163,7 +164,8 @@ def torso_and_head(
 ) -> tuple[Torso, list[int]]:
     """A torso, and the units of the hidden layers above it, which are the whole network for vectors."""
     shape = problem.observation_shape
-    kind = resolve_torso(torso, shape, for_vectors="flat")
+    own, units = split_name(torso)
+    kind = with_trunk(resolve_torso(own, shape, for_vectors="flat"), units)
     sizes = [int(size) for size in head_sizes.split(",")]
     return Torso(kind, shape, problem.observation_dtype, hidden_size), sizes
 

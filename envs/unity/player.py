@@ -191,7 +191,7 @@ class Player:
             numbers = np.array(said["states"], np.float32).reshape(count, brain.numbers)
             rewards, ended = np.array(said["rewards"], np.float64), np.array(said["dones"], np.bool_)
         except ValueError as error:
-            raise PlayerFailed(f"describes {count} bodies by {len(said['states'])} numbers") from error
+            raise PlayerFailed(f"describes {count} bodies by other numbers than it announced") from error
         if not len(rewards) == len(ended) == count:
             raise PlayerFailed(f"rewards {len(rewards)} of {count} bodies")
         return Bodies(numbers, np.stack(pictures[:count]) if pictures else None, rewards, ended)
@@ -205,7 +205,10 @@ class Player:
         return frame if camera.grey else frame[..., ::-1].copy()  # from BGR
 
     def _framed_json(self) -> dict[str, Any]:
-        said = json.loads(self._framed())
+        try:
+            said = json.loads(self._framed())
+        except ValueError as error:
+            raise PlayerFailed("sends a message that is no JSON") from error
         if not isinstance(said, dict) or said.get("brain_name") not in self._all:
             raise PlayerFailed("tells of a brain that it has not announced")
         return said

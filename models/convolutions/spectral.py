@@ -67,6 +67,7 @@ def fold(network: nn.Module) -> None:
 def _folded(convolution: SpectralConvolution) -> nn.Conv2d:
     outputs, inputs, height, width = convolution.weight.shape
     assert isinstance(convolution.padding, tuple)
+    assert convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1
     above, left = convolution.padding
     plain = nn.Conv2d(inputs, outputs, (height, width), padding=(above, left))
     weights = {"weight": convolution.effective_weight().detach(), "bias": convolution.bias}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,18 @@ def make_bonus(name: str, make_agent: MakeAgent) -> MakeBonus:
         return bonus
 
     return make
+
+
+def test_it_acts_and_is_evaluated_as_its_agent(
+    name: str, make_agent: MakeAgent, make_bonus: MakeBonus
+) -> None:
+    """DQN's evaluation is greedy with a bonus as well."""
+    agent, bonus = make_agent(name), make_bonus()
+    assert (bonus.eval_noise, bonus.learns) == (agent.eval_noise, True)
+    assert bonus.acting_noise_period == agent.acting_noise_period
+    random: Any = SimpleNamespace(acting_noise_period=1, eval_noise=True, learns=False)
+    bonus.act_by(random)
+    assert not bonus.learns
 
 
 @pytest.fixture

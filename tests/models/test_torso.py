@@ -5,6 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from agents.base import Problem
+from agents.parts.weights import torso_and_head
 from models.convolutions.same_padding import SameConvolution
 from models.layers import resolve_torso
 from models.torso import Torso
@@ -149,3 +151,10 @@ def test_a_trunk_has_its_size_whatever_is_seen(torso: str, shape: tuple[int, ...
     for name in ("entry", "trunk"):
         x = layers[name](x) if name in layers else x
     torch.testing.assert_close(network(frames), x)
+
+
+def test_a_trunk_is_all_that_it_adds_for_vectors_with_heads_of_their_own() -> None:
+    """NAF's, A2C's and PPO's hidden layers are the whole network for vectors: `auto` adds none before it."""
+    problem = Problem((1, 4), "float32", 2, None, None)
+    layers = [name for name, _ in torso_and_head(problem, "auto+8", 512, "32")[0].layers.named_children()]
+    assert layers == ["entry", "trunk"]

@@ -8,7 +8,17 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from reporting.pages.graph import Axis, Bars, Graph, Line, Marks, _draw, plotly_figure, plotly_panels, write_png
+from reporting.pages.graph import (
+    Axis,
+    Bars,
+    Graph,
+    Line,
+    Marks,
+    _draw,
+    plotly_figure,
+    plotly_panels,
+    write_png,
+)
 
 
 def rectangles(graph: Graph) -> list[tuple[float, float, float, float]]:
