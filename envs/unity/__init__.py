@@ -127,7 +127,15 @@ class UnityVector(SeededVectorEnv):
         self._ended = terminated | truncated
         seen = ~died | began  # where a body died, the frame is already the next episode's
         self._shown[seen] = self._stands[seen]
+        self._begin_anew(began & over)
         return self._shown.copy(), rewards, terminated, truncated, {}
+
+    def _begin_anew(self, cut_off: Flags) -> None:
+        """Start the scenes of rows `cut_off` now: episodes that began in this step no flag could end."""
+        for scene, rows in zip(self._scenes, self._rows, strict=True):
+            if cut_off[rows].any():
+                self._stands[rows] = scene.reset()[: rows.stop - rows.start]
+        self._shown[cut_off] = self._stands[cut_off]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the players."""

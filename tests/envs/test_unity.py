@@ -110,6 +110,21 @@ def test_a_scene_whose_time_is_over_truncates_all_its_rows(env: UnityVector, bui
     assert frames[:3].tolist() == [[0, 0, -1]] * 3 and rewards.tolist() == [0, 0, 0, 0.5]
 
 
+@pytest.mark.parametrize("fault", ["over", "die"])
+def test_a_scene_that_ends_as_a_row_begins_begins_again_with_it(
+    env: UnityVector, build: Path, fault: str
+) -> None:
+    """Else that row would pass from one scene into another within an episode."""
+    env.reset()
+    for _ in range(4):
+        env.step(actions(1))  # bodies 0 have died
+    goes_wrong(build, fault)
+    frames, _, terminated, truncated, _ = env.step(actions(1))
+    assert truncated[[0, 2]].tolist() == [False, True] and frames[0].tolist() == [0, 0, -1]
+    frames, rewards, terminated, truncated, _ = env.step(actions(1))
+    assert frames[0].tolist() == [0, 1, 1] and rewards[0] == 0.5 and not (terminated | truncated)[0]
+
+
 @pytest.mark.parametrize("fault", ["die", "hang"])
 def test_a_player_that_dies_or_hangs_is_started_again(env: UnityVector, build: Path, fault: str) -> None:
     env.reset()
