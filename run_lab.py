@@ -50,6 +50,13 @@ def fits(experiment: Experiment) -> None:
             raise UserError(f"{experiment.where}: {error}") from error
 
 
+def _at_least_one(word: str) -> int:
+    """A number of sessions; ArgumentTypeError below 1."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more.")
+    return int(word)
+
+
 def _parser() -> argparse.ArgumentParser:
     width = shutil.get_terminal_size().columns
     parser = argparse.ArgumentParser(
@@ -89,7 +96,9 @@ def _add_playing(command: Command) -> None:
     benching.add_argument("--only", nargs="+", default=[], metavar="SPEC_NAME", help="these alone")
     benching.add_argument("--all", action="store_true", help="also what the file marks as extra")
     benching.add_argument("--table", action="store_true", help="run nothing: write table and graphs anew")
-    benching.add_argument("--side-by-side", type=int, default=2, metavar="N", help="sessions at a time (2)")
+    benching.add_argument(
+        "--side-by-side", type=_at_least_one, default=2, metavar="N", help="sessions at a time (2)"
+    )
     benching.set_defaults(results=None)  # results/ and the file's name
     reporting = command(
         "report", "SABER's report: scores of many games and seeds with intervals, on one page"
@@ -135,6 +144,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(getattr(commands, options.command)(options))
     except UserError as error:
         fail(error)
+    except OSError as error:
+        print(f"error: {error.filename or options.command}: {error.strerror or error}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return INTERRUPTED

@@ -5,16 +5,19 @@
 for word in "$@"; do
     word=${word#--*=}
     [[ $word != *.y*ml || ! -f $word ]] || word=$(sed -n "s/^game: *[\"']*\([^\"' ]*\).*/\1/p" "$word")
-    case $word in
-        maze | maze:*) EXTRAS="${EXTRAS:-} maze" ;;
-        vizdoom:*) EXTRAS="${EXTRAS:-} vizdoom" ;;
-        minatar:*) EXTRAS="${EXTRAS:-} minatar" ;;
-        pettingzoo:*) EXTRAS="${EXTRAS:-} multi" ;;
-        unity:3dball | unity:gridworld) EXTRAS="${EXTRAS:-} unity" ;;
-        LunarLander*) EXTRAS="${EXTRAS:-} box2d" ;;
-        Reacher-v* | Pusher-v* | InvertedPendulum-v* | InvertedDoublePendulum-v* | HalfCheetah-v* | Hopper-v* | Swimmer-v* | \
-            Walker2d-v* | Ant-v* | Humanoid-v* | HumanoidStandup-v*) EXTRAS="${EXTRAS:-} mujoco" ;;
-    esac
+    IFS=, read -ra games <<<"$word"
+    for game in "${games[@]}"; do
+        case $game in
+            maze | maze:*) EXTRAS="${EXTRAS:-} maze" ;;
+            vizdoom:*) EXTRAS="${EXTRAS:-} vizdoom" ;;
+            minatar:*) EXTRAS="${EXTRAS:-} minatar" ;;
+            pettingzoo:*) EXTRAS="${EXTRAS:-} multi" ;;
+            unity:3dball | unity:gridworld) EXTRAS="${EXTRAS:-} unity" ;;
+            LunarLander* | BipedalWalker* | CarRacing*) EXTRAS="${EXTRAS:-} box2d" ;;
+            Reacher-v* | Pusher-v* | InvertedPendulum-v* | InvertedDoublePendulum-v* | HalfCheetah-v* | Hopper-v* | Swimmer-v* | \
+                Walker2d-v* | Ant-v* | Humanoid-v* | HumanoidStandup-v*) EXTRAS="${EXTRAS:-} mujoco" ;;
+        esac
+    done
 done
 TERMINAL_PATH=$PATH # the last lines are for this terminal, in which the set-up enters no environment
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"

@@ -123,8 +123,7 @@ def benchmark(options: argparse.Namespace) -> int:
     root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)
     whole = Benchmark(experiments, options.results, runner, say, copy)
     if options.table:
-        whole.write()  # also while another lab plays
-        return 0
+        return 0 if whole.write() else 1  # also while another lab plays
     if options.detach:
         return _detach(options, root)
     played = chosen(experiments, options.only, options.all)

@@ -22,7 +22,7 @@ LOCK, PROCESS, LOG = "lab.lock", "lab.json", "lab.log"
 RUNS = "runs"
 """Folder of the lab below the benchmark's table."""
 CSV, SESSIONS = "benchmark.csv", "sessions.csv"
-TABLES = (CSV, SESSIONS, "benchmark.json", "benchmark.html", "README.md")
+TABLES = (CSV, SESSIONS, "recipes.csv", "benchmark.json", "benchmark.html", "README.md")
 """Files of the benchmark's table; beside them is a png for each game."""
 RESERVED = (LOCK, PROCESS, LOG, RUNS, *TABLES)
 
@@ -30,9 +30,9 @@ RESERVED = (LOCK, PROCESS, LOG, RUNS, *TABLES)
 def why_not(name: str) -> str:
     """What is wrong with the name of an experiment, whose folder is called so; "" where nothing is."""
     if name in RESERVED:
-        return f"a file or folder of the lab's own is called {name}; choose another name."
+        return f"{name} is reserved for the lab's own files; choose another name."
     if not re.fullmatch(r"\w[\w.-]*", name):
-        return "a folder will be called so: begin with a letter, a digit or '_', then these, '.' and '-'."
+        return "it names a folder: use letters, digits, '_', '.' and '-', and do not begin with '.' or '-'."
     return ""
 
 

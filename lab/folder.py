@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from args import UserError
 from lab.files import DEFAULT, LOCK, LOG, PROCESS, read_whole
@@ -77,11 +78,19 @@ def make_root(root: Path) -> None:
         raise UserError(f"Nothing can be written to {root} ({error.strerror}): check --results.") from error
 
 
+def _opened(root: Path, name: str) -> IO[bytes]:
+    """An empty file in the folder of the lab, which is made. Raises UserError where it cannot be."""
+    make_root(root)
+    try:
+        return (root / name).open("wb")
+    except OSError as error:
+        raise UserError(f"Nothing can be written to {root} ({error.strerror}): check --results.") from error
+
+
 @contextlib.contextmanager
 def only_lab(root: Path) -> Iterator[None]:
     """Hold the folder. Raises UserError where another lab does."""
-    make_root(root)
-    with (root / LOCK).open("w") as lock:
+    with _opened(root, LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -137,8 +146,7 @@ def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> s
     """
     if lab_process(root):
         raise UserError(f"Another lab runs in {root}: see it with `{command_for('attach', root)}`.")
-    make_root(root)
-    with (root / LOG).open("wb") as log:
+    with _opened(root, LOG) as log:
         process = subprocess.Popen(
             [sys.executable, str(LAUNCHER), *argv],
             stdin=subprocess.DEVNULL,
@@ -157,7 +165,7 @@ def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> s
         return f"The lab runs as process {process.pid}; {attach_it} shows it."
     if process.returncode is None:
         known = f"Process {process.pid} runs, and has not taken {root} in {limit_s:.0f} s"
-        return f"{known}: what it does is not known yet; {attach_it} shows what it says."
+        return f"{known}; {attach_it} shows its output."
     words = (root / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
     if process.returncode:
         raise UserError(words[-1].removeprefix("error: ") if words else "The lab ended at once.")

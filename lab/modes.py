@@ -76,7 +76,7 @@ def enjoy(experiment: Experiment, root: Path) -> int:
     best = max(scored, key=lambda result: result.score)
     shown = ["--render"] if os.environ.get("DISPLAY") else ["--record", str(best.folder / "enjoy.mp4")]
     words = ["--model", str(_models(best)[0]), "--game", best.game]
-    where = ["--evaluation-episodes", str(ENJOYED_EPISODES), "--path-to-results", str(best.folder)]
+    where = ["--evaluation-episodes", str(ENJOYED_EPISODES), "--path-to-results", str(best.folder / "enjoy")]
     return subprocess.run([sys.executable, str(EVALUATE), *words, *where, *shown]).returncode
 
 

@@ -51,20 +51,29 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Of folders of evaluations, however deep, and of csv files. Raises UserError where one holds none."""
     runs = []
     for path in paths:
-        found = _of_folder(path) if path.is_dir() else _of_csv(path)
+        is_alone = sum(_name(path) == _name(other) for other in paths) == 1
+        called = _name(path) if is_alone else path.with_suffix("").as_posix()
+        found = _of_folder(path, called) if path.is_dir() else _of_csv(path, called)
         if not found:
-            raise UserError(f"{path} holds no evaluation: test_multiple_seed.py writes some, or name a csv.")
+            raise UserError(
+                f"{path} holds no score: name a csv, or a folder of evaluations by test_multiple_seed.py."
+            )
         runs += found
     return runs
 
 
-def _of_folder(folder: Path) -> list[Run]:
-    """Called by the folder, and by the agents where these differ."""
+def _name(path: Path) -> str:
+    """Of a folder or csv, without where it lies."""
+    return path.resolve().name if path.is_dir() else path.stem
+
+
+def _of_folder(folder: Path, called: str) -> list[Run]:
+    """Under that name, or by the agents where these differ."""
     read = [read_model(path, _Evaluation, "evaluation") for path in sorted(folder.rglob("evaluation_*.json"))]
     several = len({each.settings.agent for each in read}) > 1
     return [
         Run(
-            each.settings.agent if several else folder.resolve().name,
+            each.settings.agent if several else called,
             each.game,
             (each.score_5min.mean, each.score_30min.mean, each.score_saber.mean),
             each.settings.proba_sticky_actions,
@@ -73,18 +82,18 @@ def _of_folder(folder: Path) -> list[Run]:
     ]
 
 
-def _of_csv(path: Path) -> list[Run]:
-    """Columns game, seed and score; called by the file."""
+def _of_csv(path: Path, called: str) -> list[Run]:
+    """Columns game and score, a row for each seed."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [_Row.model_validate(row) for row in csv.DictReader(file)]
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValidationError, ValueError, csv.Error) as error:
         raise UserError(
-            f"{path} is no table of scores: it needs the columns game, seed and score."
+            f"{path} is no table of scores: it needs the columns game and score, a row for each seed."
         ) from error
-    return [Run(path.stem, row.game, (math.nan, math.nan, row.score), None) for row in rows]
+    return [Run(called, row.game, (math.nan, math.nan, row.score), None) for row in rows]
 
 
 def compare(runs: Sequence[Run], ours: str, theirs: str) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from lab.session import (
 )
 from parameters.spec_file import agent_of_spec, read_spec
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.measures.aggregates import interquartile_mean, iqm_interval
+from reporting.measures.aggregates import Estimate, aggregates
 from reporting.measures.fitness import WINDOW, Fitness
 from reporting.pages.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
 from reporting.pages.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
@@ -42,7 +43,7 @@ def report_session(folder: Path) -> None:
 def report_trial(folder: Path) -> None:
     """`trial.csv`, `trial.html` and `trial.png`: mean and standard deviation over the sessions."""
     results = sessions_in(folder)
-    curves = [result.curve for result in results if len(result.curve.steps)]
+    curves = [result.curve for result in sound(results) if len(result.curve.steps)]
     over_all = spread(curves)
     columns = ("agent_steps", "mean_score_points", "std_score_points")
     write_atomically(folder / "trial.csv", csv_bytes([columns, *zip(*over_all, strict=True)]))
@@ -81,14 +82,20 @@ def report_experiment(folder: Path) -> None:
     ]
     tiles = [Tile(bar.name, f"{bar.mean:,.1f}", f"± {bar.std:,.1f}") for bar in bars]
     if over_all := _over_all(folder, list(trials.values())):
-        mean, low, high = over_all
-        tiles.append(Tile("Interquartile mean of strength", f"{mean:.2f}", f"95 %: {low:.2f} to {high:.2f}"))
+        interval = "" if math.isnan(over_all.low) else f"95 %: {over_all.low:.2f} to {over_all.high:.2f}"
+        tiles.append(Tile("Interquartile mean of strength", f"{over_all.value:.2f}", interval))
     write_page(folder / "experiment.html", title, title, note, tiles, sections)
 
 
 def _bar(name: str, results: Sequence[SessionResult]) -> Bar | None:
-    scores = [result.score for result in results if not np.isnan(result.score)]
-    return Bar(name, float(np.mean(scores)), float(np.std(scores)), fitness_of(results)) if scores else None
+    known = sound(results)
+    scores = [result.score for result in known if not np.isnan(result.score)]
+    return Bar(name, float(np.mean(scores)), float(np.std(scores)), fitness_of(known)) if scores else None
+
+
+def sound(results: Sequence[SessionResult]) -> list[SessionResult]:
+    """Those that did not fail: where a session stopped by a fault ended says nothing of its agent."""
+    return [result for result in results if result.record.state != "failed"]
 
 
 def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
@@ -100,13 +107,14 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     done = sum(result.record.is_done for result in results)
     failed = sum(result.record.state == "failed" for result in results)
     sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
-    fitness = fitness_of(results)
+    fitness = fitness_of(sound(results))
     vector = (*fitness, fitness.length) if fitness else ("",) * (len(Fitness._fields) + 1)
     return name, " / ".join(games), *sizes, bar.mean, bar.std, _score_by_game(results), *vector
 
 
 def _score_by_game(results: Sequence[SessionResult]) -> str:
     """Means over sessions as `pong: -20.3; breakout: 1.2`; "" where a trial plays one game."""
+    results = sound(results)
     games = dict.fromkeys(game for result in results for game in result.episodes)
     if len(games) < 2:
         return ""
@@ -114,14 +122,20 @@ def _score_by_game(results: Sequence[SessionResult]) -> str:
     return "; ".join(f"{game}: {np.mean(scores):.6g}" for game, scores in known.items() if scores)
 
 
-def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> tuple[float, float, float] | None:
-    """Interquartile mean of the sessions' final strengths, and its interval: also `experiment.json`."""
-    strengths = [np.array([r.strength for r in results if not np.isnan(r.strength)]) for results in trials]
+def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> Estimate | None:
+    """Interquartile mean of the sessions' final strengths: also `experiment.json`.
+
+    Its interval too, where each trial has two sessions or more.
+    """
+    strengths = [
+        np.array([r.strength for r in sound(results) if not np.isnan(r.strength)]) for results in trials
+    ]
     groups = [group for group in strengths if len(group)]
     if not groups:
         return None
-    over_all = float(interquartile_mean(np.concatenate(groups))), *iqm_interval(groups, seed=0)
-    summary = dict(zip(("iqm", "low", "high"), over_all, strict=True))
+    over_all = aggregates(groups).iqm
+    known = zip(("iqm", "low", "high"), over_all, strict=True)
+    summary = {name: number for name, number in known if not math.isnan(number)}
     write_atomically(folder / "experiment.json", json.dumps(summary, indent=2).encode() + b"\n")
     return over_all
 

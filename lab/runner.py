@@ -71,6 +71,11 @@ class Runner:
         self._after_session()
         return record.is_done
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop was asked for: sessions that have not begun are not played."""
+        return self._stop()
+
     def _draw(self, report: Callable[[Path], None], folder: Path) -> None:
         try:
             report(folder)
@@ -85,10 +90,13 @@ class Runner:
             command = _command(session, Path(place))
             child = Child(ChildSpec(session.name, lambda: command, session.folder / "session.log"))
             child.start()
-            self._say(f"{session.name}: begins; all that it says is in {session.folder / 'session.log'}.")
-            running = replace(before, state="running", why="", pid=child.pid, began=started_at(child.pid))
-            write_record(session.folder, running)
-            seconds, in_time = self._watch(child, session, budget_s, verbose)
+            try:
+                self._say(f"{session.name}: begins; all that it says is in {session.folder / 'session.log'}.")
+                running = replace(before, state="running", why="", pid=child.pid, began=started_at(child.pid))
+                write_record(session.folder, running)
+                seconds, in_time = self._watch(child, session, budget_s, verbose)
+            finally:
+                child.kill()  # where its record cannot be written, nobody would watch it
         ended = replace(running, seconds=before.seconds + seconds, pid=0, began=0)
         return self._outcome(ended, child, session, in_time)
 
@@ -102,7 +110,7 @@ class Runner:
             if not asked and (self._stop() or not in_time):
                 child.terminate()
                 asked = True
-                self._say(f"{session.name}: saves, and stops.")
+                self._say(f"{session.name}: stopping; it saves first.")
             for line in child.new_lines():
                 last = line if SCORE in line else last
                 if verbose:

@@ -141,8 +141,8 @@ def write_record(folder: Path, record: Record) -> None:
 
 def steps_played(folder: Path) -> int:
     """T_actors of the newest snapshot in a folder; 0 where there is none."""
-    snapshots = folder.glob("last_model_*.pth")
-    return max((int(path.stem.rpartition("_")[2]) for path in snapshots), default=0)
+    numbers = [path.stem.rpartition("_")[2] for path in folder.glob("last_model_*.pth")]
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
 EMPTY = Curve(np.zeros(0), np.zeros(0))
@@ -267,8 +267,14 @@ def _curve(points: Sequence[tuple[int, float]]) -> Curve:
 
 def sessions_in(trial: Path) -> list[SessionResult]:
     """Those of a trial, by number."""
-    folders = sorted(trial.glob("session_*"), key=lambda path: int(path.name.rpartition("_")[2]))
-    return [read_session(folder) for folder in folders]
+    numbered = numbered_folders(trial, "session_")
+    return [read_session(folder) for _, folder in sorted(numbered.items())]
+
+
+def numbered_folders(parent: Path, prefix: str) -> dict[int, Path]:
+    """Folders that are called `prefix` and a number; not `session_0_old`, which somebody moved away."""
+    folders = {path.name.removeprefix(prefix): path for path in parent.glob(f"{prefix}*") if path.is_dir()}
+    return {int(number): path for number, path in folders.items() if number.isdecimal()}
 
 
 def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from args import UserError
 from lab.files import CSV, LOCK, LOG, PROCESS, RUNS, TABLES, why_not
-from lab.folder import command_for, lab_process, session_folders
+from lab.folder import command_for, lab_process, lives, session_folders
 from lab.modes import MODES
 from lab.session import known_record, read_record
 
@@ -109,9 +109,9 @@ def all_results(root: Path) -> list[Path]:
 def remove(paths: Sequence[Path], root: Path) -> None:
     """Remove what the lab wrote, and the folders in which nothing is left then.
 
-    Raises UserError while a lab runs there, or where the disk refuses.
+    Raises UserError while a lab or one of its sessions runs there, or where the disk refuses.
     """
-    if lab_process(root):
+    if lab_process(root) or any(map(_lives, paths)):
         raise UserError(f"A lab runs in {root}: stop it first with `{command_for('stop', root)}`.")
     try:
         for path in paths:
@@ -121,6 +121,12 @@ def remove(paths: Sequence[Path], root: Path) -> None:
     for folder in sorted({path.parent for path in paths}, reverse=True):
         with contextlib.suppress(OSError):
             folder.rmdir()
+
+
+def _lives(path: Path) -> bool:
+    """Whether a session below it outlives its lab, and still saves."""
+    records = [known_record(found.parent) for found in path.rglob("session.json")]
+    return any(lives(record.pid, record.began) for record in records)
 
 
 def _modes(experiment: Path) -> list[Path]:

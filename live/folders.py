@@ -25,6 +25,7 @@ class FolderRun(NamedTuple):
     settings: dict[str, Any]
     commit: str
     path: Path  # of that file
+    place: str  # of its folder, below the root of results
     changed: float  # unix time at which it was written
 
     @property
@@ -43,7 +44,7 @@ def find_runs(root: Path) -> Iterator[FolderRun]:
     patterns = ("*/" * depth + "run_*.json" for depth in range(DEEPEST + 1))
     paths = [path for pattern in patterns for path in root.glob(pattern)]
     for path in sorted(paths, key=_changed, reverse=True):
-        if (run := _parsed(path)) is not None:
+        if (run := _parsed(path, root)) is not None:
             yield run
 
 
@@ -54,16 +55,17 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _parsed(path: Path) -> FolderRun | None:
+def _parsed(path: Path, root: Path) -> FolderRun | None:
     try:
         document = json.loads(path.read_bytes())
         settings, commit = document["arguments"], document["commit"] or {}
         games = str(settings["game"]).split(",")
         short = [game.rpartition("/")[2] if ".py:" in game else game for game in games]
         name = str(settings["run"] or ",".join(short))
-        return FolderRun(
-            name, tuple(short), dict(settings), str(commit.get("hash", "")), path, _changed(path)
-        )
+        below = path.parent.relative_to(root)
+        place = below.as_posix() if below.parts else path.parent.name
+        hashed, changed = str(commit.get("hash", "")), _changed(path)
+        return FolderRun(name, tuple(short), dict(settings), hashed, path, place, changed)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -69,7 +69,7 @@ class KnownRun:
         """Its name; with the folder's where it is on disk alone."""
         if self.server is not None or self.folder is None:
             return self.name
-        return f"{self.name} · {self.folder.path.parent.name}"
+        return f"{self.name} · {self.folder.place}"
 
     def is_of(self, server: ServerRun | None, folder: FolderRun | None) -> bool:
         """Whether it is the run that was found again, and not another of the same name."""
@@ -114,8 +114,9 @@ class Watch:
             self._folders = [] if self._root is None else [*find_runs(self._root)]
             self._names = self._asked(run_names, self._client) or []
         found = {name: self._asked(read_run, self._client, name) for name in self._names}
-        if not self.trouble:
-            self._join({name: run for name, run in found.items() if run is not None})
+        if self.trouble:  # what was known stays
+            found = {run.name: run.server for run in self._runs.values()}
+        self._join({name: run for name, run in found.items() if run is not None})
         for run in self._runs.values():
             if run.server is not None and not self.trouble:
                 run.moments.add(run.server)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from args import UserError, checked_args
+from envs.config import EnvError
 from envs.registry import canonical_game
 from own_code.code import names_code, short_name
 from own_code.folder_imports import ROOT
@@ -130,7 +131,7 @@ def read_run(folder: str | Path = "results", game: str | None = None) -> RunTabl
 def _only_run(folder: Path, game: str | None) -> str:
     """The run of `game` in the folder, as it is called in the files' names. Raises UserError."""
     there = sorted(path.stem.removeprefix("run_") for path in folder.glob("run_*.json"))
-    wanted = there if game is None else [checked_args({"game": game}).file_name]
+    wanted = there if game is None else [checked_args({"game": _canonical(game)}).file_name]
     found = [name for name in there if name in wanted]
     if len(found) == 1:
         return found[0]
@@ -139,6 +140,14 @@ def _only_run(folder: Path, game: str | None) -> str:
         which = "several: name one" if found else f"none of {game}, but those"
         holds = f"{which} of {', '.join(there)} as game"
     raise UserError(f"One run is read from {folder}, and it holds {holds}.")
+
+
+def _canonical(game: str) -> str:
+    """As its files call it: "ALE/Pong-v5" is pong. A name that no family knows stays as it is."""
+    try:
+        return ",".join(map(canonical_game, game.split(",")))
+    except EnvError:
+        return game
 
 
 def _table(path: Path) -> Any:

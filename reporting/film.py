@@ -57,6 +57,8 @@ class Mp4Film:
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._writer.release()
+        if kind is None and not self._temporary.exists():
+            raise FilmError(f"There was nothing to film, so {self._path} is not written.")
         if kind is None:
             self._temporary.replace(self._path)
         self._temporary.unlink(missing_ok=True)

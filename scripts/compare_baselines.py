@@ -14,7 +14,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,13 +74,26 @@ def play(name: str, policy: Policy, args: Args) -> Score:
 
 
 def constant_actions(description: EnvDescription) -> list[str]:
-    """Every discrete action; of continuous ones a grid of GRID values from low to high for each component."""
+    """Every discrete action; of continuous ones GRID values from low to high for each component.
+
+    Of one or two components all combinations; of more, one component moves while the others stand still.
+    """
     if description.num_actions is not None:
         return [str(action) for action in range(description.num_actions)]
     assert description.action_low is not None and description.action_high is not None
     bounds = zip(description.action_low, description.action_high, strict=True)
     axes = [np.linspace(low, high, GRID).tolist() for low, high in bounds]
-    return [",".join(f"{value:g}" for value in action) for action in itertools.product(*axes)]
+    actions = itertools.product(*axes) if len(axes) <= 2 else _one_at_a_time(axes)
+    return [",".join(f"{value:g}" for value in action) for action in actions]
+
+
+def _one_at_a_time(axes: Sequence[Sequence[float]]) -> Iterator[tuple[float, ...]]:
+    middle = tuple(axis[GRID // 2] for axis in axes)
+    yield middle
+    for component, axis in enumerate(axes):
+        for value in axis:
+            if value != middle[component]:
+                yield (*middle[:component], value, *middle[component + 1 :])
 
 
 def compare(args: Args) -> dict[str, object]:

@@ -26,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("snapshot", type=Path)
     parser.add_argument("weights", type=Path, help="the file to write")
     words = parser.parse_args(argv)
+    if words.weights.resolve() == words.snapshot.resolve():
+        parser.error(f"{words.weights} is the snapshot itself, whose learner's state would be lost.")
     try:
         snapshot = load_snapshot(words.snapshot)
     except SnapshotError as error:

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel
 
 from args import UserError
 from lab.benchmark import recipes
@@ -26,13 +27,13 @@ from lab.benchmark.table import (
     published,
     table_section,
 )
-from lab.files import CSV, RUNS, SESSIONS
+from lab.files import CSV, RUNS, SESSIONS, read_model
 from lab.modes import EVALUATE, sessions_of, trials_of
 from lab.runner import Runner
 from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in, steps_played
 from lab.spec import Experiment
 from reporting.atomic import csv_bytes, write_atomically
-from reporting.measures.aggregates import interquartile_mean, iqm_interval
+from reporting.measures.aggregates import aggregates
 from reporting.measures.fitness import standard_of
 from reporting.pages.graph import plotly_figure, write_png
 from reporting.pages.page import Section, Table, Tile, write_page
@@ -68,29 +69,30 @@ class Benchmark:
         self._after_table, self._writing = after_table, Lock()
 
     def play(self, played: Sequence[Experiment], side_by_side: int) -> bool:
-        """Whether all sessions of `played` are done and evaluated."""
+        """Whether all sessions of `played` are done and evaluated, and the table is written."""
         root = self._folder / RUNS
         sessions = [
             session for experiment in played for session in sessions_of(experiment, mode_of(experiment), root)
         ]
         with ThreadPoolExecutor(side_by_side) as pool:
             done = list(pool.map(self._complete, sessions))
-        self.write()
-        return all(done)
+        return self.write() and all(done)
 
-    def write(self) -> None:
-        """The table and its graphs, of what there is."""
+    def write(self) -> bool:
+        """The table and its graphs, of what there is; whether they could be written."""
         try:
             with self._writing:
                 write_table(self._folder, self._experiments, self._folder / RUNS)
                 self._after_table()
         except (ValueError, OSError) as error:
             self._say(f"The table cannot be written: {error}")
+            return False
+        return True
 
     def _complete(self, session: Session) -> bool:
         before = known_record(session.folder).is_done and _is_evaluated(session)
         done = self._runner.complete(session, verbose=False) and self._evaluate(session)
-        if not before:
+        if not before and not self._runner.stopped:
             with self._writing:
                 self._runner.report(session.folder.parent)
             self.write()
@@ -127,12 +129,19 @@ def _is_evaluated(session: Session) -> bool:
     return len(list(session.folder.glob("evaluation_*.json"))) >= len(game.split(","))
 
 
+class Evaluated(BaseModel):
+    """What the table needs of `evaluation_<game>.json`."""
+
+    game: str
+    mean: float
+
+
 def evaluated(result: SessionResult) -> float | None:
     """Mean score of its evaluation in its one game, `evaluation_<game>.json`; None where there is none."""
     paths = sorted(result.folder.glob("evaluation_*.json"))
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    own = [each for each in found if len(found) == 1 or each["game"] == result.game]
-    return float(own[0]["mean"]) if own else None
+    found = [read_model(path, Evaluated, "evaluation") for path in paths]
+    own = [each for each in found if len(found) == 1 or each.game == result.game]
+    return own[0].mean if own else None
 
 
 PNG_INCHES = (12.0, 4.6)
@@ -144,6 +153,7 @@ class Played(NamedTuple):
     experiment: Experiment
     game: str
     beside: int  # games that the same agent played at the same time
+    is_first: bool  # of the games that were played at the same time
     results: Sequence[SessionResult]
 
 
@@ -156,7 +166,7 @@ def all_played(experiments: Sequence[Experiment], root: Path) -> list[Played]:
             games = str(changes.get("game") or experiment.args().game).split(",")
             results = sessions_in(root / experiment.name / mode / trial)
             found += [
-                Played(experiment, game, len(games) - 1, [result.of_game(number) for result in results])
+                Played(experiment, game, len(games) - 1, not number, [r.of_game(number) for r in results])
                 for number, game in enumerate(games)
             ]
     return found
@@ -166,6 +176,7 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
     """`benchmark.csv`, `.json`, `.html`, `sessions.csv`, `README.md`, and a png for each game."""
     played = all_played(experiments, root)
     rows = [row_of(each) for each in played]
+    once = [row for row, each in zip(rows, played, strict=True) if each.is_first]  # each session
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CSV, csv_bytes([Row.columns(), *(row.cells() for row in rows)]))
     sessions = [(each.experiment.name, *_session(result)) for each in played for result in each.results]
@@ -185,7 +196,7 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
         sections.append(Section(plotly_figure(training, 420), f"{game}, in training"))
     tiles = [Tile(agent, f"{known.iqm:.2f}", known.shown_interval) for agent, known in over_all.items()]
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
-    write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(rows), *tiles], sections)
+    write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(once), *tiles], sections)
 
 
 def _recipe_sections(folder: Path, rows: Sequence[Row]) -> list[Section]:
@@ -213,7 +224,7 @@ def _progress(rows: Sequence[Row]) -> Tile:
 
 def row_of(played: Played) -> Row:
     """What is known of an experiment in a game so far."""
-    experiment, game, beside, results = played
+    experiment, game, beside, _, results = played
     args = experiment.args()
     agent = experiment.meta.recipe or args.agent
     if beside:
@@ -267,7 +278,6 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
 
 def over_games(groups: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> OverAll:
     """Of the strengths of the sessions of each game."""
-    strengths = np.concatenate(groups)
     enough = min(map(len, groups)) >= LEAST_FOR_INTERVAL
-    interval = iqm_interval(groups, seed=0) if enough else None
-    return OverAll(len(groups), len(strengths), float(interquartile_mean(strengths)), interval)
+    iqm = aggregates(groups).iqm
+    return OverAll(len(groups), sum(map(len, groups)), iqm.value, (iqm.low, iqm.high) if enough else None)

@@ -22,6 +22,7 @@ from lab.session import (
     SessionResult,
     fitness_of,
     known_record,
+    numbered_folders,
     sessions_in,
     steps_played,
     trial_sessions,
@@ -63,11 +64,9 @@ def trial_folder(folder: Path, number: int) -> Path:
 
 def read_trials(folder: Path) -> dict[int, TrialRecord]:
     """Records of a search by number. Raises UserError where one is damaged."""
-    numbers = sorted(
-        int(path.name.removeprefix("trial_")) for path in folder.glob("trial_*") if path.is_dir()
-    )
     cure = "and the trial begins as if it were new"
-    paths = {number: trial_folder(folder, number) / "trial.json" for number in numbers}
+    trials = sorted(numbered_folders(folder, "trial_").items())
+    paths = {number: path / "trial.json" for number, path in trials}
     records = {number: read_whole(path, TrialRecord, cure) for number, path in paths.items()}
     return {number: record for number, record in records.items() if record}
 

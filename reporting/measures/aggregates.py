@@ -66,13 +66,6 @@ def interquartile_mean(values: Floats) -> Floats:
     return np.asarray(kept.mean(-1))
 
 
-def iqm_interval(groups: Sequence[Floats], seed: int) -> tuple[float, float]:
-    """Bootstrap interval of the interquartile mean of all runs of all games together."""
-    drawn = np.concatenate(_resampled(groups, np.random.default_rng(seed)), axis=1)
-    low, high = np.percentile(interquartile_mean(drawn), _tails())
-    return float(low), float(high)
-
-
 def _statistics(groups: Sequence[Floats]) -> Floats:
     """Runs [R, n] of each game -> median, mean, IQM and optimality gap [4, R]."""
     means = np.stack([group.mean(1) for group in groups], axis=1)  # [R, G]

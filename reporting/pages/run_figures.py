@@ -292,7 +292,7 @@ def _metric_line(name: str, steps: Floats, values: Floats) -> go.Scatter:
 def _scale(values: Floats) -> dict[str, object]:
     """A logarithmic axis where a positive quantity runs over some powers of ten."""
     smallest, largest = float(values.min()), float(values.max())
-    if smallest > 0 and largest / smallest >= _LOGARITHMIC_FROM:
+    if smallest > 0 and math.isfinite(largest) and largest / smallest >= _LOGARITHMIC_FROM:
         powers = math.log10(largest / smallest)
         return {"type": "log", "dtick": max(1, round(powers / 4)), "tickformat": "~g"}
     return {"tickformat": ".3~g", "nticks": 5}

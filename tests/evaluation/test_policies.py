@@ -1,3 +1,4 @@
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from evaluation.policies import (
     baseline_policy,
     is_baseline,
 )
+from scripts.compare_baselines import constant_actions
 
 DISCRETE = EnvDescription((4,), "float32", 3, None, None, 1, None, 1)
 CONTINUOUS = EnvDescription((4,), "float32", None, (-1.0, 0.0), (1.0, 5.0), 1, None, 1)
@@ -103,6 +105,16 @@ def test_without_noise_the_means_act() -> None:
     expected = agent.act(s_t, agent.mean_acting_noise(2)).a_t
     for _ in range(5):
         np.testing.assert_array_equal(policy.act(s_t), expected)
+
+
+def test_constant_actions_to_compare_with_grow_with_components_not_with_their_combinations() -> None:
+    counts = {}
+    for components in (1, 2, 6):
+        bounds = (-1.0,) * components, (1.0,) * components
+        description: Any = SimpleNamespace(num_actions=None, action_low=bounds[0], action_high=bounds[1])
+        actions = constant_actions(description)
+        counts[components] = len(actions), len(set(actions))
+    assert counts == {1: (5, 5), 2: (25, 25), 6: (25, 25)}
 
 
 def test_constant_actions() -> None:

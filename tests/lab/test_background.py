@@ -62,7 +62,7 @@ def test_one_that_takes_its_time_is_said_to(launcher: Path, tmp_path: Path) -> N
     began = time.monotonic()
     said = started(tmp_path / "lab", limit_s=0.5)
     ended(said)
-    assert "and has not taken" in said and "what it does is not known yet" in said
+    assert "and has not taken" in said and "shows its output" in said
     assert time.monotonic() - began < 30 and (tmp_path / "lab" / LOG).exists()
 
 

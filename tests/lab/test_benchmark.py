@@ -16,6 +16,7 @@ from lab.benchmark.table import OverAll, Row, markdown
 from lab.session import Record, write_record
 from lab.spec import read_experiments
 from reporting.tables import EpisodeRecord, EpisodeTable
+from run_lab import main
 from tests.processes import run
 
 SPEC = """# A2C of Mnih et al. 2016 on Catch, tiny: for this test alone
@@ -97,6 +98,26 @@ def _leave_session(folder: Path, scores: dict[str, float]) -> None:
     )
     for number, (game, score) in enumerate(scores.items()):
         (folder / f"evaluation_{number}.json").write_text(json.dumps({"game": game, "mean": score}))
+
+
+def test_a_table_that_cannot_be_written_is_a_fault(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "table").write_text("in the place of the folder")
+    assert main(["benchmark", str(spec), "--table", "--results", str(tmp_path / "table")]) == 1
+
+
+def test_sessions_side_by_side_are_one_or_more(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["benchmark", str(spec), "--side-by-side", "0"])
+    assert ended.value.code == 2 and "0 is no whole number of 1 or more." in capsys.readouterr().err
+
+
+def test_games_played_at_once_are_one_session(tmp_path: Path) -> None:
+    spec = tmp_path / "some.yaml"
+    spec.write_text(
+        '# test\nexperiments: {both: {agent: dqn, game: "CartPole-v1,probe:catch", meta: {sessions: 3}}}\n'
+    )
+    write_table(tmp_path, [*read_experiments(spec).values()], tmp_path / "runs")
+    assert "0 of 3" in (tmp_path / "benchmark.html").read_text()
 
 
 def test_rows_are_chosen_by_name(spec: Path) -> None:

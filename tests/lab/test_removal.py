@@ -74,11 +74,11 @@ def test_a_whole_lab_leaves_no_folder(root: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("../precious", "is no experiment: a folder will be called so"),
-        ("..", "is no experiment: a folder will be called so"),
-        (".", "is no experiment: a folder will be called so"),
-        ("{tmp}/precious", "is no experiment: a folder will be called so"),
-        ("lab.lock", "is no experiment: a file or folder of the lab's own"),
+        ("../precious", "is no experiment: it names a folder"),
+        ("..", "is no experiment: it names a folder"),
+        (".", "is no experiment: it names a folder"),
+        ("{tmp}/precious", "is no experiment: it names a folder"),
+        ("lab.lock", "is no experiment: lab.lock is reserved"),
         ("foreign", "holds no experiment's results: nothing of it is removed"),
         ("link", "holds no experiment's results: nothing of it is removed"),
     ],

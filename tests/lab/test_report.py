@@ -82,6 +82,15 @@ def test_a_comparison_needs_no_reference(tmp_path: Path, capsys: pytest.CaptureF
     assert "P(two > one) = 100.0 %" in capsys.readouterr().out
 
 
+def test_tables_of_one_name_are_two_agents(tmp_path: Path) -> None:
+    """And one that a spreadsheet wrote, with a mark before its first column, is read."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "scores.csv").write_text("game,score\npong,1\n", encoding="utf-8-sig")
+    runs = read_runs([tmp_path / "a" / "scores.csv", tmp_path / "b" / "scores.csv"])
+    assert [run.agent for run in runs] == [str(tmp_path / name / "scores") for name in ("a", "b")]
+
+
 def test_a_folder_of_evaluations(tmp_path: Path) -> None:
     """All three caps; published scores only beside play with their sticky actions."""
     _evaluation(tmp_path / "ours/session_0", "pong", 10.0, 0.25)
@@ -102,8 +111,8 @@ def test_mistakes_are_one_sentence(
     wrong.write_text("game,points\npong,3\n")
     (tmp_path / "empty").mkdir()
     for words, sentence in (
-        ([str(wrong)], "it needs the columns game, seed and score"),
-        ([str(tmp_path / "empty")], "holds no evaluation"),
+        ([str(wrong)], "it needs the columns game and score"),
+        ([str(tmp_path / "empty")], "holds no score"),
         ([str(tables[0]), "--compare", "strong", "nobody"], "choose among strong"),
     ):
         with pytest.raises(SystemExit) as ended:

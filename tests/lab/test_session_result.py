@@ -77,6 +77,25 @@ def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
     assert yaml.safe_load(text) == {"game": "pong,breakout", "lr": 0.1}
 
 
+def test_a_session_that_failed_or_was_moved_away_says_nothing_of_its_agent(tmp_path: Path) -> None:
+    """And one session alone has no interval."""
+    experiment = tmp_path / "some" / "train"
+    states = {"session_0": "finished", "session_1": "failed", "session_0_old": "finished"}
+    for score, (name, state) in enumerate(states.items()):
+        folder = experiment / "trial_0" / name
+        folder.mkdir(parents=True)
+        write_record(folder, Record(state))
+        run = {"arguments": {"game": "pong"}, "seed": 1, "commit": None}
+        (folder / "run_pong.json").write_text(json.dumps(run))
+        episode = EpisodeRecord(0, 0, 0, 10, 0, score, score, score, 5, game="pong")
+        EpisodeTable(folder / "pong.csv").add([episode])
+    report_experiment(experiment)
+    with (experiment / "experiment.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["sessions"], row["failed"], row["mean_score_points"]) == ("2", "1", "0.0")
+    assert json.loads((experiment / "experiment.json").read_text()).keys() == {"iqm"}
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -201,6 +201,14 @@ def test_a_server_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     watch = Watch(RedisConfig(str(tmp_path / "none"), 0), tmp_path)
     watch.look()
     assert watch.trouble.startswith("Redis at") and watch.runs == []
+    for folder in ("dqn/seed1", "iqn/seed1"):
+        (tmp_path / folder).mkdir(parents=True)
+        document = {"arguments": {"game": "pong", "run": ""}, "commit": None}
+        (tmp_path / folder / "run_pong.json").write_text(json.dumps(document))
+    watch = Watch(RedisConfig(str(tmp_path / "none"), 0), tmp_path)
+    watch.look()
+    labels = {run.label for run in watch.runs}
+    assert labels == {"pong · dqn/seed1", "pong · iqn/seed1"}, "what lies in folders is there without it"
 
 
 def test_what_a_learner_warns_of_stands_beside_its_state() -> None:
