@@ -49,7 +49,7 @@ def check(args: Args) -> None:
     """Raises UserError for words that do not go together here."""
     named = [f"--{name.replace('_', '-')}" for name in ONE_OF if getattr(args, name)]
     if len(named) > 1:
-        raise UserError(f"{' and '.join(named)} are asked for at once: say one.")
+        raise UserError(f"{' and '.join(named)} exclude each other: give one.")
     for name, why in OWN_WAY.items():
         if name in args.model_fields_set and getattr(args, name):
             raise UserError(f"--{name.replace('_', '-')} is not for launch_cluster.py: {why}.")

@@ -120,7 +120,7 @@ class PoolPlayer(Player):
         self._opponent = np.full(rows, NOBODY)  # [N] member that plays a seat of the row
         self._seat = np.zeros(rows, np.int64)  # [N] which one
         self._plies = np.zeros(rows, np.int64)  # [N] moves since the game began
-        self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
+        self._lead = np.zeros(rows)  # [N] points by which who is to move leads
         self._games: dict[int, list[float]] = {}  # member -> games against it, points
 
     def step(self, at_random: bool) -> VectorStep:

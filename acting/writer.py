@@ -82,8 +82,8 @@ class ExperienceWriter(Writer):
         values = np.full(len(r_t), self._largest, np.float32)
         if known.any():
             has_bootstrap, terminal = ~np.isnan(greedy).any(axis=1), discount_t == 0
-            multiplied_by_0 = ~has_bootstrap & terminal  # so that any number will do
-            greedy[multiplied_by_0] = chosen[multiplied_by_0]
+            unused = ~has_bootstrap & terminal  # its discount is 0, so that any number will do
+            greedy[unused] = chosen[unused]
             known &= has_bootstrap | terminal
         if known.any():
             losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])

@@ -202,7 +202,7 @@ class RolloutAgent(Agent):
     def update(self, experience: Rollout, t_learner: int) -> Update:
         """All epochs of PPO, or one pass, over the rollout; `losses` are finite unless learning diverged.
 
-        Columns with `looked` False are not learned from; an agent may update statistics by them.
+        Columns with `looked` False give no gradient; their frames may update statistics of what is observed.
         """
 
 

@@ -16,7 +16,7 @@ class ClusterSettings(Settings):
     )
     placement: str = parameter(
         "spread",
-        "Actors: spread evenly over the machines, or packed: a machine is filled to its half before the next (Ray's default)",
+        "spread: actors evenly over the machines; packed: a machine to its half before the next (Ray's default)",
         pattern="^(spread|packed)$",
     )
     learner_cpus: float = parameter(1.0, "Processors that Ray sets aside for the learner", gt=0)

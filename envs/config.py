@@ -37,20 +37,20 @@ class EnvConfig:
     max_episode_steps: int = (
         0  # ALE, Gymnasium, MinAtar: agent steps after which it is truncated; 0: as they do
     )
-    minimal_actions: bool = False  # ALE only, as the two below: the actions that the game reads, not all 18
-    noop_max: int = 0  # 0 to noop_max - 1 emulator frames without an action begin a game
-    terminal_on_life_loss: bool = False  # the loss of a life ends an episode, and the game goes on
+    minimal_actions: bool = False  # ALE only: the actions that the game reads, not all 18
+    noop_max: int = 0  # ALE only: 0 to noop_max - 1 emulator frames without an action begin a game
+    terminal_on_life_loss: bool = False  # ALE only: the loss of a life ends an episode, and the game goes on
     env_args: str = ""  # Gymnasium and own: arguments of the constructor, a JSON object
     resize: int = 0  # Gymnasium and own: height and width that images are brought to, pixels; 0: as they come
     grey: bool = False  # Gymnasium and own: colour images become grey
     serial: bool = False  # ALE only: played in this process, so that it can be saved
-    frame_width: int = 160  # mazes, VizDoom and Malmo: width of the images, pixels
+    frame_width: int = 160  # mazes, ViZDoom and Malmo: width of the images, pixels
     frame_height: int = 120  # of the same, pixels
-    malmo_ports: str = "9000"  # Malmo only, as the four below: clients, ports or host:port, "11100,11200"
-    overclock_rate: float = 4.0  # how much faster than real time
-    onscreen_rendering: bool = False
-    episode_time_sec: float = 30.0  # seconds of Minecraft's own time
-    no_reward_default: float = 0.0  # reward of a step for which Minecraft sends none
+    malmo_ports: str = "9000"  # Malmo: clients, ports or host:port, "11100,11200"
+    overclock_rate: float = 4.0  # Malmo: how much faster than real time
+    onscreen_rendering: bool = False  # Malmo
+    episode_time_sec: float = 30.0  # Malmo: seconds of Minecraft's own time
+    no_reward_default: float = 0.0  # Malmo: reward of a step for which Minecraft sends none
 
     def __post_init__(self) -> None:
         if self.action_repeat < 1:

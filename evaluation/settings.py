@@ -37,7 +37,7 @@ class ReportingSettings(Settings):
     )
     against: str = parameter(
         "",
-        "Games of two seats: evaluation plays --evaluation-episodes games against random, this snapshot or pool (the past selves beside --model), seats swapped; by turns the default is random",
+        "Games of two seats: the opponent, which is random, a snapshot's file, or pool (the past selves beside --model); seats are swapped; by turns the default is random",
     )
     opening_plies: int = parameter(
         4,

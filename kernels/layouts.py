@@ -15,9 +15,9 @@ Indices = NDArray[np.int64]
 Words = NDArray[Any]  # of frames: uint32, or uint8 where a frame's size is no multiple of four
 
 GAP_BYTES = 2
-"""Of a change, behind its word: how many words it lies behind the change before."""
+"""Of a change, behind its word: how many words after the change before it stands."""
 FARTHEST = (1 << 16) - 1
-"""Where nothing changes for so many words, one is stored that did not."""
+"""The largest distance of two changes; a longer one is bridged by a word that did not change."""
 PREFIX_BYTES = 16
 """Of a packed chunk, four uint32: beginning (format and compression), the header's size, the body's once raw,
 the checksum.

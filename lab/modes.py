@@ -45,7 +45,7 @@ def trials_of(experiment: Experiment, mode: str) -> Mapping[str, Mapping[str, Pl
     if mode == "train":
         return {"trial_0": {}}
     if not experiment.meta.games:
-        raise UserError(f"{experiment.where}: mode benchmark plays meta.games; name some.")
+        raise UserError(f"{experiment.where}: mode benchmark needs meta.games: list the games to play.")
     return {re.sub(r"[^\w.-]", "_", game): {"game": game} for game in experiment.meta.games}
 
 

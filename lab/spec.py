@@ -143,5 +143,5 @@ def _flags(path: Path, lines: Mapping[str, Any], where: str) -> SpecFlags:
     flags, written = {**begun.flags, **added.flags}, {**begun.written, **added.written}
     taken = [flag for flag in RESERVED_FLAGS if flag in flags]
     if taken:
-        raise UserError(f"{where}: {written[taken[0]]} is the lab's own to give; leave it out.")
+        raise UserError(f"{where}: {written[taken[0]]} is set by the lab; remove it.")
     return SpecFlags(flags, written)

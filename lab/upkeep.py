@@ -20,7 +20,7 @@ def check_target(root: Path, target: Path) -> None:
     """Raises UserError where copies would become results, or results copies."""
     ours, theirs = root.resolve(), target.resolve()
     if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
-        raise UserError(f"--sync-dir {target} and the results in {root} must lie outside each other.")
+        raise UserError(f"--sync-dir {target} and {root} must not contain each other.")
 
 
 def sync(root: Path, target: Path) -> int:

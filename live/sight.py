@@ -16,7 +16,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import Client
 
 ASKED = 8, 64
-"""Of the newest chunks of a run; more only where the actor's is not among the first."""
+"""How many of the newest chunks to look at: the second number where none of the first is the actor's."""
 
 
 class Seen(NamedTuple):

@@ -25,7 +25,10 @@ PREFIX = __name__.removesuffix("own_code.folder_imports")
 
 
 def holds(folder: Path, name: str) -> bool:
-    """Whether `import name` means a module of that folder; one of ours also hides no plain folder of it."""
+    """Whether `import name` means a module of that folder.
+
+    A folder without __init__.py counts only where a module of ours has its name.
+    """
     if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file():
         return True
     return folder != ROOT and holds(ROOT, name) and any((folder / name).glob("*.py"))

@@ -135,11 +135,10 @@ def _only_run(folder: Path, game: str | None) -> str:
     found = [name for name in there if name in wanted]
     if len(found) == 1:
         return found[0]
-    holds = "none"
-    if there:
-        which = "several: name one" if found else f"none of {game}, but those"
-        holds = f"{which} of {', '.join(there)} as game"
-    raise UserError(f"One run is read from {folder}, and it holds {holds}.")
+    if not there:
+        raise UserError(f"{folder} holds no run.")
+    holds = "several runs" if found else f"no run of {game}"
+    raise UserError(f"{folder} holds {holds}: pass one of {', '.join(there)} as game.")
 
 
 def _canonical(game: str) -> str:

@@ -22,7 +22,7 @@ class PaceAdvice:
         self._lighter, self._told = lighter, False
 
     def __call__(self, story: Story) -> str:
-        """ "" but for the one time."""
+        """The advice, once; "" at every other call."""
         left = story.seconds_left
         if self._told or left is None or story.paced_s < ASKED_AFTER_S:
             return ""

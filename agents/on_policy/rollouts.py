@@ -80,9 +80,9 @@ def unbroken_steps(
 ) -> Steps:
     """Steps whose returns continue over the ends of episodes: rewards [T, B], values [T + 1, B].
 
-    A row that only restarts changes nothing: reward 0, discount 1, trace 1 and the value of the row after it,
-    so that an episode's last step bootstraps from the next one's first frame. Where that frame is in the next
-    rollout, the value of the episode's last frame takes its place.
+    A row that only restarts passes the return of the row after it through: reward 0, discount 1, trace 1 and
+    that row's value. So an episode's last step bootstraps from the next one's first frame or, where that is
+    in the next rollout, from the episode's last frame.
     """
     assert values.shape == (len(rewards) + 1, rewards.shape[1])
     active = torch.from_numpy(rollout.active)

@@ -64,9 +64,11 @@ class ForwardPasses:
 def recorded(
     derive: DeriveT, is_pure: bool, compile: str, device: torch.device, *networks: nn.Module
 ) -> DeriveT | CudaGraph[Any]:
-    """`derive`, which may change these networks' buffers in place; a CUDA graph where --compile says so.
+    """`derive` as a CUDA graph where --compile says so, on a GPU; else as it is.
 
-    `is_pure`: its results follow from its arguments alone; else it is not recorded, and one line says so.
+    Args:
+        derive: May change buffers of `networks` in place.
+        is_pure: Whether its results follow from its arguments alone; else it stays, and one line says so.
     """
     if compile != "cuda-graphs" or device.type != "cuda":
         return derive

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.base import ActingNoise, AgentError, Problem
-from agents.parts.legal import MANY, legal_actions_of
+from agents.parts.legal import DRAW_RANGE, legal_actions_of
 from models.naf import NafNetwork, Quadratic
 
 LONGEST_PERTURBATION = 500
@@ -44,7 +44,7 @@ class EpsilonGreedy:
 
     def _set_actions(self, problem: Problem) -> None:
         self._legal = legal_actions_of(problem)
-        self._numbers = MANY if self._legal else problem.discrete_actions()
+        self._numbers = DRAW_RANGE if self._legal else problem.discrete_actions()
 
     def epsilons(self, rows: int) -> Tensor:
         """[rows] of this actor's environments; rows beyond them begin with the first one again."""

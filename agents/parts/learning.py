@@ -86,7 +86,7 @@ ConfigT = TypeVar("ConfigT", bound=TorsoConfig)
 class LearningAgent(Resumable, Agent, Generic[ConfigT, NetworkT]):
     """Owns the online network and the generator of the learner's randomness; its parts make its state."""
 
-    _seed_path: tuple[int, ...] = ()  # of its randomness, under the seed
+    _seed_path: tuple[int, ...] = ()  # spawn key of its generators (np.random.SeedSequence)
     share = Share()  # what it learns from of each batch: all, unless it is one of several learners
 
     def __init__(

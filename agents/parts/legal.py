@@ -11,8 +11,8 @@ from agents.base import Problem
 
 FORBIDDEN = -1e6
 """Estimate, or logit, of an action that is not legal: below every other; its probability is 0."""
-MANY = 2**31
-"""Random numbers below it, modulo a count of actions, are uniform but for one in a hundred million."""
+DRAW_RANGE = 2**31
+"""Random integers are below it: modulo a few actions they are uniform to one in a hundred million."""
 
 
 class LegalActions:
@@ -34,7 +34,7 @@ class LegalActions:
         return estimates.masked_fill(~mask.view(len(mask), *(1,) * (estimates.ndim - 2), -1), FORBIDDEN)
 
     def drawn(self, observation: Tensor, numbers: Tensor) -> Tensor:
-        """[B]: the legal actions that numbers [B] below MANY stand for, each with equal probability."""
+        """[B]: the legal actions that numbers [B] below DRAW_RANGE stand for, each with equal probability."""
         mask = self.mask(observation)
         place = numbers % mask.sum(1)
         return (mask.cumsum(1) > place.unsqueeze(1)).int().argmax(1)

@@ -75,7 +75,7 @@ class MunchausenBootstrap(Bootstrap):
         return super().targets(batch._replace(r_t=r_t), q_tm1, online, target)
 
     def acting(self, estimates: Tensor, q: Tensor, a_t: Tensor) -> tuple[Tensor, Tensor]:
-        """[N, K + 1] each: the action's estimates and bonus, the soft values and 0."""
+        """[N, K + 1] each: estimates and bonus of the action taken; soft values and 0."""
         chosen, _ = super().acting(estimates, q, a_t)
         value = soft_value(estimates, self._config.munchausen_tau)
         bonus = self.bonus(q, a_t).unsqueeze(1)
@@ -84,7 +84,7 @@ class MunchausenBootstrap(Bootstrap):
     def first_targets(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Without the columns of the bonus, which is in the targets."""
+        """As the base; the bonus moves from its column into r_t."""
         return super().first_targets(
             chosen_tm1[:, :-1], r_t + chosen_tm1[:, -1], discount_t, greedy_t[:, :-1]
         )

@@ -39,7 +39,10 @@ OutputT = TypeVar("OutputT")  # of a forward pass
 class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
-    _losses_are_pure = False  # whether they follow from their arguments alone; said by each class for itself
+    _losses_are_pure = False
+    """Whether `_losses` reads only its arguments and the networks, so that a CUDA graph may record it. Not
+    inherited: each class says it for itself.
+    """
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
@@ -149,7 +152,7 @@ DuelingT = TypeVar("DuelingT", bound=DuelingNetwork)
 class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
     """Explores by the noise of its layers (Fortunato et al. 2018, arXiv 1706.10295): IQN and Rainbow.
 
-    Actors draw noise anew as often as the learner updates, each `replay_frequency` steps.
+    Actors draw noise anew every `replay_frequency` vector steps.
     """
 
     def __init__(

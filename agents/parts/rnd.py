@@ -16,7 +16,7 @@ from agents.parts.devices import slices
 from models.policy import rnd_predictor, rnd_target
 
 MAX_NOVELTY = 4.0
-"""NGU's L = 5, less 1."""
+"""NGU clips its modulator to [1, 5] (L = 5); the bonus is that less 1."""
 WHITENED_CLIP = 5.0
 """Whitened pixels lie within +- this (Burda et al. 2018, section 2.4)."""
 SLICE = 256

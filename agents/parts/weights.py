@@ -45,7 +45,7 @@ Part = Stateful | torch.Generator | torch.optim.Adam
 
 
 def state_of(part: Part) -> Any:
-    """What a snapshot holds of it; of Adam not the learning rate and epsilon, which are the run's flags."""
+    """What a snapshot holds of it: of Adam its moments, since rate and epsilon are flags of the run."""
     if isinstance(part, torch.Generator):
         return part.get_state()
     return (

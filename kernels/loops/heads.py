@@ -66,7 +66,7 @@ def weight_gradients(
 @compiled
 def find_active(features: F32, columns: I64) -> int:
     """Write which columns of `features` [B, F] are not 0 in all rows into `columns` [F], ascending; returns
-    how many these are. Some others fill them up to a multiple of LANES above 0, or to all.
+    how many. Columns of zeros are added up to the next multiple of LANES, or until all are taken.
     """
     active = np.zeros(len(columns), np.bool_)
     for b in range(len(features)):

@@ -21,8 +21,8 @@ _STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2
 TITLE = f"""## Recipes beside what was published for them
 
 Human-normalised mean (0 random play, 1 a human: reporting/data/atari_scores.csv): of the seeds of each game,
-then over the games, with its 95 % interval by a bootstrap within each game; published: of the same games. The
-rule: a ratio of {LEAST_RATIO} or more, and an interval of it that reaches 1. Of a game alone: a
+then over the games, with its 95 % interval by a bootstrap within each game; published: of the same games. A
+recipe is kept when its ratio is at least {LEAST_RATIO} and the ratio's interval reaches 1. Of a game alone: a
 t-interval of the mean over seeds, the published mean, and no verdict.
 
 """

@@ -51,9 +51,9 @@ def seed_warning(experiment: Experiment) -> str:
     if not asha or sessions == 1 or asha.grace_steps > args.T_max:
         return ""
     return (
-        f"{experiment.where}: at search.asha.grace-steps {asha.grace_steps} a trial is judged by its first"
-        f" seed ({args.seed}) alone, since its {sessions} sessions are played one after the other: choose"
-        f" more than T-max {args.T_max}, or one session."
+        f"{experiment.where}: ASHA would stop trials by seed {args.seed} alone, since their {sessions}"
+        f" sessions run one after the other: set search.asha.grace-steps above T-max {args.T_max}, or play"
+        " one session."
     )
 
 

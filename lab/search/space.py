@@ -125,7 +125,7 @@ def _flags(block: object, where: str) -> dict[str, Values]:
 def _values(name: str, body: object, key: str, where: str) -> Values:
     """Raises UserError also where the flag takes no such values."""
     if name in RESERVED_FLAGS:
-        raise UserError(f"{where}: {key} is the lab's own to give; leave it out.")
+        raise UserError(f"{where}: {key} is set by the lab; remove it.")
     if not isinstance(body, dict):
         raise UserError(f"{where}: {key} must hold one of {allowed(Values)}, as `choice: [1, 2]`.")
     values = checked(Values, body, key, where)

@@ -71,9 +71,7 @@ class Headers:
         return layout
 
     def learn(self) -> None:
-        """From now on compiled code opens chunks with the new headers; of those of one checksum, with the
-        first.
-        """
+        """Let compiled code open chunks with the new headers too; the first of each checksum is kept."""
         known, new = self.known, {crc32(header): header for header in self.new}
         checksums = np.setdiff1d(np.array(list(new), np.uint32), known.checksums)
         checksums = checksums[: HEADERS_KEPT - len(known.checksums)]

@@ -243,9 +243,8 @@ class Replay:
     def count_batches(self, batches: int) -> None:
         """Publish how many batches were consumed in this epoch: the actors' limiter waits for it.
 
-        While a batch is in flight the count goes with the next `sample`, `ingest` or `write_back`. Its answer
-        is not waited for: a later `sample` raises its error. A count that is lost with its connection does no
-        harm: the next one replaces it.
+        It is sent with the next command where a batch is in flight, else now. A later `sample` raises its
+        error; a count that is lost is replaced by the next.
         """
         self._channel.queue(("HSET", self._keys.counters, "batches", batches))
         if not self._in_flight:

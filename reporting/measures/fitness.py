@@ -25,8 +25,8 @@ EVALUATION_WINDOW = 20
 ALE_STEPS = 50_000_000
 """Agent steps in which an ALE game is to be mastered: 200M frames (Machado et al. 2018, arXiv 1709.06009)."""
 NOISE = 0.05
-"""SLM-Lab's NOISE_WINDOW: how far strength may lie below a level, fall from an episode to the next, or two
-sessions may differ, and still count as reached, stable, consistent.
+"""SLM-Lab's NOISE_WINDOW, a tolerance in strength: a level counts as reached this far below it, smaller falls
+from an episode to the next as stable, smaller differences of two sessions as consistent.
 """
 MAD_TO_STD, OUTLIER = 0.6745, 3.5
 """Of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*)."""
@@ -178,8 +178,9 @@ def trial_fitness(sessions: Sequence[tuple[float, float, float]]) -> Fitness:
 
 
 def _consistency(vectors: Floats) -> float:
-    """Share of sessions that are no outliers; 0 where all play at random, and of a single session: nothing is
-    known of it. Two are consistent, or not at all.
+    """Share of sessions that are no outliers; 0 for a single session, and where all play at random.
+
+    Of two sessions: 1 if they differ by at most NOISE, else 0.
     """
     if not vectors[:, 0].any() or len(vectors) == 1:
         return 0.0

@@ -59,7 +59,7 @@ def write_report(runs: Sequence[Run], folder: Path) -> list[str]:
         folder / "report.html", "report", "SABER's report", note, tiles, _sections(rows, games, panels, drawn)
     )
     missing = left_out(runs)
-    without = [f"Without a reference, so in no aggregate: {', '.join(missing)}."] if missing else []
+    without = [f"In no aggregate, as no reference is known: {', '.join(missing)}."] if missing else []
     return [*(_line(row) for row in rows), *without]
 
 
@@ -92,7 +92,7 @@ def _sections(
         Section(
             _table([name.replace("_", " ") for name in GAME_COLUMNS], games),
             "Every game",
-            "dqn, rainbow, iqn: Dopamine, 200M frames, sticky, in training; only where ours were as sticky",
+            "dqn, rainbow, iqn: training scores of Dopamine (200M frames), where ours were as sticky",
             wide=True,
         ),
     ]

@@ -33,7 +33,7 @@ NODE = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": F
     [
         ("--detach", "--detach needs a Ray that outlives this program: `ray start --head"),
         ("--add-actors 2", "--add-actors needs a Ray"),
-        ("--ray-address auto --stop --status", "--status and --stop are asked for at once: say one."),
+        ("--ray-address auto --stop --status", "--status and --stop exclude each other: give one."),
         ("--serial", "--serial is not for launch_cluster.py: there would be one process."),
         ("--id-actor 3", "--id-actor is not for launch_cluster.py"),
     ],

@@ -66,7 +66,7 @@ def test_games_outside_ale_stand_by_themselves(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr().out
     assert "both, SABER, over human, 1 games, 1 runs: median 50.0 %" in said
     assert "both, SABER, over goal, 1 games, 1 runs: median 100.0 %" in said
-    assert "in no aggregate: unknown:game" in said
+    assert "In no aggregate, as no reference is known: unknown:game" in said
     with (out / "games.csv").open() as file:
         rows = {row["game"]: row for row in csv.DictReader(file)}
     assert [rows["CartPole-v1"][name] for name in ("human", "human_normalised", "goal")] == ["", "", "475"]

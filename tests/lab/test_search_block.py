@@ -99,7 +99,7 @@ def test_what_stands_beside_experiments_is_for_all(tmp_path: Path) -> None:
         ),
         ("{flags: 3}", "search.flags must name flags, each with one of choice, uniform"),
         ("{flags: {lrr: {choice: [1]}}}", "search.flags names an unknown parameter lrr; did you mean lr"),
-        ("{flags: {seed: {choice: [1]}}}", "search.flags.seed is the lab's own to give; leave it out"),
+        ("{flags: {seed: {choice: [1]}}}", "search.flags.seed is set by the lab; remove it"),
         ("{flags: {lr: 0.1}}", "search.flags.lr must hold one of choice, uniform, loguniform, randint, grid"),
         ("{flags: {lr: {chioce: [1]}}}", "search.flags.lr has no chioce; it may hold choice, uniform"),
         (
@@ -116,7 +116,7 @@ def test_what_stands_beside_experiments_is_for_all(tmp_path: Path) -> None:
         ("{flags: {lr: {uniform: 1}}}", r"lr.uniform got 1: input should be a list, as \[1\]"),
         ("{flags: {lr: {uniform: [false, true]}}}", "lr.uniform.0 got False: input should be a number"),
         ("{flags: {lr: {choice: [true]}}}", "search.flags.lr got True: input should be a number"),
-        ("{flags: {spec: {choice: [a]}}}", "search.flags.spec is the lab's own to give; leave it out"),
+        ("{flags: {spec: {choice: [a]}}}", "search.flags.spec is set by the lab; remove it"),
         (f"{{flags: {{{LR}}}, trials: true}}", "search.trials got True: input should be a valid integer"),
         (
             "{flags: {lr: {choice: [fast]}}}",
@@ -177,15 +177,15 @@ def test_asha_that_sees_one_seed_of_several_says_so(
     warning = seed_warning(find_experiment(tmp_path / "some.yaml", "some"))
     assert bool(warning) == warned
     if warned:
-        assert f"asha.grace-steps {grace} a trial is judged by its first seed (123)" in warning
-        assert warning.endswith("choose more than T-max 5000, or one session.")
+        assert "ASHA would stop trials by seed 123 alone" in warning
+        assert warning.endswith("above T-max 5000, or play one session.")
 
 
 def test_check_warns_after_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     searched(tmp_path, f"{{trials: 4, asha: {{grace-steps: 1000}}, flags: {{{LR}}}}}")
     assert main(["check", str(tmp_path / "some.yaml")]) == 0
     ready, warning = capsys.readouterr().out.splitlines()
-    assert ready.endswith("ready.") and "is judged by its first seed" in warning
+    assert ready.endswith("ready.") and "ASHA would stop trials by seed" in warning
     searched(tmp_path, f"{{trials: 4, flags: {{{LR}}}}}")
     assert main(["check", str(tmp_path / "some.yaml")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1

@@ -71,7 +71,7 @@ def test_an_experiment_begins_from_the_spec_it_names(tmp_path: Path) -> None:
         (LINE + "lr: fast", "experiment some: lr got 'fast': input should be a valid number"),
         (LINE + "lr: -1", "experiment some: lr got -1: input should be greater than 0"),
         (LINE + "V-min: 20", "--V-min 20.0 must be below --V-max 10.0"),
-        (LINE + "run: mine", "run is the lab's own to give; leave it out"),
+        (LINE + "run: mine", "run is set by the lab; remove it"),
         (LINE + "meta: 3", "meta must hold sessions, budget-minutes, extra, recipe, games"),
         (LINE + "meta: {sesions: 3}", "meta has no sesions; it may hold sessions, budget-minutes, extra"),
         (LINE + "meta: {sessions: 0}", "meta.sessions got 0: input should be greater than or equal to 1"),
@@ -96,7 +96,7 @@ def test_a_mistake_in_the_file_begun_from_names_both_files(tmp_path: Path) -> No
     other = written(tmp_path, LINE + "run: mine\n", "other.yaml")
     for own, sentence in (
         ("{spec: base.yaml}", f"experiment one: lr in {base} got 'fast'"),
-        ("{spec: other.yaml}", f"experiment one: run in {other} is the lab's own to give"),
+        ("{spec: other.yaml}", f"experiment one: run in {other} is set by the lab"),
         ("{spec: lab.yaml}", f"experiment one: The spec {tmp_path / 'lab.yaml'} holds several experiments"),
     ):
         path = written(tmp_path, f"{LINE}experiments: {{one: {own}}}", "lab.yaml")

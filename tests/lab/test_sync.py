@@ -64,7 +64,7 @@ def test_results_and_copies_lie_outside_each_other(
         main([*words.format(spec=spec).split(), *where])
     assert ended.value.code == 2
     said = capsys.readouterr().err
-    assert said.endswith("must lie outside each other.\n") and said.count("\n") == 1
+    assert said.endswith("must not contain each other.\n") and said.count("\n") == 1
 
 
 def test_a_target_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.parts.legal import MANY, LegalActions
+from agents.parts.legal import DRAW_RANGE, LegalActions
 from args import read_args
 from launch_learner import run_learner
 from learning.saved.snapshot import last_models
@@ -41,7 +41,7 @@ def test_values_change_sides_with_every_move(agent: str, redis_socket: str, tmp_
 
 def test_every_random_move_is_legal() -> None:
     """Those that exploration draws."""
-    numbers = torch.randint(MANY, (1000,), generator=torch.Generator().manual_seed(1))
+    numbers = torch.randint(DRAW_RANGE, (1000,), generator=torch.Generator().manual_seed(1))
     legal = LegalActions(2)
     one, two = (torch.from_numpy(seen(pebbles))[None, None].expand(1000, 1, 7) for pebbles in (1, 2))
     assert legal.drawn(one, numbers).tolist() == [0] * 1000
