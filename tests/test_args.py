@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from args import Args, UserError, read_args
@@ -270,6 +270,7 @@ def test_only_shared_parameters_are_taken_from_others(name: str) -> None:
             Args().with_defaults({**settings, name: value}, "It")
 
 
+@settings(deadline=None)
 @given(
     name=st.sampled_from(sorted(Args().shared())),
     value=st.one_of(st.text(), st.from_regex(r"\w*:\w*", fullmatch=True), st.lists(st.text()), st.floats()),
