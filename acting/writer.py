@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from acting.links.link import Writer
 from acting.player import VectorStep
-from agents.base import Acting, ReplayAgent
+from agents.base import Acting, Diverged, ReplayAgent
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape
 from memory.chunks.codec import Meta
@@ -33,7 +33,7 @@ class ExperienceWriter(Writer):
         self._largest = FIRST_LEAF
 
     def add(self, step: VectorStep) -> list[Packet]:
-        """Add a vector step; returns the chunks that it completed."""
+        """Add a vector step; returns the chunks that it completed. Raises Diverged."""
         assert step.acting is None or isinstance(step.acting, Acting)
         estimates = (None, None) if step.acting is None else (step.acting.chosen, step.acting.greedy)
         taken = step.a_t, step.rewards, step.terminated, step.truncated, step.active
@@ -87,6 +87,8 @@ class ExperienceWriter(Writer):
             known &= has_bootstrap | terminal
         if known.any():
             losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])
+            if not np.isfinite(losses).all():
+                raise Diverged("A first priority is not finite; try a lower --lr.")
             values[known] = self._rule.leaves(losses)
             self._largest = np.maximum(self._largest, values[known].max())
             values[~known | (self._rule.first_priorities == "largest")] = self._largest

@@ -62,22 +62,13 @@ class SlicedStep(GradientStep):
     """Adam on a sum of losses, of which only one graph is in memory at a time."""
 
     def take_sum(self, losses: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
-        """One step; returns the sum of the losses, and the gradient's norm before clipping.
-
-        Adam gets a linear function of the parameters whose gradient is the sum of the losses' gradients.
-        """
-        learned = [parameter for parameter in self._parameters if parameter.requires_grad]
-        total = torch.zeros((), device=learned[0].device)
-        gradients = [torch.zeros_like(parameter) for parameter in learned]
+        """One step; returns the sum of the losses, and the gradient's norm before clipping."""
+        self.adam.zero_grad()
+        total = torch.zeros((), device=self._parameters[0].device)
         for loss in losses:
-            parts = torch.autograd.grad(loss, learned, allow_unused=True)
-            for gradient, part in zip(gradients, parts, strict=True):
-                if part is not None:
-                    gradient += part
+            torch.autograd.backward(loss)  # frees its graph before the next one is made
             total += loss.detach()
-        pairs = zip(learned, gradients, strict=True)
-        linear = torch.stack([(parameter * gradient).sum() for parameter, gradient in pairs]).sum()
-        return total, self.take(linear)
+        return total, self.descend()
 
 
 class UpdateCount:

@@ -159,8 +159,9 @@ def _table(table: Table) -> str:
 
 
 def _definition_list(tiles: Iterable[Tile]) -> str:
+    escaped = (map(escape, tile) for tile in tiles)
     drawn = [
-        f"<div><dt>{name}</dt><dd>{value} <small>{note}</small></dd></div>" for name, value, note in tiles
+        f"<div><dt>{name}</dt><dd>{value} <small>{note}</small></dd></div>" for name, value, note in escaped
     ]
     return f"<dl>{''.join(drawn)}</dl>" if drawn else ""
 

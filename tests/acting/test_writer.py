@@ -11,7 +11,7 @@ import torch
 
 from acting.player import VectorStep
 from acting.writer import ExperienceWriter
-from agents.base import Acting, Problem, ReplayAgent
+from agents.base import Acting, Diverged, Problem, ReplayAgent
 from agents.registry import agent_type
 from args import read_args
 from memory.chunks.chunk import ChunkShape, chunk_from_bytes
@@ -113,6 +113,15 @@ def test_all_new_transitions_have_the_largest_leaf_so_far_where_a_spec_says_so()
     writer = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5, 0.0, first_priorities="largest"), {})
     packets = [packet for loss in losses for packet in writer.add(_step(loss))]
     assert [packet.leaves.tolist() for packet in packets] == [[1.0] * 4, [3.0] * 4, [3.0] * 4, [4.0] * 4]
+
+
+def test_a_first_loss_that_is_not_finite_ends_the_actor() -> None:
+    """Once it were the largest leaf, no later chunk could be drawn."""
+    agent: Any = SimpleNamespace(initial_losses=lambda chosen, *_: chosen[:, 0] * np.inf)
+    writer = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5), {})
+    with pytest.raises(Diverged, match="not finite"):
+        for _ in range(8):
+            writer.add(_step(1.0))
 
 
 def test_an_older_versions_unfinished_chunks_are_refused() -> None:
