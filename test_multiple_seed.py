@@ -21,86 +21,32 @@ if __name__ == "__main__":
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=EVALUATION)
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
-from safetensors.torch import load_file
-
-from agents.base import Curious
 from args import Args, UserError
 from envs.config import EnvConfig
 from envs.registry import describe_env
 from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.match import games_bar, matches_text, play_matches, write_matches
-from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_policy, is_baseline
+from evaluation.policies import Policy, is_baseline
 from evaluation.result import evaluation_text, file_digest, set_aside, write_evaluation
 from evaluation.state_plot import StatePlot
-from learning.pool import pool_files
-from learning.saved.snapshot import Snapshot, check_holds
 from supervision.process import raise_on_interrupt
+from wiring.candidates import (
+    Candidate,
+    baseline_candidate,
+    evaluated_name,
+    opponents,
+    snapshot_candidate,
+    snapshot_text,
+)
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.record.kept import with_kept
 from wiring.record.tracking import tracking_of
-from wiring.setting import games_to_play, restore_agent, results_folder
-
-CLOCKS = ("t_actors", "t_learner", "updates")
-"""What an evaluation tells of its snapshot's age."""
-
-
-class Candidate(NamedTuple):
-    """The policy that is evaluated, its parameters, and what the result's file says of it."""
-
-    policy: Policy
-    args: Args
-    origin: dict[str, object]
-    metric: FrameMetric | None = None  # drawn under a film
-
-
-def baseline_candidate(args: Args) -> Candidate:
-    """Random or constant actions; needs no snapshot."""
-    policy = baseline_policy(args.agent, describe_env(args.select(EnvConfig)))
-    return Candidate(policy, args, {"agent": args.agent, "model": None, **_episodes(args)})
-
-
-def snapshot_candidate(args: Args) -> Candidate:
-    """The agent of --model in the environment it was trained in, as far as no flag says otherwise."""
-    if not args.model:
-        raise UserError("Name a snapshot with --model, or play --agent random or --agent constant:<action>.")
-    agent, setting, snapshot = restore_agent(Path(args.model), args)
-    check_holds(Path(args.model), snapshot, CLOCKS)
-    noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
-    policy: Policy = AgentPolicy(agent, setting.args.history_length, noisy)
-    if args.evaluation_epsilon:
-        policy = EpsilonPolicy(policy, setting.description, args.evaluation_epsilon)
-    metric = FrameMetric("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
-    return Candidate(policy, setting.args, _origin(args, snapshot, noisy), metric)
-
-
-def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
-    clocks = {name: snapshot[name] for name in CLOCKS}
-    agent = snapshot["settings"]["agent"]
-    noise = {"eval_noise": noisy, "evaluation_epsilon": args.evaluation_epsilon}
-    model = {"model": args.model, "model_sha256": file_digest(Path(args.model or ""))}
-    return {"agent": agent, **model, **noise, **_episodes(args), **clocks}
-
-
-def _episodes(args: Args) -> dict[str, object]:
-    return {"seed": args.seed, "evaluation_episodes": args.evaluation_episodes}
-
-
-def _snapshot_text(origin: dict[str, object]) -> str:
-    return f"snapshot of update {origin['updates']:,}, T_actors {origin['t_actors']:,}"
-
-
-def evaluated_name(args: Args) -> str:
-    """The game, for a snapshot; for a baseline with its name, so that one keeps the other's result."""
-    if not is_baseline(args.agent):
-        return args.file_name
-    return f"{args.file_name}_{args.agent.replace(':', '_')}"
+from wiring.setting import games_to_play, results_folder
 
 
 def observers(
@@ -156,7 +102,7 @@ def _play_episodes(
         result = evaluate(candidate.policy, config, episodes, args.seed, width, on_progress, observer)
     print(evaluation_text(result))
     if args.model:
-        print(_snapshot_text(candidate.origin))
+        print(snapshot_text(candidate.origin))
     path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
     _make_way(path, result.env_config, candidate.origin)
     write_evaluation(path, result, candidate.origin)
@@ -168,7 +114,7 @@ def _play_episodes(
 
 def _play_matches(args: Args, candidate: Candidate, config: EnvConfig, folder: Path) -> None:
     """Against random, another snapshot or the pool; print the table, write matches_<game>.json of each."""
-    for opponent, policy in _opponents(args, candidate, config):
+    for opponent, policy in opponents(args, candidate, config):
         _play_against(args, candidate, config, folder, opponent, policy)
 
 
@@ -204,31 +150,14 @@ def _make_way(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
         print(f"{path} held another result, which is {earlier} now.")
 
 
-def _opponents(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:
-    """Those that --against names, and what to call them."""
-    name = args.against or "random"
-    if is_baseline(name):
-        yield name, baseline_policy(name, describe_env(config))
-    elif name != "pool":
-        yield name, snapshot_candidate(args.model_copy(update={"model": name})).policy
-    else:
-        members = pool_files(Path(args.model or "").parent, candidate.args.file_name)
-        if not members:
-            raise UserError(
-                f"There is no pool of past selves beside {args.model} (--opponents past makes one)."
-            )
-        for updates, path in members.items():
-            past = restore_agent(Path(args.model or ""), args).agent
-            past.load_acting_weights(load_file(path))
-            yield f"update {updates}", AgentPolicy(past, candidate.args.history_length, past.eval_noise)
-
-
 def _send(args: Args, film: Path) -> None:
     """To the tracker that --track names, beside what the learner sent there."""
     tracking = tracking_of(args)
-    if tracking is not None and film.suffix == ".mp4":
+    if tracking is None:
+        return
+    if film.suffix == ".mp4":
         tracking.film(film)
-        tracking.close()
+    tracking.close()
 
 
 def main(args: Args) -> None:

@@ -35,7 +35,7 @@ from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from parameters.usage import EVALUATION  # noqa: E402
 from reporting.atomic import write_atomically  # noqa: E402
 from supervision.process import set_up_logging  # noqa: E402
-from test_multiple_seed import snapshot_candidate  # noqa: E402
+from wiring.candidates import snapshot_candidate  # noqa: E402
 from wiring.code import canonical  # noqa: E402
 from wiring.endings import exit_on_errors  # noqa: E402
 from wiring.setting import results_folder  # noqa: E402

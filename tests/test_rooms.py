@@ -70,14 +70,14 @@ RULES: dict[str, Rule] = {
         f"args cluster.ray_session parameters.spec_file reporting {LOOPS}", "numpy optuna pydantic ray yaml"
     ),
     "cluster": _rule("args memory supervision wiring.code wiring.starting", "ray"),
-    "wiring": _rule(f"{EVERY_ROOM} own_code", "numpy redis torch"),
+    "wiring": _rule(f"{EVERY_ROOM} own_code", "numpy redis safetensors torch"),
     "wiring.starting": _rule("args envs memory own_code.folder_imports supervision"),
     "rainbow_iqn_apex": _rule(f"{EVERY_ROOM} own_code wiring", "gymnasium numpy pandas torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy playwright rich torch"),
     "benchmarks.small.sb3": _rule(packages="stable_baselines3 torch"),  # runs in an environment of its own
     "launch_learner": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
     "launch_actor": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
-    "test_multiple_seed": _rule(f"{EVERY_ROOM} parameters.usage wiring", "safetensors"),
+    "test_multiple_seed": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
     "start_learning": _rule(f"{EVERY_ROOM} own_code parameters.usage wiring"),
     "launch_cluster": _rule("args cluster envs parameters.usage supervision wiring"),
     "live_page": _rule("args live memory parameters.usage supervision"),

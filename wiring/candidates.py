@@ -1,0 +1,95 @@
+"""Who is evaluated, and against whom: snapshots, past selves, random and constant actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors.torch import load_file
+
+from agents.base import Curious
+from args import Args, UserError
+from envs.config import EnvConfig
+from envs.registry import describe_env
+from evaluation.film import FrameMetric
+from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_policy, is_baseline
+from evaluation.result import file_digest
+from learning.pool import pool_files
+from learning.saved.snapshot import Snapshot, check_holds
+from wiring.setting import restore_agent
+
+CLOCKS = ("t_actors", "t_learner", "updates")
+"""What an evaluation tells of its snapshot's age."""
+
+
+class Candidate(NamedTuple):
+    """The policy that is evaluated, its parameters, and what the result's file says of it."""
+
+    policy: Policy
+    args: Args
+    origin: dict[str, object]
+    metric: FrameMetric | None = None  # drawn under a film
+
+
+def baseline_candidate(args: Args) -> Candidate:
+    """Random or constant actions; needs no snapshot."""
+    policy = baseline_policy(args.agent, describe_env(args.select(EnvConfig)))
+    return Candidate(policy, args, {"agent": args.agent, "model": None, **_episodes(args)})
+
+
+def snapshot_candidate(args: Args) -> Candidate:
+    """The agent of --model in the environment it was trained in, as far as no flag says otherwise."""
+    if not args.model:
+        raise UserError("Name a snapshot with --model, or play --agent random or --agent constant:<action>.")
+    agent, setting, snapshot = restore_agent(Path(args.model), args)
+    check_holds(Path(args.model), snapshot, CLOCKS)
+    noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
+    policy: Policy = AgentPolicy(agent, setting.args.history_length, noisy)
+    if args.evaluation_epsilon:
+        policy = EpsilonPolicy(policy, setting.description, args.evaluation_epsilon)
+    metric = FrameMetric("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
+    return Candidate(policy, setting.args, _origin(args, snapshot, noisy), metric)
+
+
+def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
+    clocks = {name: snapshot[name] for name in CLOCKS}
+    agent = snapshot["settings"]["agent"]
+    noise = {"eval_noise": noisy, "evaluation_epsilon": args.evaluation_epsilon}
+    model = {"model": args.model, "model_sha256": file_digest(Path(args.model or ""))}
+    return {"agent": agent, **model, **noise, **_episodes(args), **clocks}
+
+
+def _episodes(args: Args) -> dict[str, object]:
+    return {"seed": args.seed, "evaluation_episodes": args.evaluation_episodes}
+
+
+def snapshot_text(origin: dict[str, object]) -> str:
+    """How old the snapshot is."""
+    return f"snapshot of update {origin['updates']:,}, T_actors {origin['t_actors']:,}"
+
+
+def evaluated_name(args: Args) -> str:
+    """The game, for a snapshot; for a baseline with its name, so that one keeps the other's result."""
+    if not is_baseline(args.agent):
+        return args.file_name
+    return f"{args.file_name}_{args.agent.replace(':', '_')}"
+
+
+def opponents(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:
+    """Those that --against names, and what to call them."""
+    name = args.against or "random"
+    if is_baseline(name):
+        yield name, baseline_policy(name, describe_env(config))
+    elif name != "pool":
+        yield name, snapshot_candidate(args.model_copy(update={"model": name})).policy
+    else:
+        members = pool_files(Path(args.model or "").parent, candidate.args.file_name)
+        if not members:
+            raise UserError(
+                f"There is no pool of past selves beside {args.model} (--opponents past makes one)."
+            )
+        for updates, path in members.items():
+            past = restore_agent(Path(args.model or ""), args).agent
+            past.load_acting_weights(load_file(path))
+            yield f"update {updates}", AgentPolicy(past, candidate.args.history_length, past.eval_noise)
