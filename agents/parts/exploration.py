@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -20,40 +21,16 @@ ADAPTATION = 1.01
 """Factor by which the size of perturbations adapts (Plappert et al. 2018, arXiv 1706.01905, appendix C)."""
 
 
-@dataclass(frozen=True)
-class EpsilonGreedyConfig:
-    """Named as the flags."""
+class EpsilonActions(ABC):
+    """Random actions in place of greedy ones, in a share of the steps."""
 
-    epsilon: float  # of the first environment of all
-    epsilon_alpha: float  # how much less the others explore
-    id_actor: int  # this process's place among the actors
-    nb_actor: int
-    envs_per_actor: int
-
-
-class EpsilonGreedy:
-    """epsilon_i = epsilon^(1 + alpha i / (N - 1)) for environment i of the N of all actors.
-
-    Horgan et al. 2018 (arXiv 1803.00933), section 4; there an actor has one environment, so that i is the
-    actor. A lone environment has epsilon itself.
-    """
-
-    def __init__(self, config: EpsilonGreedyConfig, problem: Problem, device: torch.device) -> None:
-        self._config, self._device = config, device
-        self._set_actions(problem)
-
-    def _set_actions(self, problem: Problem) -> None:
-        self._legal = legal_actions_of(problem)
+    def __init__(self, problem: Problem, device: torch.device) -> None:
+        self._device, self._legal = device, legal_actions_of(problem)
         self._numbers = DRAW_RANGE if self._legal else problem.discrete_actions()
 
+    @abstractmethod
     def epsilons(self, rows: int) -> Tensor:
-        """[rows] of this actor's environments; rows beyond them begin with the first one again."""
-        config = self._config
-        first = max(config.id_actor, 0) * config.envs_per_actor
-        place = first + torch.arange(rows) % config.envs_per_actor
-        others = max(config.nb_actor * config.envs_per_actor - 1, 1)
-        epsilons: Tensor = config.epsilon ** (1 + config.epsilon_alpha * place / others)
-        return epsilons
+        """[rows]: the share of random actions in each environment."""
 
     def mean(self, rows: int) -> ActingNoise:
         """The noise under which actions are greedy."""
@@ -83,6 +60,38 @@ class EpsilonGreedy:
 
 
 @dataclass(frozen=True)
+class EpsilonGreedyConfig:
+    """Named as the flags."""
+
+    epsilon: float  # of the first environment of all
+    epsilon_alpha: float  # how much less the others explore
+    id_actor: int  # this process's place among the actors
+    nb_actor: int
+    envs_per_actor: int
+
+
+class EpsilonGreedy(EpsilonActions):
+    """epsilon_i = epsilon^(1 + alpha i / (N - 1)) for environment i of the N of all actors.
+
+    Horgan et al. 2018 (arXiv 1803.00933), section 4; there an actor has one environment, so that i is the
+    actor. A lone environment has epsilon itself.
+    """
+
+    def __init__(self, config: EpsilonGreedyConfig, problem: Problem, device: torch.device) -> None:
+        super().__init__(problem, device)
+        self._config = config
+
+    def epsilons(self, rows: int) -> Tensor:
+        """[rows] of this actor's environments; rows beyond them begin with the first one again."""
+        config = self._config
+        first = max(config.id_actor, 0) * config.envs_per_actor
+        place = first + torch.arange(rows) % config.envs_per_actor
+        others = max(config.nb_actor * config.envs_per_actor - 1, 1)
+        epsilons: Tensor = config.epsilon ** (1 + config.epsilon_alpha * place / others)
+        return epsilons
+
+
+@dataclass(frozen=True)
 class NoisyEpsilonConfig:
     """Named as the flags."""
 
@@ -93,7 +102,7 @@ class NoisyEpsilonConfig:
     t_max: int  # agent steps of the run
 
 
-class EpsilonBesideNoise(EpsilonGreedy):
+class EpsilonBesideNoise(EpsilonActions):
     """Epsilon-greedy actions beside noisy layers, with BTR's falling epsilon, alike in all environments.
 
     Clark et al. 2024 (arXiv 2411.03820): epsilon falls from 1 towards LEAST_EPSILON, and is switched off half
@@ -104,8 +113,8 @@ class EpsilonBesideNoise(EpsilonGreedy):
         self, config: NoisyEpsilonConfig, network: nn.Module, problem: Problem, device: torch.device
     ) -> None:
         """`network`: it has been given to `add_epsilon`."""
-        self._schedule, self._network, self._device = config, network, device
-        self._set_actions(problem)
+        super().__init__(problem, device)
+        self._schedule, self._network = config, network
 
     def epsilon_at(self, t_learner: int) -> float:
         """The share of random actions at that time."""
