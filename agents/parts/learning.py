@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.base import Agent, Problem, Share, TensorBatch
+from agents.base import Agent, Problem, TensorBatch
 from agents.parts.devices import StagedBatch
 from agents.parts.legal import legal_actions_of
 from agents.parts.weights import NetworkT, Resumable, Target, TorsoConfig, load_weights, seeded, uses_bfloat16
@@ -49,9 +49,11 @@ class GradientStep:
         self.adam = Adam(self._parameters, lr, eps=adam_eps, fused=True)
         self.average: Callable[[list[nn.Parameter]], None] | None = None  # of several learners: gradients
 
-    def anneal(self, lr: float, lr_end: float, share: float) -> None:
-        """Adam's rate after this share of the run: linear, as PPO's (arXiv 1707.06347, table 5)."""
-        self.adam.param_groups[0]["lr"] = lr + min(share, 1.0) * (lr_end - lr)
+    def anneal(self, config: LearningConfig, t_learner: int) -> None:
+        """Adam's rate at that time of the run: linear, as PPO's (arXiv 1707.06347, table 5)."""
+        if config.lr_end is not None:
+            passed = min(t_learner / config.t_max, 1.0)
+            self.adam.param_groups[0]["lr"] = config.lr + passed * (config.lr_end - config.lr)
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""
@@ -87,7 +89,6 @@ class LearningAgent(Resumable, Agent, Generic[ConfigT, NetworkT]):
     """Owns the online network and the generator of the learner's randomness; its parts make its state."""
 
     _seed_path: tuple[int, ...] = ()  # spawn key of its generators (np.random.SeedSequence)
-    share = Share()  # what it learns from of each batch: all, unless it is one of several learners
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool

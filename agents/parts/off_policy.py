@@ -39,6 +39,7 @@ OutputT = TypeVar("OutputT")  # of a forward pass
 class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[ConfigT, NetworkT, OutputT]):
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
+    share = Share()  # what it learns from of each batch: all, unless it is one of several learners
     _losses_are_pure = False
     """Whether `_losses` reads only its arguments and the networks, so that a CUDA graph may record it. Not
     inherited: each class says it for itself.
@@ -89,8 +90,7 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         """One step of Adam, then the target network follows; AgentError without learning=True."""
         if not self._learning:
             raise AgentError(ACTING_ONLY)
-        if (lr_end := self.config.lr_end) is not None:
-            self._gradient_step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
+        self._gradient_step.anneal(self.config, t_learner)
         batch = batch_to_device(experience, self.device)
         losses, metrics = self._gradients(batch, *self._draws(len(batch.r_t)))
         grad_norm = self._gradient_step.descend()
