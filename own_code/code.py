@@ -67,6 +67,13 @@ def imported_code(name: str) -> OwnCode | None:
     return _GIVEN.get(short_name(name))
 
 
+def full_name(name: str) -> str:
+    """How it can be named in any folder: a file that was imported with its path. Others stay."""
+    code = imported_code(name)
+    file = None if code is None or ".py:" not in code.name else _file(code.module)
+    return name if code is None or file is None else f"{file}:{code.what}"
+
+
 def import_code(text: str) -> OwnCode:
     """Import the code that `text` names. Raises UserError.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from memory.server.connection import Client
 from own_code.code import import_code, imported_code, names_code, short_name
 from tests.processes import ONE_THREAD, ROOT
 from wiring.code import canonical
+from wiring.kinds import setting_of_run
+from wiring.record.facts import run_facts
 
 CORRIDOR = '''
 import gymnasium
@@ -188,6 +191,13 @@ def test_files_and_runs_are_called_without_the_folder(folder: Path) -> None:
     args = read_args(["--game", f"{folder}/my_env.py:Corridor"])
     for each in (args, canonical(args)):
         assert (each.run_name, each.file_name) == ("my_env.py:Corridor", "my_env_Corridor")
+
+
+def test_a_page_names_the_file_so_that_it_is_found_from_any_folder(folder: Path) -> None:
+    """In the command with which the run goes on."""
+    setting = setting_of_run(canonical(read_args(["--game", f"{folder / 'my_env.py'}:Corridor"])))
+    words = shlex.split(run_facts(setting).command)
+    assert words[words.index("--game") + 1] == f"{folder / 'my_env.py'}:Corridor"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import shlex
 from args import Args
 from envs.action_names import action_names
 from envs.config import EnvDescription
+from own_code.code import full_name
 from reporting.pages.run_page import GameFacts, RunFacts
 from wiring.record.provenance import commit
 from wiring.setting import Setting
@@ -16,7 +17,7 @@ def run_facts(setting: Setting) -> RunFacts:
     """Of a run with these parameters."""
     args = setting.args
     settings = changed_settings(args)
-    words = [word for flag, value, _ in settings for word in (flag, value)]
+    words = [word for flag, value, _ in settings for word in (flag, _given_again(flag, value))]
     return RunFacts(
         games={
             game: _game_facts(game, setting.of_actor(number).description)
@@ -26,6 +27,11 @@ def run_facts(setting: Setting) -> RunFacts:
         commit=_commit(),
         command=shlex.join(["bash", "start_learning_atari.sh", *words]),
     )
+
+
+def _given_again(flag: str, value: str) -> str:
+    """The value by which the flag means the same in any folder."""
+    return ",".join(map(full_name, value.split(","))) if flag in ("--game", "--agent") else value
 
 
 def _game_facts(game: str, env: EnvDescription) -> GameFacts:
