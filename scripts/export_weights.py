@@ -14,10 +14,17 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from args import fail
 from learning.saved.snapshot import SnapshotError, load_snapshot, save_snapshot
 
 KEPT = ("settings", "acting_weights", "updates", "t_learner", "t_actors")
+
+
+def _halved(weight: Tensor) -> Tensor:
+    return weight.half() if weight.dtype == torch.float32 else weight
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -25,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Keep the weights of a snapshot, and where they come from.")
     parser.add_argument("snapshot", type=Path)
     parser.add_argument("weights", type=Path, help="the file to write")
+    parser.add_argument("--float16", action="store_true", help="round to half the bytes: evaluate that file")
     words = parser.parse_args(argv)
     if words.weights.resolve() == words.snapshot.resolve():
         parser.error(f"{words.weights} is the snapshot itself, whose learner's state would be lost.")
@@ -33,7 +41,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     except SnapshotError as error:
         fail(error)
     words.weights.parent.mkdir(parents=True, exist_ok=True)
-    save_snapshot(words.weights, {name: snapshot[name] for name in KEPT})
+    kept = {name: snapshot[name] for name in KEPT}
+    if words.float16:
+        kept["acting_weights"] = {name: _halved(each) for name, each in kept["acting_weights"].items()}
+    save_snapshot(words.weights, kept)
     print(f"Saved {words.weights} ({words.weights.stat().st_size / 1e6:.1f} MB).")
 
 

@@ -136,6 +136,11 @@ def test_weights_alone_are_enough_to_play_and_to_begin_but_not_to_resume(tmp_pat
     assert torch.equal(kept["acting_weights"]["layer"], weights["layer"]) and "agent_state" not in kept
     with pytest.raises(SnapshotError, match="weights only"):
         newest_snapshot(tmp_path, "pong", settings)
+    export_weights([str(tmp_path / "whole.pth"), str(tmp_path / "half.pth"), "--float16"])
+    assert load_snapshot(tmp_path / "half.pth")["acting_weights"]["layer"].dtype == torch.float16
+    with pytest.raises(SystemExit):
+        export_weights([str(tmp_path / "whole.pth")] * 2)
+    assert "agent_state" in load_snapshot(tmp_path / "whole.pth"), "a snapshot does not replace itself"
 
 
 def test_what_was_not_learned_from_is_owed_up_to_the_slack() -> None:
