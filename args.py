@@ -198,7 +198,7 @@ def checked_args(values: Mapping[str, Any], written: Mapping[str, str] | None = 
     """Parameters by name, checked one by one and against each other; raises UserError.
 
     Args:
-      written: what a sentence calls those that stand in a file; the others are called by their flags.
+        written: what a sentence calls those that stand in a file; the others are called by their flags.
     """
     try:
         args = args_type(values.get("agent"))(**values)

@@ -100,13 +100,13 @@ class EpisodeTracker(Saved):
         """Add one vector step.
 
         Args:
-          a_t: [N] int64 or [N, A] float32; all other arguments are [N].
-          active: False where the row took no step of an episode (an autoreset, or nothing is played there).
-          infos: of the environments: "room" that the step led to, in games that name it; "life_lost" where an
-            episode of training ends and its game goes on (envs/atari/lives.py): scores are of whole games.
+            a_t: [N] int64 or [N, A] float32; all other arguments are [N].
+            active: False where the row took no step of an episode (an autoreset, or nothing is played there).
+            infos: of the environments: "room" that the step led to, in games that name it; "life_lost" where
+                an episode ends and its game goes on: scores are of whole games (envs/atari/lives.py).
 
         Returns:
-          The episodes that ended with this step.
+            The episodes that ended with this step.
         """
         self._lengths += active
         self._actions.add(a_t, active)

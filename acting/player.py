@@ -43,11 +43,11 @@ class FrameStack(Saved):
         """Append the newest frame of every environment.
 
         Args:
-          frames: [N, *frame].
-          first: [N], True where the frame begins an episode: the frames before it become zero.
+            frames: [N, *frame].
+            first: [N], True where the frame begins an episode: the frames before it become zero.
 
         Returns:
-          [N, H, *frame] the states, a view of this object's own memory that the next push overwrites.
+            [N, H, *frame] the states, a view of this object's own memory that the next push overwrites.
         """
         self._stack[:, :-1] = self._stack[:, 1:]
         self._stack[first, :-1] = 0

@@ -37,10 +37,10 @@ class EnvironmentWatch:
         """Watch from the next `with` on.
 
         Args:
-          asked_at: when the environment began what it does (time.monotonic); None while nobody waits for it.
-          where: the end of a sentence that names step and episode.
-          stopped: whether this process was asked to end.
-          save: what is done before the process ends.
+            asked_at: when the environment began what it does (time.monotonic); None while none waits.
+            where: the end of a sentence that names step and episode.
+            stopped: whether this process was asked to end.
+            save: what is done before the process ends.
         """
         self._config, self._asked_at, self._where = config, asked_at, where
         self._stopped, self._save = stopped, save

@@ -69,13 +69,13 @@ class ExperienceWriter(Writer):
         """First leaves [M] of transitions whose acting estimates are known.
 
         Args:
-          targets: [M, 2] n-step return and discount.
-          chosen: [M, K] acting estimates of a_tm1 at s_tm1; NaN where there are none.
-          greedy: [M, K] those of the greedy action at s_t; NaN where there are none.
+            targets: [M, 2] n-step return and discount.
+            chosen: [M, K] acting estimates of a_tm1 at s_tm1; NaN where there are none.
+            greedy: [M, K] those of the greedy action at s_t; NaN where there are none.
 
         Returns:
-          Leaves of the first losses; the largest leaf so far where an estimate is missing, or of all
-          with --first-priorities largest.
+            Leaves of the first losses; the largest leaf so far where an estimate is missing, or of all
+            with --first-priorities largest.
         """
         r_t, discount_t = targets.T
         known = ~np.isnan(chosen).any(axis=1)

@@ -30,8 +30,8 @@ def ray_session(address: str | None, stop: Stop, extra: str, namespace: str | No
     """Ray at `address`, or one on this machine alone that ends with the block. Raises UserError.
 
     Args:
-      extra: which of the set-up's brings Ray.
-      namespace: in which actors have their names.
+        extra: which of the set-up's brings Ray.
+        namespace: in which actors have their names.
     """
     is_own = not address or address.startswith(("127.", "localhost:"))
     for name, value in (QUIET | OWN if is_own else QUIET).items():

@@ -31,10 +31,10 @@ class RemoteChild:
         """Nothing is started yet.
 
         Args:
-          spec: its log is written here; what is written over there is gone with the process.
-          options: of the Ray actor: its resources and place.
-          directory: that paths of the command line are relative to.
-          token: names the run's folder of logs over there.
+            spec: its log is written here; what is written over there is gone with the process.
+            options: of the Ray actor: its resources and place.
+            directory: that paths of the command line are relative to.
+            token: names the run's folder of logs over there.
         """
         self.spec = spec
         self._there = replace(spec, log=Path(tempfile.gettempdir()) / token / spec.log.name)

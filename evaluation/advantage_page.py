@@ -48,8 +48,8 @@ def write_advantage_html(
     All share one scale of advantages, so that frames can be compared.
 
     Args:
-      components: which components of the action are drawn.
-      note: whose advantages these are.
+        components: which components of the action are drawn.
+        note: whose advantages these are.
     """
     lowest = min(float(surface.advantages.min()) for surface in surfaces)
     sections = [

@@ -89,12 +89,12 @@ def evaluate(
     """Plays `episodes` episodes, `width` of them at a time.
 
     Args:
-      seed: all randomness comes from it.
-      width: number of environments; changes the time it takes, not the result.
-      on_progress: called with every episode as it ends.
+        seed: all randomness comes from it.
+        width: number of environments; changes the time it takes, not the result.
+        on_progress: called with every episode as it ends.
 
     Raises:
-      EnvError: the environment cannot be made.
+        EnvError: the environment cannot be made.
     """
     env_config = env_config.of_whole_games()
     seeds = [episode_seeds(seed, episode) for episode in range(episodes)]

@@ -43,8 +43,8 @@ class FilmRecorder:
     """Keeps the actions of an evaluation and films one episode from them afterwards.
 
     Raises:
-      FilmError: `path` is not an .mp4 file.
-      EnvError: the environment has no pictures.
+        FilmError: `path` is not an .mp4 file.
+        EnvError: the environment has no pictures.
     """
 
     def __init__(self, path: Path, env_config: EnvConfig, metric: FrameMetric | None = None) -> None:
@@ -101,8 +101,8 @@ class Window:
     """Shows the play at the speed of the game while it is evaluated; for one environment at a time.
 
     Raises:
-      FilmError: there is no display.
-      EnvError: the environment has no pictures.
+        FilmError: there is no display.
+        EnvError: the environment has no pictures.
     """
 
     TITLE = "evaluation"

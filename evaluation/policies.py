@@ -41,7 +41,7 @@ class AgentPolicy:
     """An agent that acts greedily under its noise, redrawn every `acting_noise_period` steps of each episode.
 
     Args:
-      noisy: False acts by the means of the noisy layers.
+        noisy: False acts by the means of the noisy layers.
     """
 
     def __init__(self, agent: Agent, history_length: int, noisy: bool) -> None:
@@ -116,7 +116,7 @@ class ConstantBaseline:
     """The same action at every step.
 
     Raises:
-      PolicyError: the environment has no such action.
+        PolicyError: the environment has no such action.
     """
 
     history_length = 1

@@ -70,7 +70,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
     """Writes `evaluation_<game>.json`, whole or not at all.
 
     Args:
-      settings: what was evaluated and how (agent, snapshot and its T, noise); the environment's are added.
+        settings: what was evaluated and how (agent, snapshot and its T, noise); the environment's are added.
     """
     summaries = evaluation.summaries
     document = {
@@ -93,10 +93,10 @@ def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
     """Gives the result in `path` a name that no report reads, unless the same was played in the same way.
 
     Args:
-      settings: those of the result that `path` is to hold, its environment's too.
+        settings: those of the result that `path` is to hold, its environment's too.
 
     Returns:
-      The new name; None where nothing was there, or what the new result may replace.
+        The new name; None where nothing was there, or what the new result may replace.
     """
     if not path.exists() or _played_in(path) == _played(settings):
         return None

@@ -23,7 +23,7 @@ class StatePlot:
     For every environment whose frames are numbers, also where it cannot be repeated or draw itself.
 
     Raises:
-      EnvError: its frames are images.
+        EnvError: its frames are images.
     """
 
     def __init__(self, path: Path, env_config: EnvConfig) -> None:

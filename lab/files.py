@@ -55,8 +55,8 @@ def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
     """What the lab wrote to a file; None where there is none.
 
     Args:
-      kind: a dataclass; the file must hold each of its fields, and nothing else.
-      cure: what becomes of it when the file is removed.
+        kind: a dataclass; the file must hold each of its fields, and nothing else.
+        cure: what becomes of it when the file is removed.
 
     Raises UserError for a file that is damaged or holds something else.
     """

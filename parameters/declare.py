@@ -62,11 +62,11 @@ def parameter(
     """A field that is a flag of the same name.
 
     Args:
-      default: its value without the flag.
-      sentence: what it means, with its unit and the source of its default; --help shows it.
-      shared: the learner publishes it, and actors adopt it.
-      programs: which read it; default: those of its group.
-      bounds: `ge`, `gt`, `le`, `lt` for a number, `pattern` for text.
+        default: its value without the flag.
+        sentence: what it means, with its unit and the source of its default; --help shows it.
+        shared: the learner publishes it, and actors adopt it.
+        programs: which read it; default: those of its group.
+        bounds: `ge`, `gt`, `le`, `lt` for a number, `pattern` for text.
     """
     known = {"shared": shared, "programs": programs}
     return Field(default, description=sentence, json_schema_extra=cast(Any, known), **bounds)

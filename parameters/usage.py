@@ -179,9 +179,9 @@ def help_text(page: Page, groups: Iterable[type[Settings]], flags: Flags, everyt
     """The page of the present program.
 
     Args:
-      groups: those of the parameters.
-      flags: all parameters, also those of a user's own agent.
-      everything: every flag that the program reads, in place of the ones that people look for.
+        groups: those of the parameters.
+        flags: all parameters, also those of a user's own agent.
+        everything: every flag that the program reads, in place of the ones that people look for.
     """
     program = os.path.relpath(sys.argv[0])
     head = [f"usage: python {program} [--FLAG VALUE ...]", "", *textwrap.wrap(page.about, WIDTH), ""]

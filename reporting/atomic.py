@@ -41,7 +41,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     rename. The folder is made where it is missing. One process may write a given path at a time.
 
     Raises:
-      OSError: the disk refused; the old file is untouched and no temporary file is left.
+        OSError: the disk refused; the old file is untouched and no temporary file is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -61,7 +61,7 @@ def append(path: Path, data: bytes) -> None:
     """Adds `data` to the end of a file, all of it or nothing; the file is made where it is missing.
 
     Raises:
-      OSError: the disk refused; the file is as it was.
+        OSError: the disk refused; the file is as it was.
     """
     with _room_is_told(path, len(data)), path.open("ab", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)

@@ -68,7 +68,7 @@ class EpisodeTable:
     version gets the columns that it lacks.
 
     Raises:
-      ValueError: the file is not a table of episodes, or a line of it cannot be read.
+        ValueError: the file is not a table of episodes, or a line of it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -180,7 +180,7 @@ class LearningTable:
     last line without its end.
 
     Raises:
-      ValueError: the file is no such table, or a line of it cannot be read.
+        ValueError: the file is no such table, or a line of it cannot be read.
     """
 
     def __init__(self, path: Path, learner_steps: int) -> None:

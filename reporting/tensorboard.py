@@ -22,11 +22,11 @@ class Scalars:
     """Writes named scalars against agent steps into a folder that TensorBoard reads.
 
     Args:
-      folder: made where missing; TensorBoard shows earlier event files in it and the new one as one history.
-      purge_step: a resumed run starts here; what earlier files hold at this step and later is not shown.
+        folder: made where missing; TensorBoard shows its earlier event files and the new one as one history.
+        purge_step: a resumed run starts here; what earlier files hold at this step and later is not shown.
 
     Raises:
-      OSError: the disk refused; what was added is kept and written next time.
+        OSError: the disk refused; what was added is kept and written next time.
     """
 
     def __init__(self, folder: Path, purge_step: int | None = None) -> None:

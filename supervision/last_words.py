@@ -38,8 +38,8 @@ def last_words(
     """Three lines: the page of results, the snapshot, the command that goes on; those that there are.
 
     Args:
-      goes_on: the run's own command.
-      evaluation: that of a finished run, which takes its place; --model is added.
+        goes_on: the run's own command.
+        evaluation: that of a finished run, which takes its place; --model is added.
     """
     page, snapshot = folder / f"Reward_{file_name}.html", newest(folder, file_name)
     lines = [f"Results    {page}"] if page.exists() else []

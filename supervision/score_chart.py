@@ -17,8 +17,8 @@ def score_chart(
     """A label and a row of `width` characters, from top to bottom.
 
     Args:
-      scores: steps and mean scores, in the order of steps.
-      levels: drawn as lines and named in the label of their row.
+        scores: steps and mean scores, in the order of steps.
+        levels: drawn as lines and named in the label of their row.
     """
     columns = _columns(scores, width)
     known = [score for score in columns if score is not None]

@@ -52,9 +52,9 @@ class Reports:
         """Publish it if that is due.
 
         Args:
-          state: what the actor does.
-          steps: of this actor so far.
-          weights_at: time at which it got its weights.
+            state: what the actor does.
+            steps: of this actor so far.
+            weights_at: time at which it got its weights.
         """
         now = time.monotonic()
         passed = now - self._published_at

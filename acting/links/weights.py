@@ -53,8 +53,8 @@ class WeightsSource(ABC):
         """New weights to act with, or None to keep the present ones.
 
         Args:
-          steps: of this actor so far.
-          episode_begins: whether one does in any environment.
+            steps: of this actor so far.
+            episode_begins: whether one does in any environment.
         """
 
     def state_dict(self) -> dict[str, Any] | None:

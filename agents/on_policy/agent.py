@@ -173,8 +173,8 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         """The rollout under the present network, on the CPU.
 
         Returns:
-          pi / mu [T, B] of the actions, where mu is the behaviour policy, and 1 outside the mask
-          `transitions`; values [T + 1, B, V].
+            pi / mu [T, B] of the actions, where mu is the behaviour policy, and 1 outside the mask
+            `transitions`; values [T + 1, B, V].
         """
         a_t = torch.from_numpy(rollout.a_t)
         actions = torch.cat([a_t, torch.zeros_like(a_t[:1])]).flatten(0, 1).to(self.device)  # [(T + 1) * B]

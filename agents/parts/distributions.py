@@ -23,7 +23,7 @@ class ActionBox:
     """Bounded actions of A components, and their map to [-1, 1]: one unit is half a range.
 
     Raises:
-      AgentError: the problem's actions are discrete, or a component has no finite range.
+        AgentError: the problem's actions are discrete, or a component has no finite range.
     """
 
     def __init__(self, problem: Problem, device: torch.device) -> None:

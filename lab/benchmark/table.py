@@ -247,7 +247,7 @@ def game_graphs(game: str, rows: Sequence[Row], colours: Mapping[str, str]) -> t
     """Scores without noise, beside what others published; and the scores in training that led there.
 
     Args:
-      rows: of this game, those that have sessions done.
+        rows: of this game, those that have sessions done.
     """
     standard = standard_of(game)
     levels = {"standard": standard.score, "random play": standard.random} if standard else {}

@@ -68,8 +68,8 @@ def search(
     """Play the trials that are not done yet; whether all are done then.
 
     Args:
-      address: of a Ray cluster whose machines see the same folders; None for this machine alone.
-      after_trial: called when a trial has ended and the search's table and graphs are written anew.
+        address: of a Ray cluster whose machines see the same folders; None for this machine alone.
+        after_trial: called when a trial has ended and the search's table and graphs are written anew.
 
     Raises UserError.
     """

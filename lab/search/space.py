@@ -88,8 +88,8 @@ def search_of(block: Mapping[str, Any], args_of: Callable[..., Args], sessions: 
     """The search of an experiment, its values of the flags' own types.
 
     Args:
-      args_of: the experiment's parameters with changes.
-      sessions: of a trial.
+        args_of: the experiment's parameters with changes.
+        sessions: of a trial.
 
     Raises UserError.
     """

@@ -174,8 +174,8 @@ def as_of(results: Sequence[SessionResult], steps: int, length: int) -> list[Ses
     """A trial's sessions as they stood when `steps` were played in them, one after the other.
 
     Args:
-      results: by number.
-      length: agent steps of a session.
+        results: by number.
+        length: agent steps of a session.
     """
     own = [steps - number * length for number in range(len(results))]
     return [

@@ -104,7 +104,7 @@ def probability_of_improvement(ours: Sequence[Floats], theirs: Sequence[Floats],
     """The chance that a run of `ours` beats one of `theirs` on a game drawn at random; a tie counts half.
 
     Args:
-      theirs: of the same games in the same order.
+        theirs: of the same games in the same order.
     """
     generator = np.random.default_rng(seed)
     point = _wins([group[None] for group in ours], [group[None] for group in theirs])[0]

@@ -140,8 +140,8 @@ def session_fitness(steps: Floats, scores: Floats, standard: Standard) -> tuple[
     """Strength, speed and stability of a session.
 
     Args:
-      steps: [E] agent steps of all actors at the end of each training episode, ascending.
-      scores: [E] their scores.
+        steps: [E] agent steps of all actors at the end of each training episode, ascending.
+        scores: [E] their scores.
 
     All are 0 where fewer episodes than a window have ended.
     """

@@ -40,7 +40,7 @@ class GameScores:
         """Take in an episode; the oldest leaves a full window.
 
         Raises:
-          ValueError: the episode is of no game of this run.
+            ValueError: the episode is of no game of this run.
         """
         game = record.game or next(iter(self._windows))
         if game not in self._windows:

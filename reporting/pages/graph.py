@@ -222,9 +222,9 @@ def write_png(
     """Graphs in rows of `columns` as a picture, drawn without a browser.
 
     Args:
-      size: of the picture, in inches.
-      widths: of the columns, relative to each other.
-      shared: they have the vertical axis and one legend in common.
+        size: of the picture, in inches.
+        widths: of the columns, relative to each other.
+        shared: they have the vertical axis and one legend in common.
     """
     rows = max(math.ceil(len(graphs) / columns), 1)
     figure = Figure(figsize=size, dpi=DPI, layout="constrained")

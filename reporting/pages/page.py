@@ -185,7 +185,7 @@ def write_still(browser: str, page: Path, picture: Path, width: int, height: int
     """Opens `page` in a headless browser and writes its first `height` pixels as a PNG.
 
     Raises:
-      StillError: the browser could not do it.
+        StillError: the browser could not do it.
     """
     with tempfile.TemporaryDirectory(prefix="still-") as folder:
         taken = Path(folder) / "still.png"

@@ -53,8 +53,8 @@ def reward_figure(
     """Mean, ±1 standard deviation and extremes against agent steps or, at a click, frames.
 
     Args:
-      frames_per_step: emulator frames per agent step; with 1 there is nothing to switch between.
-      levels: scores to compare with, by name; one far from the curve would flatten it and is left out.
+        frames_per_step: emulator frames per agent step; with 1 there is nothing to switch between.
+        levels: scores to compare with, by name; one far from the curve would flatten it and is left out.
     """
     if not (training or evaluation):
         return empty_figure("No episode has ended yet.")
@@ -178,8 +178,8 @@ def action_figure(
     """One heat map per component: agent steps to the right, the action upward, its share as colour.
 
     Args:
-      bounds: of each component; None where actions are discrete.
-      names: of discrete actions; their numbers stand where there are none.
+        bounds: of each component; None where actions are discrete.
+        names: of discrete actions; their numbers stand where there are none.
     """
     if actions is None:
         return empty_figure("No action has been counted yet.")

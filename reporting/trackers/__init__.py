@@ -99,7 +99,7 @@ def open_tracker(tracker: str, name: str, folder: Path, settings: Mapping[str, o
     """Begin, or go on with, what `tracker` holds of the run called `name` whose results are in `folder`.
 
     Raises:
-      TrackerError: its package is not installed, or it cannot begin.
+        TrackerError: its package is not installed, or it cannot begin.
     """
     try:
         module = import_module(f"{__name__}.{tracker}")

@@ -21,9 +21,9 @@ def write_run_json(
     """Writes `run_<game>.json`: command, arguments, seed, commit, versions, machine; no environment variable.
 
     Args:
-      arguments: every parameter by name; values that JSON does not know are written as text.
-      command: the words of the command line.
-      gpu: name of the accelerator that the caller uses, None on the CPU.
+        arguments: every parameter by name; values that JSON does not know are written as text.
+        command: the words of the command line.
+        gpu: name of the accelerator that the caller uses, None on the CPU.
     """
     run = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
