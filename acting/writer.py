@@ -74,8 +74,7 @@ class ExperienceWriter(Writer):
             greedy: [M, K] those of the greedy action at s_t; NaN where there are none.
 
         Returns:
-            Leaves of the first losses; the largest leaf so far where an estimate is missing, or of all
-            with --first-priorities largest.
+            Leaves of the first losses; the largest so far where an estimate is missing or the rule says so.
         """
         r_t, discount_t = targets.T
         known = ~np.isnan(chosen).any(axis=1)

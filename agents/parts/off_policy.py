@@ -40,10 +40,7 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
     share = Share()  # what it learns from of each batch: all, unless it is one of several learners
-    _losses_are_pure = False
-    """Whether `_losses` reads only its arguments and the networks, so that a CUDA graph may record it. Not
-    inherited: each class says it for itself.
-    """
+    _losses_are_pure = False  # of arguments and networks alone, for CUDA graphs; said by each class
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
