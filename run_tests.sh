@@ -2,7 +2,7 @@
 # The second command on a bare machine: sets up with every extra, then runs every check but the tests marked slow.
 # Arguments go to pytest: `bash run_tests.sh -m slow` runs those.
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes start: each would compile the whole project
-EXTRAS="test maze vizdoom minatar box2d mujoco multi minari search cluster page page-test notebooks docs wandb mlflow trackio malmo-test deploy-test"
+EXTRAS="test maze vizdoom minatar box2d mujoco multi minari search cluster page page-test notebooks docs wandb mlflow trackio search-test malmo-test deploy-test"
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/setup.sh"
 cd "$SETUP_ROOT"
 

@@ -38,7 +38,7 @@ from wiring.candidates import (
     Candidate,
     baseline_candidate,
     evaluated_name,
-    opponents,
+    opponents_of,
     snapshot_candidate,
     snapshot_text,
 )
@@ -114,7 +114,7 @@ def _play_episodes(
 
 def _play_matches(args: Args, candidate: Candidate, config: EnvConfig, folder: Path) -> None:
     """Against random, another snapshot or the pool; print the table, write matches_<game>.json of each."""
-    for opponent, policy in opponents(args, candidate, config):
+    for opponent, policy in opponents_of(args, candidate, config):
         _play_against(args, candidate, config, folder, opponent, policy)
 
 

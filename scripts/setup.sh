@@ -10,7 +10,7 @@
 # maze (MiniWorld, and OpenGL without a display), vizdoom, minatar, box2d (LunarLander), mujoco (HalfCheetah and its like), multi (games of
 # several players), minari (event logs as Minari datasets), search (Ray and Optuna, for the lab's mode search), cluster (Ray, for launch_cluster.py), page (the live page),
 # notebooks (docs/notebooks), unity (two builds, by npm), wandb, mlflow and trackio (trackers), docs (the site of the documents), test, page-test (a browser),
-# malmo-test and deploy-test (the checks).
+# search-test, malmo-test and deploy-test (the checks).
 #
 # An active conda or virtual environment that has the packages is used as it is. Otherwise .venv is made once: while it is being
 # filled it holds the file .unfinished, and a .venv found with that file is made anew; for each requirement file that went in

@@ -25,7 +25,7 @@ EXTRAS = {
     name: f"requirements/{name}.txt"
     for name in (
         "test maze vizdoom minatar box2d mujoco multi minari search cluster page page-test notebooks docs"
-        " wandb mlflow trackio malmo-test deploy-test"
+        " wandb mlflow trackio search-test malmo-test deploy-test"
     ).split()
 }
 """Groups that are installed on top of BASE, each of them alone or with others."""

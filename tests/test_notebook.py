@@ -175,10 +175,10 @@ def test_a_run_is_read_by_the_name_of_its_game_or_of_its_files(game: str, tmp_pa
     tables = read_run(tmp_path, game)
     assert (tables.game, tables.settings) == ("my_env_Corridor", {"seed": 5})
     assert repr(tables) == "<my_env_Corridor: 0 episodes, 0 rows of learning>", "settings fill a screen"
-    there = "of my_env_Corridor, pong as game"
-    with pytest.raises(ValueError, match=f"it holds several: name one {there}"):
+    there = "pass one of my_env_Corridor, pong as game"
+    with pytest.raises(ValueError, match=f"holds several runs: {there}"):
         read_run(tmp_path)
-    with pytest.raises(ValueError, match=f"it holds none of breakout, but those {there}"):
+    with pytest.raises(ValueError, match=f"holds no run of breakout: {there}"):
         read_run(tmp_path, "breakout")
     with pytest.raises(ValueError, match="it holds none"):
         read_run(tmp_path / "nothing", game)

@@ -76,7 +76,7 @@ def evaluated_name(args: Args) -> str:
     return f"{args.file_name}_{args.agent.replace(':', '_')}"
 
 
-def opponents(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:
+def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:
     """Those that --against names, and what to call them."""
     name = args.against or "random"
     if is_baseline(name):
