@@ -180,7 +180,7 @@ def test_a_run_is_read_by_the_name_of_its_game_or_of_its_files(game: str, tmp_pa
         read_run(tmp_path)
     with pytest.raises(ValueError, match=f"holds no run of breakout: {there}"):
         read_run(tmp_path, "breakout")
-    with pytest.raises(ValueError, match="it holds none"):
+    with pytest.raises(ValueError, match="holds no run"):
         read_run(tmp_path / "nothing", game)
 
 
