@@ -158,7 +158,8 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
             self._warm_up(states)
             return empty_update()
         lag = self._updates.value - 1 - float(experience.updates[experience.looked].mean())
-        self._step.anneal(self.config, t_learner)
+        if (lr_end := self.config.lr_end) is not None:
+            self._step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
         losses, metrics = self._learn(experience, states, transitions)
         return Update(losses, {**metrics, "policy_lag": torch.tensor(lag)})
 

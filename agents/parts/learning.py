@@ -49,11 +49,9 @@ class GradientStep:
         self.adam = Adam(self._parameters, lr, eps=adam_eps, fused=True)
         self.average: Callable[[list[nn.Parameter]], None] | None = None  # of several learners: gradients
 
-    def anneal(self, config: LearningConfig, t_learner: int) -> None:
-        """Adam's rate at that time of the run: linear, as PPO's (arXiv 1707.06347, table 5)."""
-        if config.lr_end is not None:
-            passed = min(t_learner / config.t_max, 1.0)
-            self.adam.param_groups[0]["lr"] = config.lr + passed * (config.lr_end - config.lr)
+    def anneal(self, lr: float, lr_end: float, passed: float) -> None:
+        """Adam's rate when this share of the run has passed: linear, as PPO's (arXiv 1707.06347, table 5)."""
+        self.adam.param_groups[0]["lr"] = lr + min(passed, 1.0) * (lr_end - lr)
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""

@@ -87,7 +87,8 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
         """One step of Adam, then the target network follows; AgentError without learning=True."""
         if not self._learning:
             raise AgentError(ACTING_ONLY)
-        self._gradient_step.anneal(self.config, t_learner)
+        if (lr_end := self.config.lr_end) is not None:
+            self._gradient_step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
         batch = batch_to_device(experience, self.device)
         losses, metrics = self._gradients(batch, *self._draws(len(batch.r_t)))
         grad_norm = self._gradient_step.descend()
