@@ -116,7 +116,7 @@ def test_all_new_transitions_have_the_largest_leaf_so_far_where_a_spec_says_so()
 
 
 def test_a_first_loss_that_is_not_finite_ends_the_actor() -> None:
-    """Once it were the largest leaf, no later chunk could be drawn."""
+    """As the largest leaf so far it would be given to later transitions, which the replay would leave out."""
     agent: Any = SimpleNamespace(initial_losses=lambda chosen, *_: chosen[:, 0] * np.inf)
     writer = ExperienceWriter(agent, 1, SHAPE, PriorityRule(0.5), {})
     with pytest.raises(Diverged, match="not finite"):

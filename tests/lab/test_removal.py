@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab.folder import only_lab
+from lab.folder import only_lab, started_at
 from lab.session import Record, write_record
 from lab.upkeep import unfinished
 from run_lab import main
@@ -49,6 +50,16 @@ def test_a_benchmark_s_sessions_are_found_by_its_folder(command: str, named: str
     (tmp_path / "benchmark" / "runs" / "lab.json").unlink()  # as if that lab had ended: this process lives on
     assert main(words) == 0
     assert not session.exists()
+
+
+@pytest.mark.parametrize("command", ["clear", "reset"])
+def test_a_session_that_outlives_its_lab_stays(command: str, root: Path) -> None:
+    """It may still save."""
+    session = root / "one" / "train" / "trial_0" / "session_0"
+    write_record(session, Record("stopped", pid=os.getpid(), began=started_at(os.getpid())))
+    with pytest.raises(SystemExit):
+        main([command, "--yes", "--results", str(root)])
+    assert session.exists()
 
 
 def test_an_experiment_goes_alone(root: Path) -> None:
