@@ -34,8 +34,7 @@ def save(name: str, folder: Path) -> Path:
 
 
 def commands(name: str) -> list[list[str]]:
-    block, *_ = blocks(name, "bash")
-    return [shlex.split(line) for line in block.replace("\\\n", " ").splitlines()]
+    return [shlex.split(line) for block in blocks(name, "bash") for line in block.replace("\\\n", " ").splitlines()]
 
 
 def type_in(folder: Path, words: list[str], *more: str, code: int = 0) -> str:
@@ -91,7 +90,8 @@ def test_a_picture_beside_numbers_is_learned_from(tmp_path: Path, redis_socket: 
     This run of 25,000 steps has 0.90, in turns so that it repeats.
     """
     save("own_environment", tmp_path)
-    learn, evaluate = commands("own_environment")
+    check, learn, evaluate = commands("own_environment")
+    assert "MyEnv" in type_in(tmp_path, check)
     said = type_in(tmp_path, learn, "--T-max", "25000", "--serial", "--host-redis", redis_socket)
     assert "What is not given comes from specs/classic/cartpole_dqn.yaml" in said
     (model,) = (tmp_path / "results").glob("last_model_my_env_MyEnv_*.pth")
