@@ -27,7 +27,7 @@ from envs.settings import EnvironmentSettings, MalmoSettings
 from evaluation.settings import ReportingSettings
 from live.settings import PageSettings
 from memory.settings import RedisSettings, ReplaySettings, RolloutSettings, parsed_nodes
-from own_code.code import KINDS, short_name
+from own_code.code import KINDS, names_code, short_name
 from own_code.flags import own_flags
 from parameters.declare import UserError as UserError
 from parameters.declare import plain_type, problem
@@ -88,6 +88,16 @@ class Args(
     def file_name(self) -> str:
         """The game as part of a file's name."""
         return re.sub(r"[^A-Za-z0-9_.-]", "_", ",".join(map(short_name, self.games)).replace(".py:", ":"))
+
+    @property
+    def own_code(self) -> list[str]:
+        """The flags that whoever plays this run's snapshot has to give again: no file vouches for code of a
+        user's own, nor for what an environment is made with.
+        """
+        named = {"--game": self.game, "--agent": self.agent}
+        own = {flag: names for flag, names in named.items() if any(map(names_code, names.split(",")))}
+        own |= {"--env-args": self.env_args} if self.env_args else {}
+        return [word for flag_and_value in own.items() for word in flag_and_value]
 
     def shared(self) -> dict[str, Plain]:
         """What the learner publishes and every actor of the run must have alike."""

@@ -102,12 +102,9 @@ class Plan(RunPlan):
     def evaluation(self) -> list[str]:
         """The command that plays a snapshot; code of the user's own has to be named again."""
         asked = read_args(self.given)
-        named = {"--game": asked.game, "--agent": asked.agent}
-        own = [word for flag, name in named.items() if names_code(name) for word in (flag, name)]
-        arguments = ["--env-args", asked.env_args] if asked.env_args else []
         is_elsewhere = "path_to_results" in asked.model_fields_set
         place = ["--path-to-results", asked.path_to_results] if is_elsewhere else []
-        return [_python(), _program("test_multiple_seed.py"), *own, *arguments, *place]
+        return [_python(), _program("test_multiple_seed.py"), *asked.own_code, *place]
 
     def _gpu(self, place: int) -> list[str]:
         numbers = self.args.gpu_numbers

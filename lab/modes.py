@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from args import Plain, UserError
+from args import Plain, UserError, read_args
 from lab.search.engine import check_search
-from lab.session import Session, SessionResult, sessions_in, trial_sessions
+from lab.session import SPEC, Session, SessionResult, sessions_in, trial_sessions
 from lab.spec import Experiment, find_experiment
 
 MODES = ("dev", "train", "enjoy", "benchmark", "search")
@@ -75,9 +75,14 @@ def enjoy(experiment: Experiment, root: Path) -> int:
         )
     best = max(scored, key=lambda result: result.score)
     shown = ["--render"] if os.environ.get("DISPLAY") else ["--record", str(best.folder / "enjoy.mp4")]
-    words = ["--model", str(_models(best)[0]), "--game", best.game]
+    words = ["--model", str(_models(best)[0]), *own_code_of(best.folder)]
     where = ["--evaluation-episodes", str(ENJOYED_EPISODES), "--path-to-results", str(best.folder / "enjoy")]
     return subprocess.run([sys.executable, str(EVALUATE), *words, *where, *shown]).returncode
+
+
+def own_code_of(folder: Path) -> list[str]:
+    """The flags that an evaluation of a session needs beside its snapshot. Raises UserError."""
+    return read_args(["--spec", str(folder / SPEC)]).own_code
 
 
 def _models(result: SessionResult) -> list[Path]:

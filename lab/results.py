@@ -13,6 +13,7 @@ import numpy as np
 from args import args_type
 from lab.files import spec_bytes
 from lab.session import (
+    SPEC,
     Curve,
     SessionResult,
     Spread,
@@ -142,7 +143,7 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> Estima
 
 def _write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> None:
     """What the specs of all sessions have in common, as a spec; the commits that they were played at."""
-    paths = [result.folder / "spec.yaml" for result in results]
+    paths = [result.folder / SPEC for result in results]
     specs = [
         read_spec(path, args_type(agent_of_spec(path)).model_fields).flags for path in paths if path.exists()
     ]

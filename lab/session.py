@@ -28,6 +28,8 @@ STATES = ("new", "running", *DONE, "stopped", "failed")
 
 Floats = NDArray[np.float64]
 
+SPEC = "spec.yaml"
+"""In a session's folder: a plain one, which --spec reads."""
 POINTS = 200
 """Of a curve over sessions: what a graph can show."""
 
@@ -76,8 +78,8 @@ class Session:
 
     @property
     def spec(self) -> Path:
-        """Its own spec: a plain one, which --spec reads."""
-        return self.folder / "spec.yaml"
+        """Its own spec."""
+        return self.folder / SPEC
 
     def prepare(self) -> None:
         """Write its spec. Raises UserError where the folder holds a session of another one."""

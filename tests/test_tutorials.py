@@ -34,7 +34,11 @@ def save(name: str, folder: Path) -> Path:
 
 
 def commands(name: str) -> list[list[str]]:
-    return [shlex.split(line) for block in blocks(name, "bash") for line in block.replace("\\\n", " ").splitlines()]
+    return [
+        shlex.split(line)
+        for block in blocks(name, "bash")
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
 
 
 def type_in(folder: Path, words: list[str], *more: str, code: int = 0) -> str:
@@ -105,17 +109,26 @@ def test_a_picture_beside_numbers_is_learned_from(tmp_path: Path, redis_socket: 
 @pytest.mark.parametrize(
     ("name", "own", "game"),
     [
-        ("own_environment", "agent: dqn\ngame: my_env.py:MyEnv\n", "my_env_MyEnv"),
+        (
+            "own_environment",
+            "agent: dqn\ngame: my_env.py:MyEnv\nenv-args: '{\"size\": 5}'\n",
+            "my_env_MyEnv",
+        ),
         ("tutorials/own_agent", "agent: my_agent.py:QrDqn\ngame: CartPole-v1\nquantiles: 8\n", "CartPole-v1"),
     ],
 )
 def test_the_lab_runs_it(name: str, own: str, game: str, tmp_path: Path) -> None:
+    """Its evaluation and its film, too, which are given the user's code and arguments again."""
     save(name, tmp_path)
     spec = f"# of a user's own, cut short\n{own}hidden-size: 16\n"
     spec += "memory-capacity: 2000\nlearn-start: 200\nT-max: 800\nserial: true\nthreads: 1\n"
     (tmp_path / "own.yaml").write_text(spec)
-    type_in(tmp_path, ["python", "run_lab.py", "run", "own.yaml", "own", "train"], "--results", "lab")
-    assert list((tmp_path / "lab").rglob(f"last_model_{game}_8*.pth"))
+    type_in(tmp_path, ["python", "run_lab.py", "benchmark", "own.yaml"], "--results", "lab")
+    (session,) = (tmp_path / "lab").rglob("session_0")
+    assert list(session.glob(f"last_model_{game}_8*.pth"))
+    assert list(session.glob("evaluation_*.json"))
+    type_in(tmp_path, ["python", "run_lab.py", "run", "own.yaml", "own", "enjoy"], "--results", "lab/runs")
+    assert list((session / "enjoy").glob("evaluation_*.json"))
 
 
 def test_fields_of_the_config_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

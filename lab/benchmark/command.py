@@ -28,7 +28,7 @@ from lab.benchmark.table import (
     table_section,
 )
 from lab.files import CSV, RUNS, SESSIONS, read_model
-from lab.modes import EVALUATE, sessions_of, trials_of
+from lab.modes import EVALUATE, own_code_of, sessions_of, trials_of
 from lab.runner import Runner
 from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in, steps_played
 from lab.spec import Experiment
@@ -107,6 +107,7 @@ class Benchmark:
         if not models:
             return False
         words = ["--model", str(models[0]), "--evaluation-episodes", str(EPISODES), "--eval-noise", "off"]
+        words += own_code_of(folder)
         words += ["--evaluation-epsilon", str(epsilon)]
         where = ["--path-to-results", str(folder), "--threads", "1"]
         with (folder / "evaluation.log").open("wb") as log:
