@@ -21,6 +21,8 @@ flags, step by step, in the thread that built it. The rules:
 * In a game with rooms, infos["room"] of `reset` and `step` is int64 [N]: the room of every frame returned.
 * Where the loss of a life ends an episode (ALE, --terminal-on-life-loss), infos["life_lost"] of `step` is
   bool [N]: the episode ended, and its game goes on.
+* Where something outside of an episode can end it, infos["interrupted"] of `step` is bool [N]: it was
+  truncated, and an evaluation plays it again.
 * Actions are checked before they reach the environment (ale-py 0.12.1 hangs on one that is out of range).
 * An environment whose runs may be resumed exactly returns all that later steps depend on from `state_dict`.
 * A package that not everybody has is imported when an environment is built, and not to describe one. Whatever

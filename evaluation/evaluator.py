@@ -164,16 +164,24 @@ class _VectorPlay:
         self._first = np.zeros_like(active)
         self.steps_without_end = 0 if finished else self.steps_without_end + 1
         if finished:
-            self._start_next(finished)
+            interrupted = infos.get("interrupted", np.zeros_like(active))
+            finished = self._start_next(finished, interrupted)
         return finished
 
     def close(self) -> None:
         """Closes the environments."""
         self._env.close()
 
-    def _start_next(self, finished: list[FinishedEpisode]) -> None:
-        """Keeps the results, and starts the next episodes in the rows of the finished ones."""
-        for result in finished:
+    def _start_next(
+        self, finished: list[FinishedEpisode], interrupted: NDArray[np.bool_]
+    ) -> list[FinishedEpisode]:
+        """Starts the next episode in the rows [N] of the finished ones, the same where it was interrupted.
+
+        Returns the others, whose results are kept.
+        """
+        whole = [result for result in finished if not interrupted[result.environment]]
+        self._first = interrupted & (self._episodes >= 0)
+        for result in whole:
             row = result.environment
             self.results[int(self._episodes[row])] = result
             self._episodes[row] = self._started if self._started < len(self._seeds) else -1
@@ -183,6 +191,7 @@ class _VectorPlay:
             seeds = [self._seeds[episode].environment for episode in self._episodes[self._first]]
             self._frames, _ = self._env.reset(seed=seeds, options={"reset_mask": self._first})
             self._start(self._first)
+        return whole
 
     def _start(self, rows: NDArray[np.bool_]) -> None:
         for row in np.flatnonzero(rows).tolist():

@@ -152,5 +152,5 @@ def load_policy(
     except UserError as error:
         raise UserError(_as_arguments(str(error))) from error
     torch.set_num_threads(threads)  # those of the caller's program
-    noisy = restored.agent.eval_noise if noisy is None else noisy
+    noisy = restored.eval_noise if noisy is None else noisy
     return LoadedPolicy(restored.agent, restored.setting, noisy, seed)

@@ -46,6 +46,17 @@ def test_a_replay_holds_what_is_to_be_learned_from(words: str, sentence: str) ->
     check_store(read_args([*words.split(), "--agent", "a2c"]))
 
 
+@pytest.mark.parametrize("agent", ["dqn", "iqn", "ppo"])
+def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
+    """It was taken and had no effect, while a spec relied on it."""
+    setting = setting_of(read_args(f"--game probe:catch --agent {agent} --reward-scale 0.05".split()))
+    if agent == "ppo":
+        check_agent_fits(setting)
+        return
+    with pytest.raises(AgentError, match=f"--agent {agent} learns from rewards as they are"):
+        check_agent_fits(setting)
+
+
 @pytest.mark.parametrize("units", [10**11, 10**20])
 def test_a_network_for_which_there_is_no_memory_is_refused(units: int) -> None:
     with pytest.raises(AgentError, match="This network cannot be built: "):

@@ -16,8 +16,8 @@ from evaluation.film import FrameMetric
 from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy, baseline_policy, is_baseline
 from evaluation.result import file_digest
 from learning.pool import pool_files
-from learning.saved.snapshot import Snapshot, check_holds
-from wiring.setting import restore_agent
+from learning.saved.snapshot import check_holds
+from wiring.setting import Restored, restore_agent
 
 CLOCKS = ("t_actors", "t_learner", "updates")
 """What an evaluation tells of its snapshot's age."""
@@ -42,20 +42,21 @@ def snapshot_candidate(args: Args) -> Candidate:
     """The agent of --model in the environment it was trained in, as far as no flag says otherwise."""
     if not args.model:
         raise UserError("Name a snapshot with --model, or play --agent random or --agent constant:<action>.")
-    agent, setting, snapshot = restore_agent(Path(args.model), args)
+    restored = restore_agent(Path(args.model), args)
+    agent, setting, snapshot = restored
     check_holds(Path(args.model), snapshot, CLOCKS)
-    noisy = agent.eval_noise if args.eval_noise is None else args.eval_noise
-    policy: Policy = AgentPolicy(agent, setting.args.history_length, noisy)
-    if args.evaluation_epsilon:
-        policy = EpsilonPolicy(policy, setting.description, args.evaluation_epsilon)
+    policy: Policy = AgentPolicy(agent, setting.args.history_length, restored.eval_noise)
+    if setting.args.evaluation_epsilon:
+        policy = EpsilonPolicy(policy, setting.description, setting.args.evaluation_epsilon)
     metric = FrameMetric("intrinsic reward", agent.intrinsic_rewards) if isinstance(agent, Curious) else None
-    return Candidate(policy, setting.args, _origin(args, snapshot, noisy), metric)
+    return Candidate(policy, setting.args, _origin(args, restored), metric)
 
 
-def _origin(args: Args, snapshot: Snapshot, noisy: bool) -> dict[str, object]:
+def _origin(args: Args, restored: Restored) -> dict[str, object]:
+    snapshot, epsilon = restored.snapshot, restored.setting.args.evaluation_epsilon
     clocks = {name: snapshot[name] for name in CLOCKS}
     agent = snapshot["settings"]["agent"]
-    noise = {"eval_noise": noisy, "evaluation_epsilon": args.evaluation_epsilon}
+    noise = {"eval_noise": restored.eval_noise, "evaluation_epsilon": epsilon}
     model = {"model": args.model, "model_sha256": file_digest(Path(args.model or ""))}
     return {"agent": agent, **model, **noise, **_episodes(args), **clocks}
 

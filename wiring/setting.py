@@ -90,6 +90,7 @@ def check_agent_fits(setting: Setting) -> None:
 
     EnvError where a game by turns has values that do not change sides, or where --opponents does not fit.
     """
+    _check_reward_scale(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -100,6 +101,15 @@ def check_agent_fits(setting: Setting) -> None:
         elif setting.args.discount < 0:
             raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
     agent_of(setting, learning=False)
+
+
+def _check_reward_scale(args: Args) -> None:
+    known = {field.name for field in fields(agent_type(args.agent).config_type)}
+    if args.reward_scale != 1 and "reward_scale" not in known:
+        raise AgentError(
+            f"--agent {args.agent} learns from rewards as they are: leave --reward-scale out; --reward-clip"
+            " bounds them."
+        )
 
 
 def _check_kinds(args: Args) -> None:
@@ -237,6 +247,12 @@ class Restored(NamedTuple):
     agent: Agent
     setting: Setting
     snapshot: Snapshot
+
+    @property
+    def eval_noise(self) -> bool:
+        """Whether an evaluation is with noise: as asked for here, or of the run, else the agent's own."""
+        asked = self.setting.args.eval_noise
+        return self.agent.eval_noise if asked is None else asked
 
 
 def restore_agent(path: Path, args: Args) -> Restored:

@@ -11,6 +11,7 @@ Bodies that nobody plays take action 0. What the protocol cannot do shows here:
 * No body can be restarted alone. One that --max-episode-steps stopped goes on from where it stands; a reset
   of all rows of a player restarts its scene.
 * Why an episode ended is not said: it is a termination, but a truncation where the whole scene's time is up.
+  A body that had begun since then is told to be interrupted: its episode is no longer than chance had it.
 
 A player that hangs or dies is killed and started again, and the episodes of its rows are truncated.
 """
@@ -105,7 +106,7 @@ class UnityVector(SeededVectorEnv):
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         for scene, rows in zip(self._scenes, self._rows, strict=True):
-            if mask[rows].all():
+            if mask[rows].all() or (scene.wants_reset and mask[rows].any()):
                 self._stands[rows] = scene.reset()[: rows.stop - rows.start]
         self._shown[mask] = self._stands[mask]
         self._steps[mask], self._ended[mask] = 0, False
@@ -114,10 +115,11 @@ class UnityVector(SeededVectorEnv):
     def _advance(self, actions: Actions) -> Steps:
         rewards = np.zeros(self.num_envs)
         died, over = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
+        age = np.zeros(self.num_envs, np.int64)
         idle = np.where(_column(self._ended, actions), 0, actions)
         for scene, rows in zip(self._scenes, self._rows, strict=True):
             frames, rewards[rows], died[rows], over[rows] = scene.step(idle[rows])
-            self._stands[rows] = frames
+            self._stands[rows], age[rows] = frames, scene.age
         began = self._ended
         self._steps = np.where(began, 0, self._steps + 1)
         terminated = died & ~began
@@ -128,7 +130,8 @@ class UnityVector(SeededVectorEnv):
         seen = ~died | began  # where a body died, the frame is already the next episode's
         self._shown[seen] = self._stands[seen]
         self._begin_anew(began & over)
-        return self._shown.copy(), rewards, terminated, truncated, {}
+        interrupted = truncated & over & ~stopped & (self._steps < age)
+        return self._shown.copy(), rewards, terminated, truncated, {"interrupted": interrupted}
 
     def _begin_anew(self, cut_off: Flags) -> None:
         """Start the scenes of rows `cut_off` now: episodes that began in this step no flag could end."""
@@ -151,7 +154,8 @@ class _Scene:
         self._program, self._arguments, self._game = program, arguments, config.game
         self._player: Player | None = None
         self._failures = 0
-        self._wants_reset = True
+        self.wants_reset = True
+        self.age = 0  # steps since the scene began
         self.reset()
 
     def reset(self) -> Frames:
@@ -164,7 +168,7 @@ class _Scene:
             except OSError as failure:
                 self._give_up(failure)
                 continue
-            self._wants_reset = False
+            self.wants_reset, self.age = False, 0
             self.bodies = len(self._own.rewards)
             return self._frames()
 
@@ -172,7 +176,7 @@ class _Scene:
         """Actions of the first n bodies; returns their frames, rewards, who died, and whose time is over."""
         count = len(actions)
         nothing, none = np.zeros(count), np.zeros(count, np.bool_)
-        if self._wants_reset:
+        if self.wants_reset:
             return self.reset()[:count], nothing, none, none
         assert self._player is not None
         try:
@@ -181,7 +185,7 @@ class _Scene:
             frames = self._frames()[:count]
             self._give_up(failure)
             return frames, nothing, none, ~none
-        self._failures, self._wants_reset = 0, over
+        self._failures, self.wants_reset, self.age = 0, over, self.age + 1
         own = self._own
         return self._frames()[:count], own.rewards[:count], own.ended[:count], np.full(count, over)
 
@@ -228,7 +232,7 @@ class _Scene:
         """Ends the player. Raises EnvFailure after too many in a row."""
         self.close()
         self._failures += 1
-        self._wants_reset = True
+        self.wants_reset = True
         if self._failures >= _FAILURES:
             raise EnvFailure(f"The player of {self._game} failed {_FAILURES} times in a row: it {failure}.")
         log.warning("The player of %s %s; it is started again.", self._game, failure)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env, make_env
 from envs.unity import UnityVector
 from envs.unity.player import TimeLimits
+from evaluation.evaluator import evaluate
+from evaluation.policies import baseline_policy
 from tests.processes import ROOT, until
 
 MakeConfig = Callable[..., EnvConfig]
@@ -108,6 +111,26 @@ def test_a_scene_whose_time_is_over_truncates_all_its_rows(env: UnityVector, bui
     assert truncated.tolist() == [True, True, True, False] and not terminated.any()
     frames, rewards, *_ = env.step(actions(1))
     assert frames[:3].tolist() == [[0, 0, -1]] * 3 and rewards.tolist() == [0, 0, 0, 0.5]
+
+
+def test_an_episode_that_the_scene_cuts_short_is_played_again(config: EnvConfig, build: Path) -> None:
+    """One that had begun with the scene counts: it could be no longer."""
+
+    class Trouble:
+        starts: ClassVar[list[int]] = []
+
+        def start(self, episode: int, seed: int) -> None:
+            self.starts.append(episode)
+            if self.starts == [0, 1, 2, 3]:
+                goes_wrong(build, "over")
+
+        def step(self, episode: int, action: object, frame: object) -> None:
+            pass
+
+    policy = baseline_policy("constant:1", describe_env(config))
+    evaluation = evaluate(policy, config, 5, seed=1, width=3, observer=Trouble())
+    assert Trouble.starts == [0, 1, 2, 3, 3, 4]
+    assert evaluation.lengths == (4, 5, 5, 4, 5)
 
 
 @pytest.mark.parametrize("fault", ["over", "die"])

@@ -132,3 +132,18 @@ def test_a_snapshot_of_another_network_names_its_flags(
         evaluate(tmp_path, "--model", model, "--hidden-size", "32", "--T-max", "7")
     assert ended.value.code == 2
     assert caplog.messages[-1].endswith("; made with --hidden-size 16 (here 32).")
+
+
+def test_it_plays_as_the_run_was_told_unless_told_otherwise(tmp_path: Path) -> None:
+    """So that the command which a run recommends plays by the rules of its spec."""
+    words = "probe:catch --discount 0.9 --eval-noise on --evaluation-epsilon 0.5"
+    told = snapshot(tmp_path / "one" / "best_model.pth", 100, words)
+    results = tmp_path / "results"
+
+    def settings(*words: str) -> tuple[bool, float]:
+        evaluate(results, "--model", told, *words)
+        played = json.loads((results / NAME).read_text())["settings"]
+        return played["eval_noise"], played["evaluation_epsilon"]
+
+    assert settings() == (True, 0.5)
+    assert settings("--eval-noise", "off", "--evaluation-epsilon", "0") == (False, 0.0)
