@@ -8,10 +8,10 @@ Bodies that nobody plays take action 0. What the protocol cannot do shows here:
   episode's first; of the one that ended the last frame seen stands for the last. Where the caller does not
   reset a row, the next episode's first step is played unseen, with action 0: the vector step that Gymnasium's
   NEXT_STEP spends on an autoreset moves every body.
-* No body can be restarted alone. One that --max-episode-steps stopped goes on from where it stands; a reset
-  of all rows of a player restarts its scene.
+* No body can be restarted alone. One that --max-episode-steps stopped goes on from where it stands, and so
+  may soon come to a limit of its own; a reset of all rows of a player restarts its scene.
 * Why an episode ended is not said: it is a termination, but a truncation where the whole scene's time is up.
-  A body that had begun since then is told to be interrupted: its episode is no longer than chance had it.
+  The episode of a body that began after its scene is interrupted then: chance decided how long it is.
 
 A player that hangs or dies is killed and started again, and the episodes of its rows are truncated.
 """
