@@ -37,9 +37,10 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from agents.base import AgentError
+from agents.random_agent import RandomPolicy
 from agents.registry import AGENTS
 from args import Args, UserError, parse_args
-from envs.config import EnvConfig, EnvDescription
+from envs.config import EnvConfig, EnvDescription, description_from_spaces
 from envs.gym.own import ForSeveral, unfitted
 from envs.registry import family_name, make_env
 from models.layers import IMAGE_TORSOS, resolve_torso
@@ -141,11 +142,12 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
 def _played(config: EnvConfig) -> list[str]:
     """How fast it is at random, and how it scores."""
     env, generator = make_env(config, [0]), np.random.default_rng(0)
-    env.action_space.seed(int(generator.integers(1 << 31)))
-    env.reset()
+    actions = description_from_spaces(env.single_observation_space, env.single_action_space)
+    random = RandomPolicy(actions.num_actions, actions.action_low, actions.action_high, env.masked)
+    frames, _ = env.reset()
     steps, score, scores, began = 0, 0.0, list[float](), time.perf_counter()
     while (took := time.perf_counter() - began) < TIMED_S:
-        _, rewards, terminated, truncated, _ = env.step(env.action_space.sample())
+        frames, rewards, terminated, truncated, _ = env.step(random.draw(frames, generator))
         steps, score = steps + 1, score + float(rewards[0])
         if terminated[0] or truncated[0]:
             scores.append(score)

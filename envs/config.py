@@ -29,14 +29,12 @@ class EnvConfig:
     """
 
     game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, minatar … or probe>:<name>"
-    action_repeat: int  # ALE and VizDoom: emulator frames per agent step; mazes: moves; Malmo: pictures
+    action_repeat: int  # ALE, VizDoom, PettingZoo's Atari: frames per step; mazes: moves; Malmo: pictures
     proba_sticky_actions: float  # ALE only: probability per emulator frame that the last action is repeated
     disable_saber_mode: bool  # False: SABER's 100 h cap and stuck stop; True: a 30 min cap alone
     max_stuck_time: float  # ALE only: seconds at 60 Hz without reward after which an episode is stopped
     stuck_is_terminal: bool  # True: that stop is a termination; False: a truncation
-    max_episode_steps: int = (
-        0  # ALE, Gymnasium, MinAtar: agent steps after which it is truncated; 0: as they do
-    )
+    max_episode_steps: int = 0  # not mazes, ViZDoom, Malmo: agent steps until it is truncated; 0: as they do
     minimal_actions: bool = False  # ALE only: the actions that the game reads, not all 18
     noop_max: int = 0  # ALE only: 0 to noop_max - 1 emulator frames without an action begin a game
     terminal_on_life_loss: bool = False  # ALE only: the loss of a life ends an episode, and the game goes on

@@ -14,12 +14,20 @@ import numpy.typing as npt
 
 def legal_actions(frames: npt.NDArray[Any], num_actions: int) -> npt.NDArray[np.bool_]:
     """Frames [N, *frame] -> [N, A]; where a frame allows nothing (a game is over), everything."""
-    if frames.ndim == 2:
-        legal = frames[:, -num_actions:] > 0
-    else:
-        legal = frames[..., -1].reshape(len(frames), -1)[:, :num_actions] > 0
+    legal = _written(frames, num_actions)
     legal[~legal.any(axis=1)] = True
     return legal
+
+
+def allows_any(frame: npt.NDArray[Any], num_actions: int) -> bool:
+    """Whether one frame allows some action."""
+    return bool(_written(frame[None], num_actions).any())
+
+
+def _written(frames: npt.NDArray[Any], num_actions: int) -> npt.NDArray[np.bool_]:
+    if frames.ndim == 2:
+        return frames[:, -num_actions:] > 0
+    return frames[..., -1].reshape(len(frames), -1)[:, :num_actions] > 0
 
 
 def drawn_action(legal: npt.NDArray[np.bool_], uniform: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

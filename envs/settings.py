@@ -22,7 +22,7 @@ class EnvironmentSettings(Settings):
     )
     action_repeat: int = parameter(
         4,
-        "Emulator frames per agent step (ALE, VizDoom); moves in mazes, pictures in Malmo",
+        "Frames per agent step (ALE, VizDoom, PettingZoo's Atari); moves in mazes, pictures in Malmo; 1 in all others",
         shared=True,
         ge=1,
     )
@@ -40,7 +40,7 @@ class EnvironmentSettings(Settings):
     )
     max_episode_steps: int = parameter(
         0,
-        "ALE, Gymnasium and MinAtar: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
+        "ALE, Gymnasium, MinAtar, Unity, PettingZoo, own environments: agent steps after which an episode is truncated (RND: 4500); 0 = as they come",
         shared=True,
         ge=0,
     )

@@ -98,7 +98,7 @@ def evaluate(
     """
     env_config = env_config.of_whole_games()
     seeds = [episode_seeds(seed, episode) for episode in range(episodes)]
-    play = _VectorPlay(policy, env_config, seeds, min(width, episodes), observer)
+    play = _VectorPlay(policy, env_config, seeds, width, observer)
     try:
         while play.playing:
             for episode in play.step():
@@ -123,17 +123,18 @@ def evaluate(
 
 
 class _VectorPlay:
-    """N environments; each plays the next episode of the list when its last one has ended."""
+    """N environments, whole tables; each plays the next episode of the list when its last one has ended."""
 
     def __init__(
         self,
         policy: Policy,
         env_config: EnvConfig,
         seeds: list[EpisodeSeeds],
-        rows: int,
+        width: int,
         observer: Observer | None,
     ) -> None:
         description = describe_env(env_config)
+        rows = min(width, len(seeds) - len(seeds) % description.seats or len(seeds))
         self._policy, self._seeds, self._observer = policy, seeds, observer
         self._stack = FrameStack(
             rows, policy.history_length, description.frame_shape, description.frame_dtype

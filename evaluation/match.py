@@ -59,10 +59,21 @@ class Record(NamedTuple):
 
     @property
     def elo(self) -> float:
-        """Elo points above the opponent, 400 log10(score / (1 - score)); infinite where all were won."""
-        if self.score in (0.0, 1.0):
-            return math.copysign(math.inf, self.score - 0.5)
-        return 400 * math.log10(self.score / (1 - self.score))
+        """Elo points above the opponent; infinite where all were won."""
+        return _elo_of(self.score)
+
+    @property
+    def elo_interval(self) -> tuple[float, float]:
+        """The 95 % interval of `elo`, that of `score` in Elo points."""
+        low, high = self.interval
+        return _elo_of(low), _elo_of(high)
+
+
+def _elo_of(score: float) -> float:
+    """400 log10(score / (1 - score))."""
+    if score in (0.0, 1.0):
+        return math.copysign(math.inf, score - 0.5)
+    return 400 * math.log10(score / (1 - score))
 
 
 class Matches(NamedTuple):
@@ -288,7 +299,7 @@ def matches_text(matches: Matches, game: str, opponent: str) -> str:
     """A small table for a terminal."""
     whole = matches.record()
     lines = [
-        f"{game} against {opponent}: {whole.games} games",
+        f"{game} against {opponent}: {whole.games} game{'' if whole.games == 1 else 's'}",
         f"{'':<14}{'wins':>8}{'draws':>8}{'losses':>8}{'score, 95 %':>26}",
     ]
     seats = ("first seat", True), ("second seat", False), ("both", None)
@@ -298,13 +309,23 @@ def matches_text(matches: Matches, game: str, opponent: str) -> str:
             low, high = record.interval
             score = f"{record.score:.1%} ({low:.1%} to {high:.1%})"
             lines.append(f"{label:<14}{record.wins:>8}{record.draws:>8}{record.losses:>8}{score:>26}")
-    return "\n".join([*lines, f"Elo above the opponent: {whole.elo:+.0f}"])
+    low, high = whole.elo_interval
+    lines.append(f"Elo above the opponent: {whole.elo:+.0f} ({low:+.0f} to {high:+.0f})")
+    if whole.games % 2:
+        lines.append("It had the first seat once more than the second: an even number of games is balanced.")
+    return "\n".join(lines)
 
 
 def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Mapping[str, object]) -> None:
-    """Writes `matches_<game>.json`, whole or not at all."""
+    """Writes `matches_<game>.json`, whole or not at all; an infinite Elo is null there."""
     records = {
-        name: {**record._asdict(), "score": record.score, "interval": record.interval}
+        name: {
+            **record._asdict(),
+            "score": record.score,
+            "interval": record.interval,
+            "elo": _finite(record.elo),
+            "elo_interval": [_finite(each) for each in record.elo_interval],
+        }
         for name, record in (
             ("both", matches.record()),
             ("first_seat", matches.record(True)),
@@ -319,3 +340,7 @@ def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Map
         "settings": {**settings, **asdict(config)},
     }
     write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -76,7 +76,8 @@ class Pool:
         self._added, self._members = added, kept
         for each in gone:
             self._path(each).unlink(missing_ok=True)
-        log.info("The pool has %d past selves; the newest is of update %s.", len(kept), f"{updates:,}")
+        count = "1 past self" if len(kept) == 1 else f"{len(kept)} past selves"
+        log.info("The pool has %s; the newest is of update %s.", count, f"{updates:,}")
 
     def _publish(self, updates: int, payload: bytes, kept: list[int], gone: list[int]) -> None:
         slot = self._learner.slot

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from safetensors.torch import load_file
 
-from agents.base import Curious
+from agents.base import Agent, Curious
 from args import Args, UserError
 from envs.config import EnvConfig
 from envs.registry import describe_env
@@ -83,7 +84,12 @@ def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterato
     if is_baseline(name):
         yield name, baseline_policy(name, describe_env(config))
     elif name != "pool":
-        yield name, snapshot_candidate(args.model_copy(update={"model": name})).policy
+        yield name, _rival(args, name, candidate)
+    elif is_baseline(args.agent):
+        raise UserError(
+            "--against pool is for a snapshot, beside which its past selves lie: name it with --model, and"
+            f" leave out --agent {args.agent}."
+        )
     else:
         members = pool_files(Path(args.model or "").parent, candidate.args.file_name)
         if not members:
@@ -93,4 +99,30 @@ def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterato
         for updates, path in members.items():
             past = restore_agent(Path(args.model or ""), args).agent
             past.load_acting_weights(load_file(path))
-            yield f"update {updates}", AgentPolicy(past, candidate.args.history_length, past.eval_noise)
+            yield f"update {updates}", _as_noisy(past, candidate, config)
+
+
+def _rival(args: Args, name: str, candidate: Candidate) -> Policy:
+    """The snapshot's agent, which must see what the candidate sees."""
+    near = get_close_matches(name.lower(), ("random", "pool"), 1)
+    if near and not Path(name).exists():
+        raise UserError(f"There is no snapshot {name}: did you mean --against {near[0]}?")
+    own = args.model_copy(update={"model": name, "game": candidate.args.game})
+    if is_baseline(args.agent):
+        own.model_fields_set.discard("agent")  # the candidate's
+    rival = snapshot_candidate(own)
+    theirs, ours = (describe_env(each.args.select(EnvConfig)) for each in (rival, candidate))
+    if (theirs.frame_shape, theirs.num_actions) != (ours.frame_shape, ours.num_actions):
+        raise UserError(
+            f"The snapshot {name} plays {candidate.args.game} with frames of {theirs.frame_shape} and"
+            f" {theirs.num_actions} actions, {args.model or args.agent} with {ours.frame_shape} and"
+            f" {ours.num_actions}: they cannot play each other."
+        )
+    return rival.policy
+
+
+def _as_noisy(past: Agent, candidate: Candidate, config: EnvConfig) -> Policy:
+    """A past self as noisy as the candidate is."""
+    noisy, epsilon = bool(candidate.origin["eval_noise"]), candidate.origin["evaluation_epsilon"]
+    policy = AgentPolicy(past, candidate.args.history_length, noisy)
+    return EpsilonPolicy(policy, describe_env(config), cast(float, epsilon)) if epsilon else policy

@@ -139,6 +139,16 @@ def _check_turns(args: Args, game: str) -> None:
         )
     if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
         raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
+    if args.intrinsic != "none":
+        raise AgentError(
+            f"--intrinsic {args.intrinsic} has rewards that do not change sides, and {game} is played by"
+            " turns: leave it out."
+        )
+    if args.history_length > 1:
+        raise EnvError(
+            f"{game} is played by turns, and each frame is seen from the other side than the one before:"
+            " --history-length 1 fits."
+        )
 
 
 def _check_opponents(setting: Setting) -> None:

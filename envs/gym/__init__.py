@@ -1,6 +1,7 @@
 """The family of Gymnasium environments: every registered id. A user's own ones are in own.py beside."""
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import parts_of
+from envs.gym.rules import MASK, ends_with_rules
 from envs.gym.spaces import Env, fitted, space_of_actions, space_of_frames, to_float32
 from envs.playback import Action, Frames, Screen
 from envs.registry import Family
@@ -24,6 +26,7 @@ from envs.seeding import checked_seeds
 from own_code.code import told
 
 __all__ = ["FAMILY"]
+log = logging.getLogger(__name__)
 
 _CLASSIC_CONTROL = "gymnasium.envs.classic_control."
 """Environments whose whole state is plain; physics engines keep theirs where Python cannot see it."""
@@ -73,7 +76,8 @@ def describe_built(env: Env) -> EnvDescription:
     """Describes an environment that was built for it."""
     frames, actions = space_of_frames(env.observation_space), space_of_actions(env.action_space)
     env.close()
-    return replace(description_from_spaces(frames, actions), parts=parts_of(env))
+    described = description_from_spaces(frames, actions)
+    return replace(described, parts=parts_of(env), masked=ends_with_rules(env))
 
 
 class GymVector(SeededVectorEnv):
@@ -85,6 +89,7 @@ class GymVector(SeededVectorEnv):
         self._envs = SyncVectorEnv([one] * count, autoreset_mode=AutoresetMode.NEXT_STEP)
         frames = space_of_frames(self._envs.single_observation_space)
         super().__init__(frames, space_of_actions(self._envs.single_action_space), seeds)
+        self.masked, self._has_warned = ends_with_rules(self._envs.envs[0]), False
 
     def state_dict(self) -> State | None:
         """Returns the state of classic control; None of other environments."""
@@ -106,7 +111,20 @@ class GymVector(SeededVectorEnv):
             for row, seed in zip(np.flatnonzero(mask), seeds, strict=True):
                 all_seeds[row] = seed
         observations, infos = self._envs.reset(seed=all_seeds, options={"reset_mask": mask})
+        self._warn_of_rules(infos)
         return _to_frames(observations), infos
+
+    def _warn_of_rules(self, infos: Infos) -> None:
+        """Once: spaces do not tell of such, and agents must know them before the first step."""
+        if MASK not in infos or self.masked or self._has_warned:
+            return
+        log.warning(
+            "%s says in its info which actions are legal, which is not obeyed: give that in the observation,"
+            ' {"observation": ..., "%s": ...}.',
+            self.game,
+            MASK,
+        )
+        self._has_warned = True
 
     def _advance(self, actions: Actions) -> Steps:
         env_actions = _to_env_actions(actions, self._envs.single_action_space)

@@ -35,7 +35,7 @@ def is_bytes(space: Space[Any]) -> bool:
 def is_picture(space: Space[Any]) -> bool:
     """Whether it is an image of bytes, with its channels first or last, or with none."""
     shape = space.shape or ()
-    sides = shape[1:] if _are_channels_first(shape) else shape[:2]
+    sides = shape[1:] if are_channels_first(shape) else shape[:2]
     return is_bytes(space) and len(shape) in (2, 3) and min(sides) >= LEAST_SIDE
 
 
@@ -43,10 +43,10 @@ def channels_last(env: Env) -> Env:
     """An environment whose images of bytes, where they are [c, h, w], become [h, w, c]."""
     space = env.observation_space
     assert isinstance(space, Box)
-    if not (is_bytes(space) and _are_channels_first(space.shape)):
+    if not (is_bytes(space) and are_channels_first(space.shape)):
         return env
-    moved = Box(_moved(space.low), _moved(space.high), dtype=np.uint8)
-    return TransformObservation(env, _moved, moved)
+    moved = Box(channels_moved(space.low), channels_moved(space.high), dtype=np.uint8)
+    return TransformObservation(env, channels_moved, moved)
 
 
 def smaller(env: Env, config: EnvConfig) -> Env:
@@ -69,9 +69,11 @@ def frame_of(outer: Env, inner: Env, observation: Any) -> Any:
     return outer.observation(seen) if isinstance(outer, gymnasium.ObservationWrapper) else seen
 
 
-def _are_channels_first(shape: tuple[int, ...]) -> bool:
+def are_channels_first(shape: tuple[int, ...]) -> bool:
+    """Whether an image of bytes of this shape is [c, h, w]."""
     return len(shape) == 3 and shape[0] <= MOST_CHANNELS < min(shape[1:])
 
 
-def _moved(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def channels_moved(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """[c, h, w] as [h, w, c]."""
     return np.moveaxis(image, 0, -1)

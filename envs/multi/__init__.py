@@ -19,7 +19,16 @@ from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
 from envs.contract import SeededVectorEnv
-from envs.multi.games import PREFIX, Build, build, is_by_turns, known_names, masked_space, seat_of
+from envs.multi.games import (
+    PREFIX,
+    Build,
+    build,
+    is_by_turns,
+    known_names,
+    masked_space,
+    repeat_of,
+    seat_of,
+)
 from envs.multi.seats import SeatsVector, seat_space
 from envs.multi.turns import TurnsPlayback, TurnsVector
 from envs.playback import Playback
@@ -35,7 +44,8 @@ def described(game: Any, config: EnvConfig) -> EnvDescription:
     if not by_turns:
         space = seat_space(seat, seats, config)
         described = description_from_spaces(space, Discrete(seat.num_actions))
-        return replace(described, frames_per_step=config.action_repeat, seats=seats)
+        repeat = repeat_of(config)
+        return replace(described, frames_per_step=repeat, seats=seats, masked=seat.masked)
     described = description_from_spaces(masked_space(seat), Discrete(seat.num_actions))
     return replace(described, masked=True, by_turns=True, history_length=1)
 

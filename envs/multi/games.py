@@ -3,7 +3,8 @@
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -39,7 +40,7 @@ class Seat(NamedTuple):
 
 def known_names() -> Sequence[str]:
     """The games of the PettingZoo that is installed."""
-    return [PREFIX + name for room in _ROOMS for name in _names_in(room)]
+    return [PREFIX + name for name in _all_names()]
 
 
 def build(config: EnvConfig, render_mode: str | None = None) -> Any:
@@ -52,14 +53,26 @@ def build(config: EnvConfig, render_mode: str | None = None) -> Any:
     name, arguments = config.game.removeprefix(PREFIX), constructor_arguments(config)
     room = next((room for room in _ROOMS if name in _names_in(room)), None)
     if room is None:
-        raise EnvError(f"PettingZoo has no game {name}: it has {', '.join(known_names())}.")
+        known = [PREFIX + each for each in get_close_matches(name.lower(), _all_names())]
+        advice = f"did you mean {' or '.join(known)}?" if known else f"it has {', '.join(known_names())}."
+        raise EnvError(f"PettingZoo has no game {name}: {advice}")
     try:
         module = importlib.import_module(f"pettingzoo.{room}.{name}")
         make = getattr(module, "parallel_env", None) or module.raw_env
         drawn = {} if render_mode is None else {"render_mode": render_mode}
         return make(**(_roms() if room == "atari" else {}), **drawn, **arguments)
-    except (ImportError, TypeError, AttributeError) as error:
+    except ImportError as error:
+        raise EnvError(
+            f"{config.game} needs more packages ({error}): `pip install 'pettingzoo[{room}]'` gets them."
+        ) from error
+    except (TypeError, AttributeError) as error:
         raise EnvError(f"The environment {config.game} could not be built: {error}.") from error
+
+
+def repeat_of(config: EnvConfig) -> int:
+    """Steps of the game for which an action is taken: --action-repeat at Atari's games, 1 elsewhere."""
+    is_atari = config.game.startswith(PREFIX) and config.game.removeprefix(PREFIX) in _names_in("atari")
+    return config.action_repeat if is_atari else 1
 
 
 def is_by_turns(game: Any) -> bool:
@@ -99,9 +112,10 @@ def masked_space(seat: Seat) -> Box:
     return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
 
-def masked_frame(seat: Seat, observation: Any) -> Frames:
-    """One frame of `masked_space`; everything is legal where a game does not say."""
-    legal = observation["action_mask"] if seat.masked else np.ones(seat.num_actions)
+def masked_frame(seat: Seat, observation: Any, info: Mapping[str, Any]) -> Frames:
+    """One frame of `masked_space`; everything is legal where neither `observation` nor `info` says."""
+    said = observation if seat.masked else info
+    legal = said.get("action_mask", np.ones(seat.num_actions))
     seen = observation["observation"] if seat.masked else observation
     if not is_board(seat):
         return np.concatenate([np.ravel(seen), legal]).astype(np.float32)
@@ -113,6 +127,10 @@ def masked_frame(seat: Seat, observation: Any) -> Frames:
 def _roms() -> dict[str, str]:
     """Atari's games of several players take the ROMs that ale-py brings."""
     return {"auto_rom_install_path": str(Path(ale_py.__file__).parent / "roms")}
+
+
+def _all_names() -> Sequence[str]:
+    return [name for room in _ROOMS for name in _names_in(room)]
 
 
 def _names_in(room: str) -> Sequence[str]:

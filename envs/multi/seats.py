@@ -10,63 +10,80 @@ from gymnasium.spaces import Box, Discrete
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
-from envs.multi.games import Build, Seat, build, seat_of
+from envs.gym.parts import SHARE
+from envs.gym.pictures import are_channels_first, channels_moved, is_bytes, is_picture
+from envs.multi.games import Build, Seat, build, repeat_of, seat_of
 from envs.playback import Frames
 
 
-def is_picture(seat: Seat) -> bool:
-    """Whether it sees an image, [h, w(, 3)] uint8."""
-    return seat.observed.dtype == np.uint8 and len(seat.observed.shape) in (2, 3)
-
-
 def seat_space(seat: Seat, seats: int, config: EnvConfig) -> Box:
-    """Frames of one seat: an image with a plane that says which seat it is, or numbers and then a 1 there."""
-    if not is_picture(seat):
-        ends = np.zeros(seats), np.ones(seats)
-        low, high = (
-            np.concatenate([bound.ravel(), end])
-            for bound, end in zip((seat.observed.low, seat.observed.high), ends, strict=True)
-        )
+    """Frames of one seat: an image with a plane that says which seat it is, or numbers and then a 1 there.
+
+    Both end with the rules, as envs/legal.py has them, where actions may be forbidden. Raises EnvError where
+    an image has no place for these.
+    """
+    if not is_picture(seat.observed):
+        others = seats + (seat.num_actions if seat.masked else 0)
+        low = np.concatenate([_numbers(seat.observed.low, seat), np.zeros(others)])
+        high = np.concatenate([_numbers(seat.observed.high, seat), np.ones(others)])
         return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-    height, width = (config.resize, config.resize) if config.resize else seat.observed.shape[:2]
-    colours = 1 if config.grey or len(seat.observed.shape) == 2 else seat.observed.shape[2]
-    return Box(0, 255, (height, width, colours + 1), np.uint8)
+    height, width, colours = _picture(seat.observed.low, config).shape
+    if seat.masked and height * width < seat.num_actions:
+        raise EnvError(f"Images of {config.game} have fewer pixels than actions: give a larger --resize.")
+    return Box(0, 255, (height, width, colours + (2 if seat.masked else 1)), np.uint8)
 
 
-def seat_frame(observation: npt.NDArray[Any], seat: int, seats: int, config: EnvConfig) -> Frames:
-    """One frame of `seat_space`, of seat number `seat`."""
-    if observation.dtype != np.uint8 or observation.ndim < 2:
-        return np.concatenate([observation.ravel(), np.arange(seats) == seat]).astype(np.float32)
-    if config.grey and observation.ndim == 3:
-        observation = cv2.cvtColor(observation, cv2.COLOR_RGB2GRAY)
+def seat_frame(observation: Any, place: int, seats: int, seat: Seat, config: EnvConfig) -> Frames:
+    """One frame of `seat_space`, of seat number `place`."""
+    seen = np.asarray(observation["observation"] if seat.masked else observation)
+    rules = np.asarray(observation["action_mask"], np.bool_) if seat.masked else np.zeros(0, np.bool_)
+    if not is_picture(seat.observed):
+        return np.concatenate([_numbers(seen, seat), np.arange(seats) == place, rules]).astype(np.float32)
+    picture = _picture(seen, config)
+    planes = np.zeros((*picture.shape[:2], 2 if seat.masked else 1), np.uint8)
+    planes[..., 0] = round(255 * place / max(seats - 1, 1))
+    if seat.masked:
+        planes[..., 1].flat[: len(rules)] = np.uint8(255) * rules
+    return np.concatenate([picture, planes], axis=2)
+
+
+def _numbers(seen: npt.NDArray[Any], seat: Seat) -> npt.NDArray[Any]:
+    """Bytes above 1 as shares of 255: they stand beside zeros and ones."""
+    is_large = is_bytes(seat.observed) and bool((seat.observed.high > 1).any())
+    return seen.ravel() / SHARE if is_large else seen.ravel()
+
+
+def _picture(seen: npt.NDArray[Any], config: EnvConfig) -> npt.NDArray[np.uint8]:
+    """[h, w, c], in grey and of the size that the flags say."""
+    if are_channels_first(seen.shape):
+        seen = channels_moved(seen)
+    if config.grey and seen.shape[2:] == (3,):
+        seen = cv2.cvtColor(np.ascontiguousarray(seen), cv2.COLOR_RGB2GRAY)
     if config.resize:
-        observation = cv2.resize(observation, (config.resize, config.resize), interpolation=cv2.INTER_AREA)
-    picture = observation.reshape(*observation.shape[:2], -1)
-    plane = np.full((*picture.shape[:2], 1), round(255 * seat / max(seats - 1, 1)), np.uint8)
-    return np.concatenate([picture, plane], axis=2)
+        seen = cv2.resize(seen, (config.resize, config.resize), interpolation=cv2.INTER_AREA)
+    return seen.reshape(*seen.shape[:2], -1)
 
 
 class Table:
-    """A game and its seats, played for `action_repeat` of its own steps at a time."""
+    """A game and its seats, at Atari's games played for `action_repeat` steps at a time."""
 
     def __init__(self, config: EnvConfig, build: Build) -> None:
-        self._game, self._config = build(config), config
+        self._game, self._config, self._repeat = build(config), config, repeat_of(config)
         self.names: list[str] = list(self._game.possible_agents)
         self.seat = seat_of(self._game, config.game)
-        if self.seat.masked:
-            raise EnvError(f"The rules of {config.game} forbid actions: only games by turns may have such.")
         self._seen: dict[str, Any] = {}
 
     def begin(self, seed: int) -> list[Frames]:
         """Starts a game; returns what every seat sees."""
-        self._seen, _ = self._game.reset(seed=seed)
+        self._seen, infos = self._game.reset(seed=seed)
+        self._check_begun(infos)
         return self._frames()
 
     def step(self, actions: Sequence[int]) -> tuple[list[Frames], npt.NDArray[np.float64], Flags, Flags]:
         """Frames, rewards, terminations and truncations of all seats."""
         rewards = np.zeros(len(self.names))
         terminated, truncated = np.zeros((2, len(self.names)), np.bool_)
-        for _ in range(self._config.action_repeat):
+        for _ in range(self._repeat):
             taken = dict(zip(self.names, actions, strict=True))
             seen, gained, died, stopped, _ = self._game.step(
                 {name: taken[name] for name in self._game.agents}
@@ -88,10 +105,25 @@ class Table:
         """Ends the game."""
         self._game.close()
 
+    def _check_begun(self, infos: Any) -> None:
+        game = self._config.game
+        late = [name for name in self.names if name not in self._seen]
+        if late:
+            raise EnvError(f"{game} begins without its seat {late[0]}: all must play from the first step on.")
+        if not self.seat.masked and any("action_mask" in infos.get(name, ()) for name in self.names):
+            raise EnvError(
+                f"{game} says in its infos which actions are legal: where seats move at the same time, give"
+                " that in the observation, {'observation': ..., 'action_mask': ...}."
+            )
+
     def _frames(self) -> list[Frames]:
         count = len(self.names)
+        if self.seat.masked and not self.is_over:
+            for name in self.names:
+                if not np.any(self._seen[name]["action_mask"]):
+                    raise EnvError(f"In {self._config.game} seat {name} has no legal action.")
         return [
-            seat_frame(np.asarray(self._seen[name]), place, count, self._config)
+            seat_frame(self._seen[name], place, count, self.seat, self._config)
             for place, name in enumerate(self.names)
         ]
 
@@ -113,9 +145,10 @@ class SeatsVector(SeededVectorEnv):
             first.close()
             raise EnvError(
                 f"{config.game} has {count} seats: {len(seeds)} environments do not fill its tables, a"
-                f" multiple of {count} does (--envs-per-actor, --evaluation-envs)."
+                f" multiple of {count} does (--envs-per-actor, --evaluation-envs, --evaluation-episodes)."
             )
         super().__init__(seat_space(first.seat, count, config), Discrete(first.seat.num_actions), seeds)
+        self.masked = first.seat.masked
         self._tables = [first, *(Table(config, build) for _ in seeds[count::count])]
         self._generators = [np.random.default_rng(seed) for seed in seeds[::count]]
         self._max_steps, self._steps = config.max_episode_steps, np.zeros(len(self._tables), np.int64)

@@ -82,7 +82,7 @@ class SeatView(SeededVectorEnv):
         super().__init__(
             tables.single_observation_space, tables.single_action_space, list(range(len(shared.actions)))
         )
-        self.game, self.config = tables.game, shared.config
+        self.game, self.config, self.masked = tables.game, shared.config, tables.masked
         self._shared, self._seat, self._steps = shared, seat, 0
         self._rows = slice(seat, None, shared.seats)
 

@@ -8,7 +8,7 @@ from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
-from envs.legal import legal_actions
+from envs.legal import allows_any, legal_actions
 from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
 from envs.playback import Action, Frames, Screen
 from envs.saving import State
@@ -29,12 +29,13 @@ class Duel:
         """Starts a game; returns what the first player sees."""
         self._game.reset(seed=seed)
         self.seed, self.moves, self.is_over = seed, [], False
-        return self._seen()
+        return self._seen(self._game.agent_selection)
 
     def move(self, action: int) -> tuple[Frames, float, bool, bool]:
-        """Frame of the player who is next to move, reward of the one who moved, termination, truncation.
+        """Frame of the player who did not move, reward of the one who did, termination, truncation.
 
-        Raises EnvError where the game is not by strict turns, or one player's loss is not the other's gain.
+        Raises EnvError where the game is not by strict turns, one player's loss is not the other's gain, one
+        is out before the other, or nothing is legal.
         """
         game, mover = self._game, self._game.agent_selection
         game.step(action)
@@ -43,9 +44,14 @@ class Duel:
         self.is_over = terminated or truncated
         if abs(sum(game.rewards.values())) > 1e-6:
             raise EnvError(f"In {self._name} one player's gain is not the other's loss: {game.rewards}.")
+        if self.is_over and not all(
+            over or game.truncations.get(seat, False) for seat, over in game.terminations.items()
+        ):
+            raise EnvError(f"In {self._name} one player is out before the other, which is not known here.")
         if not self.is_over and game.agent_selection == mover:
             raise EnvError(f"In {self._name} one player moves twice in a row: only strict turns are known.")
-        return self._seen(), float(game.rewards[mover]), terminated, truncated and not terminated
+        waiting = next(seat for seat in game.possible_agents if seat != mover)
+        return self._seen(waiting), float(game.rewards[mover]), terminated, truncated and not terminated
 
     def close(self) -> None:
         """Ends the game."""
@@ -60,8 +66,12 @@ class Duel:
         """What a person sees, [h, w, 3]; built with render_mode "rgb_array"."""
         return np.asarray(self._game.render(), np.uint8)
 
-    def _seen(self) -> Frames:
-        frame = masked_frame(self.seat, self._game.observe(self._game.agent_selection))
+    def _seen(self, seat: str) -> Frames:
+        """By that seat, not by whom the game has selected: one that is over may have left the mover so."""
+        info = getattr(self._game, "infos", {}).get(seat, {})
+        frame = masked_frame(self.seat, self._game.observe(seat), info)
+        if not (self.is_over or allows_any(frame, self.seat.num_actions)):
+            raise EnvError(f"In {self._name} no action is legal, and the game is not over.")
         self.legal = legal_actions(frame[None], self.seat.num_actions)[0]
         return frame
 

@@ -14,18 +14,21 @@ from safetensors.torch import load_file
 from acting.opponents import NOBODY, Hardest, Members, OpponentsConfig, Past, PoolPlayer
 from agents.base import Acting, ActingNoise, Agent, AgentError, Problem
 from agents.random_agent import RandomAgent, RandomConfig
-from args import Args, read_args
+from args import Args, UserError, read_args
 from envs.config import EnvConfig, EnvError
 from envs.legal import legal_actions
 from envs.multi.turns import TurnsVector
+from evaluation.match import play_matches
+from evaluation.policies import EpsilonPolicy, Policy
 from launch_learner import run_learner
 from learning.pool import thinned
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import SnapshotError, last_models, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.pool import read_member, read_members
 from memory.server.connection import Client
 from supervision.process import Stop
 from tests.processes import run as run_program
+from wiring.candidates import baseline_candidate, opponents_of, snapshot_candidate
 from wiring.code import canonical
 from wiring.setting import check_agent_fits, setting_of
 
@@ -186,6 +189,8 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     text = run_program("test_multiple_seed.py", *words_of, *place, log=tmp_path / "log")
     assert [f"{GAME} against update {member}: 4 games" in text for member in members] == [True] * 3
 
+    check_opponents(str(words_of[1]), members)
+
     client.flushall()
     files[members[0]].write_bytes(b"damaged")
     later = files[members[1]].with_name("pool_pettingzoo_tictactoe_v3_9999.safetensors")
@@ -195,6 +200,48 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     assert later.with_suffix(".earlier").exists() and not later.exists()
     held = read_member(client, keys, members[1])
     assert held is not None and held.payload == files[members[1]].read_bytes()
+
+
+def check_opponents(model: str, members: list[int]) -> None:
+    """Past selves are as noisy as who plays them; random plays a snapshot; other games are told apart."""
+
+    def named(*flags: str) -> list[tuple[str, Policy]]:
+        args = read_args(["--model", model, *flags])
+        candidate = snapshot_candidate(args)
+        return list(opponents_of(args, candidate, candidate.args.select(EnvConfig)))
+
+    pool = named("--against", "pool", "--evaluation-epsilon", "0.5")
+    assert [name for name, _ in pool] == [f"update {member}" for member in members]
+    assert all(isinstance(policy, EpsilonPolicy) for _, policy in pool)
+
+    drawn = read_args(["--game", GAME, "--agent", "random", "--against", model])
+    candidate = baseline_candidate(drawn)
+    config = candidate.args.select(EnvConfig)
+    ((_, policy),) = opponents_of(drawn, candidate, config)
+    assert play_matches(candidate.policy, policy, config, 2, 1, 0, 2).record().games == 2
+
+    args = read_args(["--model", model, "--against", model])
+    other = snapshot_candidate(args)
+    other = other._replace(args=other.args.model_copy(update={"game": "pettingzoo:connect_four_v3"}))
+    with pytest.raises(SnapshotError, match="made with game pettingzoo:tictactoe_v3, not pettingzoo:connect"):
+        list(opponents_of(args, other, config))
+    transferred = args.model_copy(update={"transfer": True})
+    with pytest.raises((UserError, AgentError)):
+        list(opponents_of(transferred, other, config))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--against Random", "There is no snapshot Random: did you mean --against random"),
+        ("--against pool", "name it with --model, and leave out --agent random"),
+    ],
+)
+def test_a_mistake_about_the_opponent_is_one_sentence(words: str, sentence: str) -> None:
+    args = read_args(["--game", GAME, "--agent", "random", *words.split()])
+    candidate = baseline_candidate(args)
+    with pytest.raises(UserError, match=sentence):
+        list(opponents_of(args, candidate, candidate.args.select(EnvConfig)))
 
 
 @pytest.mark.parametrize(
@@ -207,6 +254,8 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
         (f"--game {GAME} --agent ppo --discount -1 --opponents past", "learns from its own moves alone"),
         ("--game CartPole-v1 --agent dqn --discount -1", "is for games by turns, which CartPole-v1 is not"),
         (f"--game {GAME} --agent ppo_rnd --discount -1", "returns that do not change sides"),
+        (f"--game {GAME} --agent dqn --discount -1 --intrinsic rnd", "rewards that do not change sides"),
+        (f"--game {GAME} --agent dqn --discount -1 --history-length 2", "--history-length 1 fits"),
     ],
 )
 def test_a_mistake_is_one_sentence(flags: str, sentence: str) -> None:

@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Se
 from gymnasium.spaces.utils import flatten
 
 from envs.config import EnvConfig, EnvError
+from envs.legal import drawn_action, legal_actions
 from envs.registry import describe_env, make_env
 
 MakeConfig = Callable[..., EnvConfig]
@@ -196,6 +197,74 @@ def test_a_picture_among_other_parts_is_what_it_is_alone(
         gymnasium.registry.pop("test/Echo-v0")
         np.testing.assert_allclose(frames[0, :-2], alone[0].ravel() / np.float32(255), rtol=1e-6)
         np.testing.assert_allclose(frames[0, -2:], numbers, rtol=1e-6)
+
+
+class Rules(Echo):
+    """May only be given action 2; `legal` says where that is told, and a bad `end` forbids it at the end."""
+
+    def __init__(self, seen: Space[Any], told: str = "observation", end: bool = True) -> None:
+        mask = Box(0, 1, (3,), np.int8)
+        parts = {"action_mask": mask, "rest": seen}
+        super().__init__(Dict(parts) if told == "observation" else seen, Discrete(3))
+        self._told, self._end = told, end
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return self._with_rules(super().reset(seed=seed)[0])
+
+    def step(self, action: Any) -> Any:
+        assert action == 2, "illegal"
+        seen, reward, terminated, truncated, _ = super().step(action)
+        seen, info = self._with_rules(seen)
+        return seen, reward, terminated, truncated, info
+
+    def _with_rules(self, seen: Any) -> Any:
+        rules = {"action_mask": np.array([0, 0, self._end or self.t != 1], np.int8)}
+        return (seen, rules) if self._told == "info" else ({**seen, **rules}, {})
+
+
+@pytest.mark.parametrize(
+    ("seen", "size", "parts"),
+    [(NUMBERS, 2, ()), (Discrete(4), 4, ()), (PIXELS, 90, ((6, 5, 3), (3,)))],
+)
+def test_rules_in_a_dict_are_obeyed(
+    seen: Space[Any], size: int, parts: tuple[Any, ...], make_config: MakeConfig
+) -> None:
+    """They come last, whatever the names of the other parts."""
+    gymnasium.register("test/Rules-v0", entry_point=partial(Rules, seen))
+    try:
+        config = make_config("test/Rules-v0")
+        description, env = describe_env(config), make_env(config, [0, 1])
+    finally:
+        gymnasium.registry.pop("test/Rules-v0")
+    assert description.masked and env.masked and description.parts == parts
+    frames, _ = env.reset()
+    assert frames.shape == (2, size + 3) and frames.dtype == np.float32
+    for _ in range(5):
+        actions = drawn_action(legal_actions(frames, 3), np.array([0.1, 0.9]))
+        assert actions.tolist() == [2, 2]
+        frames, *_ = env.step(actions)
+
+
+def test_rules_elsewhere_are_told_of_and_a_dead_end_is_refused(
+    make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    kinds = {"Info": {"told": "info"}, "End": {"end": False}}
+    for name, kind in kinds.items():
+        gymnasium.register(f"test/{name}-v0", entry_point=partial(Rules, NUMBERS, **kind))  # type: ignore[arg-type]
+    try:
+        told, ends = (make_env(make_config(f"test/{name}-v0"), [0]) for name in kinds)
+    finally:
+        for name in kinds:
+            gymnasium.registry.pop(f"test/{name}-v0")
+    for _ in range(2):
+        told.reset()
+    assert not told.masked and [record.message for record in caplog.records] == [
+        "test/Info-v0 says in its info which actions are legal, which is not obeyed: give that in the"
+        ' observation, {"observation": ..., "action_mask": ...}.'
+    ]
+    ends.reset()
+    with pytest.raises(EnvError, match="no action is legal, and the episode is not over"):
+        ends.step([2])
 
 
 class _Only(Box):

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import SeededVectorEnv
 from envs.legal import drawn_action, legal_actions
+from envs.multi import described
+from envs.multi.seats import SeatsVector
 from envs.multi.shared import SharedTables, TableClosed, play_seats
 from envs.multi.turns import TurnsVector
 from envs.registry import describe_env, make_env, make_playback
@@ -137,6 +140,79 @@ def test_a_user_s_own_game(make_config: Callable[..., EnvConfig]) -> None:
     assert np.array_equal(frame, seen(HEAP - 2)) and rewards[0] == 0
 
 
+class RulesInInfos(Pebbles):
+    """Observes an array, and says in its infos what is legal."""
+
+    def observation_space(self, seat: str) -> Box:  # type: ignore[override]
+        return Box(0, 1, (HEAP + 1,), np.int8)
+
+    def observe(self, seat: str) -> Array:  # type: ignore[override]
+        return np.asarray(super().observe(seat)["observation"])
+
+    @property
+    def infos(self) -> dict[str, dict[str, Array]]:
+        return {seat: {"action_mask": seen(self._left)[HEAP + 1 :]} for seat in self.possible_agents}
+
+
+def test_rules_in_infos_are_obeyed_by_turns(make_config: Callable[..., EnvConfig]) -> None:
+    env = TurnsVector(make_config("pebbles"), [0], lambda config, mode=None: RulesInInfos())
+    frames, _ = env.reset()
+    for pebbles in (HEAP, 3, 2, 1):
+        assert np.array_equal(frames[0], seen(pebbles))
+        frames, *_ = env.step([0])
+
+
+class StopsAtTheMover(Pebbles):
+    """Truncates itself after two moves without passing the turn on, and shows each seat another number."""
+
+    def observe(self, seat: str) -> dict[str, Any]:
+        own = super().observe(seat)
+        return {**own, "observation": np.full(HEAP + 1, seat == "second")}
+
+    def step(self, action: int) -> None:
+        mover = self.agent_selection
+        super().step(action)
+        if self._left == HEAP - 2:
+            self.truncations, self.agent_selection = dict.fromkeys(self.possible_agents, True), mover
+
+
+def test_a_game_that_stops_is_seen_by_the_other_player(make_config: Callable[..., EnvConfig]) -> None:
+    """What is to come counts against whoever moved last."""
+    env = TurnsVector(make_config("pebbles"), [0], lambda config, mode=None: StopsAtTheMover())
+    env.reset()
+    steps = [env.step([0]) for _ in range(2)]
+    assert [step[0][0, 0] for step in steps] == [1, 0] and steps[1][3].all() and not steps[1][2].any()
+
+
+class DiesEarly(Pebbles):
+    """One seat is out, the other plays on."""
+
+    def step(self, action: int) -> None:
+        super().step(action)
+        self.terminations["first"] = True
+
+
+class Stuck(Pebbles):
+    """Nothing is legal after one move."""
+
+    def observe(self, seat: str) -> dict[str, Any]:
+        own = super().observe(seat)
+        return {**own, "action_mask": own["action_mask"] * (self._left == HEAP)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [(DiesEarly, "one player is out before the other"), (Stuck, "no action is legal, and the game is not")],
+)
+def test_other_games_by_turns_are_refused(
+    kind: type[Pebbles], sentence: str, make_config: Callable[..., EnvConfig]
+) -> None:
+    env = TurnsVector(make_config("pebbles"), [0], lambda config, mode=None: kind())
+    env.reset()
+    with pytest.raises(EnvError, match=sentence):
+        env.step([0])
+
+
 def test_a_game_that_is_no_duel_is_refused(make_config: Callable[..., EnvConfig]) -> None:
     env = TurnsVector(make_config("pebbles"), [0], lambda config, mode=None: Pebbles(gain_of_loser=0.5))
     env.reset()
@@ -162,6 +238,135 @@ def test_seats_of_a_game_of_moves_at_the_same_time(make_config: Callable[..., En
         make_env(config, [1, 2, 3])
 
 
+class Side:
+    """Two seats for `length` steps, each with one point a step; its first seat may take action 1 alone."""
+
+    possible_agents = ("left", "right")
+    length = 5
+
+    def __init__(
+        self, seen: Box, rules: str = "", without: str = "", allowed: tuple[int, ...] = (0, 1, 0)
+    ) -> None:
+        """`rules`: where they are said, "observation" or "infos"; `without`: who comes later."""
+        self._box, self._rules, self._without, self._allowed = (
+            seen,
+            rules,
+            without,
+            np.array(allowed, np.int8),
+        )
+
+    def observation_space(self, seat: str) -> Box | Dict:
+        mask = Box(0, 1, (3,), np.int8)
+        return (
+            Dict({"observation": self._box, "action_mask": mask})
+            if self._rules == "observation"
+            else self._box
+        )
+
+    def action_space(self, seat: str) -> Discrete:
+        return Discrete(3)
+
+    def reset(self, seed: int | None = None, options: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.agents, self._taken = [each for each in self.possible_agents if each != self._without], 0
+        return self._seen(), {
+            seat: self._said(seat) if self._rules == "infos" else {} for seat in self.agents
+        }
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        self._taken += 1
+        seats, is_over = self.agents, self._taken == self.length
+        seen, points = self._seen(), dict.fromkeys(seats, 1.0)
+        self.agents = [] if is_over else seats
+        return seen, points, dict.fromkeys(seats, is_over), dict.fromkeys(seats, False), {}
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def _seen(self) -> dict[str, Any]:
+        own = {"observation": self._box.high}
+        return {
+            seat: {**own, **self._said(seat)} if self._rules == "observation" else self._box.high
+            for seat in self.agents
+        }
+
+    def _said(self, seat: str) -> dict[str, Array]:
+        return {"action_mask": self._allowed if seat == "left" else np.ones(3, np.int8)}
+
+
+ONE = Box(0, 1, (1,), np.float32)
+
+
+def test_an_action_is_repeated_in_atari_s_games_alone(make_config: Callable[..., EnvConfig]) -> None:
+    config = make_config("side")
+    assert config.action_repeat == 4 and described(Side(ONE), config).frames_per_step == 1
+    env = SeatsVector(config, [0, 0], lambda config, mode=None: Side(ONE))
+    env.reset()
+    steps = [env.step([1, 1]) for _ in range(5)]
+    assert all((step[1] == 1).all() for step in steps)
+    assert [bool(step[2].all()) for step in steps] == [False] * 4 + [True]
+    assert describe_env(make_config("pettingzoo:pong_v3")).frames_per_step == 4
+
+
+@pytest.mark.parametrize(
+    ("box", "frame"),
+    [
+        (Box(0, 255, (2,), np.uint8), [1, 1, 1, 0]),
+        (Box(0, 1, (2,), np.uint8), [1, 1, 1, 0]),
+        (Box(-3, 7, (2,), np.float32), [7, 7, 1, 0]),
+    ],
+)
+def test_bytes_that_are_no_picture_are_shares(
+    box: Box, frame: list[float], make_config: Callable[..., EnvConfig]
+) -> None:
+    env = SeatsVector(make_config("side"), [0, 0], lambda config, mode=None: Side(box))
+    frames, _ = env.reset()
+    assert frames[0].tolist() == frame and env.observation_space.contains(frames)
+
+
+def test_channels_of_a_seat_s_picture_are_moved(make_config: Callable[..., EnvConfig]) -> None:
+    """And the last plane still says which seat it is; in grey and smaller too."""
+    high = np.full((3, 40, 30), 9, np.uint8)
+    high[1] = 70
+    box = Box(np.zeros_like(high), high, dtype=np.uint8)
+    env = SeatsVector(make_config("side"), [0, 0], lambda config, mode=None: Side(box))
+    frames, _ = env.reset()
+    assert frames.shape == (2, 40, 30, 4) and (frames[1] == [9, 70, 9, 255]).all()
+    small = SeatsVector(
+        make_config("side", resize=20, grey=True), [0, 0], lambda config, mode=None: Side(box)
+    )
+    assert small.reset()[0].shape == (2, 20, 20, 2)
+
+
+@pytest.mark.parametrize("box", [ONE, Box(0, 255, (6, 5, 3), np.uint8)])
+def test_rules_of_seats_are_obeyed(box: Box, make_config: Callable[..., EnvConfig]) -> None:
+    config = make_config("side")
+    description = described(Side(box, "observation"), config)
+    env = SeatsVector(config, [0, 0], lambda config, mode=None: Side(box, "observation"))
+    frames, _ = env.reset()
+    assert env.masked and description.masked and frames.shape[1:] == description.frame_shape
+    assert legal_actions(frames, 3).tolist() == [[False, True, False], [True] * 3]
+    assert env.observation_space.contains(frames)
+    whole = SharedTables.__new__(SharedTables)
+    whole.tables, whole.config, whole.seats, whole.actions = env, config, 2, np.zeros((1, 2), np.int64)
+    assert whole.seat(0).masked
+
+
+@pytest.mark.parametrize(
+    ("game", "sentence"),
+    [
+        (Side(ONE, "infos"), "says in its infos which actions are legal"),
+        (Side(ONE, without="right"), "begins without its seat right"),
+        (Side(ONE, "observation", allowed=(0, 0, 0)), "seat left has no legal action"),
+    ],
+)
+def test_other_games_of_seats_are_refused(
+    game: Side, sentence: str, make_config: Callable[..., EnvConfig]
+) -> None:
+    env = SeatsVector(make_config("side"), [0, 0], lambda config, mode=None: game)
+    with pytest.raises(EnvError, match=sentence):
+        env.reset()
+
+
 def played_at_random(env: SeededVectorEnv, steps: int) -> list[tuple[Array, ...]]:
     generator = np.random.default_rng(0)
     return [env.step(generator.integers(6, size=env.num_envs))[:4] for _ in range(steps)]
@@ -183,7 +388,8 @@ def test_tables_repeat_by_their_seed_and_end_together(make_config: Callable[...,
     ("game", "sentence"),
     [
         ("pettingzoo:nothing_v1", "has no game nothing_v1"),
-        ("pettingzoo:texas_holdem_v4", "could not be built"),
+        ("pettingzoo:tictactoe", "has no game tictactoe: did you mean pettingzoo:tictactoe_v3"),
+        ("pettingzoo:texas_holdem_v4", r"needs more packages .*`pip install 'pettingzoo\[classic\]'`"),
     ],
 )
 def test_a_mistake_is_one_sentence(game: str, sentence: str, make_config: Callable[..., EnvConfig]) -> None:

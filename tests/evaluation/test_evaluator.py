@@ -114,6 +114,17 @@ def test_result_does_not_depend_on_the_number_of_environments(
     assert results[1] != evaluate(policy_of(policy, config), config, episodes, seed=6, width=3)
 
 
+def test_episodes_that_fill_no_tables_are_played_all_the_same() -> None:
+    """Three of two seats, fewer than the environments."""
+    config = EnvConfig(
+        "pettingzoo:pong_v3", 4, 0.0, False, 300.0, False, max_episode_steps=5, resize=42, grey=True
+    )
+    policy = baseline_policy("random", describe_env(config))
+    assert evaluate(policy, config, 3, 1, 8).lengths == (5, 5, 5)
+    with pytest.raises(EnvError, match="--evaluation-episodes"):
+        evaluate(policy, config, 1, 1, 8)
+
+
 def test_every_episode_is_the_one_that_its_seed_gives() -> None:
     """Played again one by one, each in an environment of its own."""
     config, tape = env_config(CARTPOLE), Tape()

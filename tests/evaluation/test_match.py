@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from args import read_args
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env
-from evaluation.match import Matches, Record, matches_text, play_matches
+from evaluation.match import Matches, Record, matches_text, play_matches, write_matches
 from evaluation.policies import ConstantBaseline, RandomBaseline
 from own_code import code as own_code
 from own_code.code import OwnCode
@@ -114,7 +114,23 @@ def test_what_a_record_says() -> None:
     assert Record(3, 0, 0).elo == math.inf and Record(0, 0, 3).elo == -math.inf
     text = matches_text(Matches(np.array([1, -1, 0]), np.array([True, False, True])), "a game", "random")
     assert "a game against random: 3 games" in text
-    assert text.splitlines()[-2].split()[:4] == ["both", "1", "1", "1"]
+    assert text.splitlines()[-3].split()[:4] == ["both", "1", "1", "1"]
+    assert text.splitlines()[-1].startswith("It had the first seat once more than the second")
+    assert matches_text(Matches(np.array([1]), np.array([True])), "a game", "random").startswith(
+        "a game against random: 1 game\n"
+    )
+    low, high = record.elo_interval
+    assert low == pytest.approx(400 * math.log10(0.397 / 0.603), abs=1) and high > record.elo > low
+
+
+def test_elo_is_written_and_null_where_it_is_infinite(tmp_path: Path) -> None:
+    began = np.array([True, False, True])
+    write_matches(tmp_path / "m.json", Matches(np.array([1, -1, 1]), began), CONFIG, {})
+    document = json.loads((tmp_path / "m.json").read_text(), parse_constant=pytest.fail)
+    assert document["both"]["elo"] == pytest.approx(400 * math.log10(2))
+    low, high = document["both"]["elo_interval"]
+    assert low < document["both"]["elo"] < high
+    assert document["first_seat"]["elo"] is None and document["first_seat"]["elo_interval"][1] is None
 
 
 def test_games_that_end_within_their_opening_are_refused() -> None:

@@ -1,0 +1,55 @@
+"""Puts the rules of an environment, a Dict's part "action_mask", where envs/legal.py has them: last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
+
+from envs.config import EnvError
+
+MASK = "action_mask"
+
+
+class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """Observations are all other parts, then a float32 for each action, 1.0 where it is legal."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], game: str) -> None:
+        super().__init__(env)
+        assert isinstance(env.observation_space, Dict) and isinstance(env.action_space, Discrete)
+        others = {name: part for name, part in env.observation_space.items() if name != MASK}
+        rules = Box(0, 1, (int(env.action_space.n),), np.float32)
+        both: Tuple[Any] = Tuple((Dict(others), rules))
+        self.observation_space = both
+        self._game = game
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Raises EnvError where no action is legal, and the episode goes on."""
+        seen, reward, terminated, truncated, info = super().step(action)
+        if not (terminated or truncated or seen[1].any()):
+            raise EnvError(f"In {self._game} no action is legal, and the episode is not over.")
+        return seen, reward, terminated, truncated, info
+
+    def observation(self, observation: Any) -> Any:
+        """Two parts."""
+        others = {name: part for name, part in observation.items() if name != MASK}
+        return others, (np.asarray(observation[MASK]) > 0).astype(np.float32)
+
+
+def has_rules(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether each observation says of each discrete action whether it is legal."""
+    seen, actions = env.observation_space, env.action_space
+    if not (isinstance(seen, Dict) and isinstance(actions, Discrete)):
+        return False
+    return MASK in seen.spaces and len(seen.spaces) > 1 and seen[MASK].shape == (actions.n,)
+
+
+def ends_with_rules(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether what `env` shows ends with them."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, RulesLast):
+            return True
+        env = env.env
+    return False
