@@ -14,6 +14,7 @@ from pathlib import Path
 import redis
 
 from memory.runs.keys import Keys
+from memory.server.cluster import NoCluster
 from memory.server.connection import RedisConfig, make_client, refusal
 from memory.server.replies import UNREACHABLE
 from supervision.child import Child, ChildSpec, described
@@ -69,8 +70,9 @@ class RedisServer:
             return self._whose()
         if self._config.redis_cluster or not _is_this_machine(self._config.host_redis):
             raise RedisServerError(
-                f"No Redis server answers at {self._config}: start one on that machine; check --host-redis"
-                " and the lines bind and protected-mode of its configuration (redis_conf/README.md)."
+                f"No Redis server answers at {self._config}: start one on that machine; check"
+                f" {self._config.flags}, and the lines bind and protected-mode of its configuration"
+                " (redis_conf/README.md)."
             )
         if not self._conf_file.is_file():
             raise RedisServerError(f"There is no Redis configuration {self._conf_file}: check --redis-conf.")
@@ -188,13 +190,13 @@ class RedisServer:
             time.sleep(POLL_EVERY_S)
 
     def _state(self) -> _State:
-        """Raises RedisServerError where another program answers."""
+        """Raises RedisServerError where another program answers, or one that is no node of a cluster."""
         client = make_client(self._config)
         try:
             client.ping()
         except redis.exceptions.BusyLoadingError:
             return _State.LOADING
-        except redis.exceptions.InvalidResponse as error:
+        except (redis.exceptions.InvalidResponse, NoCluster) as error:
             raise RedisServerError(str(refusal(self._config, error))) from error
         except UNREACHABLE:
             return _State.AWAY

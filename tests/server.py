@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import socket
 
 import redis
 
@@ -38,3 +39,16 @@ def serving(folder: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(10)
+
+
+def listen(client: Client) -> int:
+    """A port of this machine, at which the server of a socket listens too."""
+    client.config_set("bind", "127.0.0.1")
+    client.config_set("repl-diskless-sync-delay", 0)
+    while True:
+        with socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        with suppress(redis.exceptions.ResponseError):  # another program has taken it
+            client.config_set("port", port)
+            return port

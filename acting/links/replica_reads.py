@@ -12,7 +12,7 @@ from typing import cast
 
 from memory.runs.keys import Keys
 from memory.server.connection import Client
-from memory.server.replies import UNREACHABLE, explained, refusals_as_outages
+from memory.server.replies import ANY_ERROR, explained, refusals_as_outages
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +51,10 @@ class ReplicaReads:
             return None
         try:
             with refusals_as_outages():
-                if self._has_newest():
+                if not (reason := self._lag()):
                     self._has_warned = False
                     return cast(bytes | None, self._replica.get(key))
-            reason = f"it is more than {LONGEST_LAG_S:g} s behind"
-        except UNREACHABLE as error:
+        except ANY_ERROR as error:
             reason = explained(error)
         self._asked_again_at = time.monotonic() + ASKED_AGAIN_AFTER_S
         if not self._has_warned:
@@ -65,13 +64,15 @@ class ReplicaReads:
         self._has_warned = True
         return None
 
-    def _has_newest(self) -> bool:
+    def _lag(self) -> str:
+        """Why it has not the newest version, though it was given the time; else ""."""
         deadline = time.monotonic() + LONGEST_LAG_S
-        while not _is_reached(self._version, self._replica.get(self._keys.weights_version)):
+        while not _is_reached(self._version, found := self._replica.get(self._keys.weights_version)):
             if time.monotonic() > deadline:
-                return False
+                is_behind = f"it is more than {LONGEST_LAG_S:g} s behind"
+                return is_behind if found else "it holds nothing of this run, as if it were no replica"
             time.sleep(LOOK_EVERY_S)
-        return True
+        return ""
 
 
 def _is_reached(version: bytes | None, found: bytes | None) -> bool:

@@ -40,6 +40,10 @@ class Moved(Refusing):
     """Another node serves these keys; nothing was done."""
 
 
+class NoCluster(ResponseError):
+    """A server that is none of a Redis Cluster's nodes; the message is a sentence without its full stop."""
+
+
 class Route:
     """Which node the connections of a client lead to, and which other nodes there are."""
 
@@ -82,9 +86,13 @@ class _Routed(redis.Connection):
 
     def on_connect(self) -> None:
         super().on_connect()
-        with contextlib.suppress(ResponseError):  # a user who may not ask knows the nodes that were named
+        try:
             self.send_command("CLUSTER", "SLOTS")
             self._route.learn(_nodes_in(self.read_response(), self.host))
+        except ResponseError as error:  # a user who may not ask knows the nodes that were named
+            if "cluster support disabled" in str(error):
+                said = f"{self.host}:{self.port} is no node of a Redis Cluster: leave --redis-cluster out"
+                raise NoCluster(said) from error
 
     def read_response(self, *arguments: Any, **options: Any) -> Any:
         try:

@@ -21,7 +21,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from memory.server.cluster import cluster_client
+from memory.server.cluster import NoCluster, cluster_client
 from memory.server.diagnosis import what_listens
 from memory.server.patience import Patience
 from memory.server.replies import UNREACHABLE, code_of, explained, refusals_as_outages
@@ -40,6 +40,9 @@ READ_BYTES = 1 << 18
 """Taken from the socket at a time: more than the 160 KB of 32 chunks of Atari."""
 PASSWORD_VARIABLE = "REDIS_PASSWORD"
 """Environment variable with the password, where no file has it."""
+
+REFUSING = redis.exceptions.NoPermissionError, redis.exceptions.InvalidResponse, NoCluster
+"""What a server raises that does not let this process in, besides outages that `refusal` knows."""
 
 Client: TypeAlias = Any
 """A `redis.Redis` that answers bytes; redis-py's own annotations name `bytes | str` for every answer."""
@@ -66,10 +69,15 @@ class RedisConfig:
     redis_cert: str = ""  # this client's own certificate, where the server asks for one
     redis_key: str = ""  # its private key
     redis_cluster: bool = False  # the server is a node of a Redis Cluster; a client's keys share a hash tag
-    redis_nodes: str = ""  # of that cluster, further nodes to ask where this one is away
+    redis_nodes: str = ""  # --redis-nodes: in a cluster, further nodes to ask where this one is away
 
     def __str__(self) -> str:
         return self.host_redis if self.host_redis.startswith("/") else f"{self.host_redis}:{self.port_redis}"
+
+    @property
+    def flags(self) -> str:
+        """Those that say where it listens."""
+        return "--redis-nodes" if self.redis_nodes else "--host-redis and --port-redis"
 
 
 def make_client(config: RedisConfig) -> Client:
@@ -138,6 +146,8 @@ def refusal(config: RedisConfig, error: Exception) -> RedisRefused | None:
     """What to say where waiting does not help: a wrong password, missing rights, a certificate, TLS that was
     not asked for, protected-mode, another program; else None.
     """
+    if isinstance(error, NoCluster):
+        return RedisRefused(f"{error}.")
     if code_of(error) in ("NOAUTH", "WRONGPASS", "NOPERM"):
         return RedisRefused(
             f"The Redis server at {config} refuses user {config.user_redis or 'default'!r} ({error}): check"
@@ -149,7 +159,7 @@ def refusal(config: RedisConfig, error: Exception) -> RedisRefused | None:
             " and --redis-key."
         )
     if isinstance(error, redis.exceptions.InvalidResponse):
-        reason = f"another program listens there ({error}): check --port-redis"
+        reason = f"another program listens there ({error}): check {config.flags}"
     elif config.redis_tls or config.host_redis.startswith("/"):
         return None
     else:
@@ -161,9 +171,9 @@ def advice(config: RedisConfig, reason: Exception) -> str:
     """One sentence on what to check when `config` does not answer."""
     return (
         f"No Redis server answers at {config} ({explained(reason)}): start one with"
-        " `redis-server redis_conf/redis_rainbow_6379.conf`, or name the right one with --host-redis and"
-        " --port-redis; for a server on another machine also check the lines `bind` and `protected-mode` of"
-        " its configuration file."
+        " `redis-server redis_conf/redis_rainbow_6379.conf`, or name the right one with"
+        f" {config.flags}; for a server on another machine also check the lines `bind` and"
+        " `protected-mode` of its configuration file."
     )
 
 
@@ -177,7 +187,7 @@ def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] 
     try:
         with refusals_as_outages():
             client.ping()
-    except (*UNREACHABLE, redis.exceptions.NoPermissionError, redis.exceptions.InvalidResponse) as error:
+    except (*UNREACHABLE, *REFUSING) as error:
         if (refused := refusal(config, error)) is not None:
             raise refused from error
         log.warning("%s Trying for another %.0f s.", advice(config, error), patience_s)

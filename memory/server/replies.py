@@ -15,6 +15,9 @@ import redis
 UNREACHABLE = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 """What a server raises that is away or stalled; `refusals_as_outages` adds those that refuse for a while."""
 
+ANY_ERROR = redis.exceptions.RedisError
+"""All that a server, or its absence, raises."""
+
 
 class Wait(Enum):
     """For how long a refused command is tried again."""

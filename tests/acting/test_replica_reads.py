@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from socket import socket
 
 import pytest
-import redis
 import torch
 from safetensors.torch import save
 
@@ -21,26 +18,13 @@ from memory.runs.keys import Keys
 from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.road import begin
-from tests.server import serving
+from tests.server import listen, serving
 from tests.test_processes import Stage
-
-
-def _listen(client: Client) -> int:
-    """A port of this machine, at which the server of a socket listens too."""
-    client.config_set("bind", "127.0.0.1")
-    client.config_set("repl-diskless-sync-delay", 0)
-    while True:
-        with socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
-        with suppress(redis.exceptions.ResponseError):  # another program has taken it
-            client.config_set("port", port)
-            return port
 
 
 @pytest.fixture
 def home_port(client: Client) -> int:
-    return _listen(client)
+    return listen(client)
 
 
 @pytest.fixture
@@ -96,9 +80,19 @@ def test_the_bytes_come_from_the_replica(
         assert _sent_to_readers(replica) - before[1] > len(sent.payload)
 
 
-@pytest.mark.parametrize("fault", ["behind", "away", "refuses"])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("behind", "it is more than 0.2 s behind"),
+        ("none", "it holds nothing of this run, as if it were no replica"),
+        ("away", ""),
+        ("refuses", "it asks for a password"),
+        ("forbids", "this user may not do that"),
+    ],
+)
 def test_a_replica_that_fails_is_left_alone_for_a_while(
     fault: str,
+    reason: str,
     client: Client,
     replica: Client,
     home_port: int,
@@ -109,21 +103,28 @@ def test_a_replica_that_fails_is_left_alone_for_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The server's own weights are taken at once then, one sentence says so, and later it is asked again."""
-    monkeypatch.setattr(replica_reads, "LONGEST_LAG_S", 0.2)
     assert reader.poll() is None
-    if fault == "behind":
+    if fault in ("behind", "none"):
+        _publish(client, keys, epoch, 0)
+        assert reader.poll() is not None
         replica.execute_command("REPLICAOF", "NO", "ONE")
+        if fault == "none":
+            replica.flushall()
+    elif fault == "forbids":
+        replica.execute_command("ACL", "SETUSER", "default", "-get")
     elif fault == "away":
         replica.client_pause(60_000)
         replica.connection_pool.disconnect()
     else:
         replica.config_set("requirepass", "a secret")
         replica.connection_pool.disconnect()
+    monkeypatch.setattr(replica_reads, "LONGEST_LAG_S", 0.2)
     for updates in (1, 2):
         sent, began = _publish(client, keys, epoch, updates), time.monotonic()
         assert reader.poll() == sent
     assert time.monotonic() - began < 0.2, "the replica was asked once"
     assert caplog.text.count("Weights come from the server itself, not from its replica there:1") == 1
+    assert reason in caplog.text
     if fault == "behind":
         monkeypatch.setattr(replica_reads, "LONGEST_LAG_S", 10.0)
         _follow(replica, home_port)

@@ -10,9 +10,10 @@ import pytest
 
 from memory.server.channel import Channel
 from memory.server.cluster import Address, Moved, Route
-from memory.server.connection import Client, RedisConfig, connect
+from memory.server.connection import Client, RedisConfig, RedisRefused, connect
 from memory.server.patience import Patience
 from tests.cluster_nodes import redis_cluster
+from tests.server import listen
 
 PATIENCE_S = 30.0
 
@@ -40,6 +41,12 @@ def test_a_client_goes_where_its_keys_are_and_along_when_they_move(tmp_path: Pat
 
         assert wait(steps) == b"2"
         assert client.connection_pool.connection_kwargs["route"].address.port != home
+
+
+def test_a_server_that_is_no_node_is_refused_at_once(client: Client) -> None:
+    port = listen(client)
+    with pytest.raises(RedisRefused, match=f":{port} is no node of a Redis Cluster: leave"):
+        _client(port)
 
 
 def test_keys_on_their_way_are_waited_for(tmp_path: Path) -> None:
