@@ -12,16 +12,21 @@ from pathlib import Path
 
 import pytest
 
+from acting.links.link import ActorSlot
 from args import UserError, read_args
 from learning.saved.snapshot import last_models, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.run import Place
-from memory.runs.shards import own_steps
-from memory.server.connection import Client, RedisConfig, make_client
+from memory.runs.lease import Lease
+from memory.runs.run import Place, open_run, read_settings
+from memory.runs.scripts import Sender
+from memory.runs.shards import make_known, own_steps
+from memory.server.connection import Client, RedisConfig, RedisUnreachable, make_client
+from memory.server.patience import Patience
 from tests.memory.sharded import transitions_in
 from tests.processes import start, until, wait
 from tests.server import serving
+from wiring import shards
 from wiring.setting import setting_of
 from wiring.shards import node_of
 from wiring.sources import check_store
@@ -132,12 +137,35 @@ def test_a_run_outlives_a_node_and_ends_with_it_back(
         ("--agent ppo", "ppo has none"),
         ("--save-replay", "--save-replay knows one shard only"),
         ("--redis-nodes here", "'here' is no server: write host:port"),
+        ("--redis-nodes one:1,two:2,three:3", "names 3 servers, and --shards 2 uses 2 of them"),
+        ("--redis-nodes one:1,one:1", "names a server twice"),
         ("--redis-nodes here:1 --port-redis 2", "leave --host-redis and --port-redis out"),
     ],
 )
 def test_what_shards_cannot_do_is_said(words: str, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         check_store(setting_of(read_args([*WORDS, *words.split()])).args)
+
+
+def test_an_actor_that_starts_while_its_shard_is_away_begins_with_another(
+    client: Client, redis_socket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "MOVE_AFTER_S", 0.2)
+    nodes = f"{redis_socket},{tmp_path}/nowhere"
+    args = read_args([*WORDS, "--redis-nodes", nodes, "--id-actor", "1"])
+    keys = Keys(args.run_name)
+    epoch = open_run(client, keys, {}, False, 0, {}, "learner").epoch
+    make_known(client)
+    run, lease = read_settings(client, keys), Lease(client, keys.actor_lease(1)).acquire("actor 1")
+    assert run is not None
+    slot = ActorSlot(client, keys, lease, run, lambda: run)
+    home = Sender(client, keys, 1, lease.token, epoch)
+    ways = shards.ways_to_shards(args, home)
+    assert shards.connect_shard(args, slot, home, ways, Patience(60)) is home
+    ways.pop(0)  # as of several games
+    with pytest.raises(RedisUnreachable, match="--redis-nodes"):
+        shards.connect_shard(args, slot, home, ways, Patience(0.2))
+    lease.release()
 
 
 def test_the_first_node_takes_the_place_of_the_one_server() -> None:

@@ -15,7 +15,7 @@ from acting.episodes import tracker_of
 from acting.even_pace import EvenPace
 from acting.links.link import ActorConfig, ActorSlot, Exchange, Link, StepObserver, Writer
 from acting.links.run_link import RunLink
-from acting.links.shard_link import MOVE_AFTER_S, ShardLink
+from acting.links.shard_link import ShardLink, until_it_moves
 from acting.links.weights import PublishedWeights, SnapshotWeights, WeightsReader, WeightsSource
 from acting.live_window import LiveWindow
 from acting.opponents import Members, OpponentsConfig, PoolPlayer
@@ -43,7 +43,7 @@ from memory.server.patience import Patience
 from memory.settings import parsed_nodes
 from wiring.code import log_header_of
 from wiring.setting import ACTOR, Setting, acting_agent, build_agent, derived_seed, set_up_torch
-from wiring.shards import connect_own_shard, node_of, other_shards
+from wiring.shards import connect_shard, node_of, ways_to_shards
 from wiring.sources import sizes_of
 
 log = logging.getLogger(__name__)
@@ -65,20 +65,22 @@ def build_actor(
     setting = setting.of_actor(setting.args.id_actor)
     args, patience = setting.args, Patience(setting.args.redis_patience, stopped)
     sender = home = Sender(slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch)
-    if args.id_actor % args.shards:
-        sender = connect_own_shard(args, slot, home, patience)
+    ways = ways_to_shards(args, home)
+    if ways:
+        sender = connect_shard(args, slot, home, ways, patience)
     if isinstance(agent, ReplayAgent):
-        sink = _replay_sink(args, agent, slot, sender, patience if sender is home else Patience(MOVE_AFTER_S))
+        with_server = until_it_moves(sender.keys.shard) if ways else patience
+        sink = _replay_sink(args, agent, slot, sender, with_server)
         sink = _evenly(args, sink, sender) if several else sink
     else:
         assert isinstance(agent, OnPolicyAgent)
         sink = _rollout_sink(args, agent, slot, sender, patience)
     waits = args.serial or not isinstance(agent, ReplayAgent)
     link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
-    if sender is not home:
-        ways, slots = other_shards(args, home), sizes_of(args).replay.slots
-        others = {number: partial(_moved, way, slots) for number, way in ways.items()}
-        link = ShardLink(slot, sink.pusher, patience, agent.learns, home, others)
+    if ways:
+        own, slots = args.id_actor % args.shards, sizes_of(args).replay.slots
+        pushers = {number: partial(_moved, way, slots) for number, way in ways.items()}
+        link = ShardLink(slot, sink.pusher, patience, agent.learns, home, own, pushers)
     weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
     members = _pool_members(setting, slot, patience)
@@ -86,7 +88,8 @@ def build_actor(
 
 
 def _moved(way: Callable[[], Sender], slots: int) -> Pusher:
-    return ChunkPusher(way(), slots, Patience(MOVE_AFTER_S))
+    sender = way()
+    return ChunkPusher(sender, slots, until_it_moves(sender.keys.shard))
 
 
 def build_tables(setting: Setting, runs: Sequence[str], steps: int) -> SharedTables:

@@ -28,7 +28,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import LearnerSlot, OpenedRun, Place, open_run
-from memory.runs.shards import make_known, newest_epoch
+from memory.runs.shards import make_known
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from wiring.code import check_code, code_settings
@@ -164,7 +164,8 @@ def _open_run(
         snapshot["t_actors"] if snapshot else 0,
         results.episodes.newest,
         lease.token,
-        last_epoch=max(snapshot.get("epoch", 0) if snapshot else 0, newest_epoch(others)),
+        last_epoch=snapshot.get("epoch", 0) if snapshot else 0,
+        others=[read_counters(*place) for place in others],
         began=snapshot.get("began", 0) if snapshot else None,
         refilled=snapshot.get("refilled", 0) if snapshot else 0,  # earlier versions counted these steps
         finished=_is_finished(args, snapshot),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from acting.links.link import ActorSlot
+from acting.links.shard_link import MOVE_AFTER_S
 from agents.registry import agent_type
 from args import Args, UserError
 from memory.runs.counters import read_counters
@@ -17,16 +20,25 @@ from memory.runs.run import POLL_EVERY_S, Place
 from memory.runs.scripts import Sender
 from memory.runs.shards import admitted
 from memory.runs.tags import tag_suffix
-from memory.server.connection import Client, RedisConfig, connect, make_client
+from memory.server.connection import Client, RedisConfig, RedisUnreachable, connect, make_client
 from memory.server.patience import Interrupted, Patience
+from memory.server.replies import UNREACHABLE, Refusing, refusals_as_outages
 from memory.settings import parsed_nodes
 
 log = logging.getLogger(__name__)
 
 
 def check_shards(args: Args) -> None:
-    """Raise UserError where a run cannot have its --shards."""
+    """Raise UserError where a run cannot have its --shards, or has servers that it would not use."""
     shards = args.shards
+    nodes = [] if args.redis_cluster else parsed_nodes(args.redis_nodes)
+    if len(set(nodes)) < len(nodes):
+        raise UserError(f"--redis-nodes {args.redis_nodes} names a server twice: name each once.")
+    if len(nodes) > shards:
+        raise UserError(
+            f"--redis-nodes names {len(nodes)} servers, and --shards {shards} uses {shards} of them: give"
+            f" --shards {len(nodes)}, or name fewer."
+        )
     if shards == 1:
         return
     if agent_type(args.agent).store != "replay":
@@ -73,14 +85,37 @@ def connect_shards(args: Args, home: Client, stopped: Callable[[], bool]) -> lis
     return places
 
 
-def connect_own_shard(args: Args, slot: ActorSlot, home: Sender, patience: Patience) -> Sender:
-    """An actor's way to its shard, which is its number's; it waits until the learner has opened that one.
+def connect_shard(
+    args: Args, slot: ActorSlot, home: Sender, ways: Mapping[int, Callable[[], Sender]], patience: Patience
+) -> Sender:
+    """An actor's way to its shard, or to another of `ways` where it cannot write there soon.
 
     Raises Interrupted, LostLease, or as `connect`.
     """
+    if len(ways) > 1:
+        try:
+            return _own_shard(args, slot, home, Patience(MOVE_AFTER_S, patience.stopped), MOVE_AFTER_S)
+        except (RedisUnreachable, *UNREACHABLE) as error:
+            for shard in list(ways)[1:]:
+                with suppress(*UNREACHABLE), refusals_as_outages():
+                    sender = ways[shard]()
+                    if read_counters(sender.client, sender.keys).epoch == slot.run.epoch:
+                        sentence = "This actor cannot write to shard %d (%s): it begins with shard %d."
+                        log.warning(sentence, args.id_actor % args.shards, error, shard)
+                        return sender
+    return _own_shard(args, slot, home, patience, math.inf)
+
+
+def _own_shard(
+    args: Args, slot: ActorSlot, home: Sender, patience: Patience, opened_within_s: float
+) -> Sender:
+    """An actor's way to its shard, which is its number's, once the learner has opened that one.
+
+    Raises as `connect_shard`, or Refusing where it is not opened within so many seconds.
+    """
     shard, node = args.id_actor % args.shards, node_of(args, args.id_actor % args.shards)
-    place = Place(connect(node, args.redis_patience, patience.stopped), keys_of(args, shard))
-    announced = False
+    place = Place(connect(node, patience.seconds, patience.stopped), keys_of(args, shard))
+    announced, began = False, time.monotonic()
     while patience(read_counters, *place).epoch != slot.run.epoch:
         if patience.stopped():
             raise Interrupted(f"Stopped while waiting for shard {shard}.")
@@ -89,19 +124,23 @@ def connect_own_shard(args: Args, slot: ActorSlot, home: Sender, patience: Patie
                 "Waiting for the learner to open shard %d at %s: has it the same --redis-nodes?", shard, node
             )
             announced = True
+        if time.monotonic() - began >= opened_within_s:
+            raise Refusing("the learner has not opened it")
         time.sleep(POLL_EVERY_S)
     return patience(admitted, home, place)
 
 
-def other_shards(args: Args, home: Sender) -> dict[int, Callable[[], Sender]]:
-    """Ways to the shards that an actor may write to while its own is away, in the order in which it tries
-    them: actors of one shard begin with different ones. Where shards hold different games there are none.
+def ways_to_shards(args: Args, home: Sender) -> dict[int, Callable[[], Sender]]:
+    """Ways to an actor's shard, and then to those that it may write to while that is away, in the order in
+    which it tries them: actors of one shard begin with different ones. Where shards hold different games
+    there is only its own. Empty where that is shard 0, without which there is no run.
     """
-    if len(args.games) > 1:
+    own = args.id_actor % args.shards
+    if not own:
         return {}
     first = 1 + args.id_actor // args.shards % (args.shards - 1)
-    numbers = [*range(first, args.shards), *range(1, first)]
-    shards = [(args.id_actor + ahead) % args.shards for ahead in numbers]
+    numbers = [*range(first, args.shards), *range(1, first)] if len(args.games) == 1 else []
+    shards = [own, *((args.id_actor + ahead) % args.shards for ahead in numbers)]
     return {shard: partial(_way, args, home, shard) for shard in shards}
 
 

@@ -203,7 +203,7 @@ def _sampler(
     args, sizes, device = setting.args, sizes_of(setting.args), device_of(setting.args)
     if not opened.replay_kept and args.shards == 1:
         _fill_replay(setting, sizes, slot, snapshot)
-    replay = _loaded_replay(setting, sizes, slot, snapshot, ranks)
+    replay = _loaded_replay(setting, sizes, slot, opened, snapshot, ranks)
     steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
     missing = 0  # where the run is finished: nothing is learned from it any more
     if not opened.counters.finished:
@@ -242,14 +242,19 @@ def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapsh
 
 
 def _loaded_replay(
-    setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapshot: Snapshot | None, ranks: Ranks | None
+    setting: Setting,
+    sizes: ReplaySizes,
+    slot: LearnerSlot,
+    opened: OpenedRun,
+    snapshot: Snapshot | None,
+    ranks: Ranks | None,
 ) -> Replay:
     args = setting.args
     generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
     if snapshot is not None:
         with restoring():
             generator.bit_generator.state = snapshot["sampler_generator"]
-    replay = _replay(setting, sizes, slot, generator, ranks)
+    replay = _replay(setting, sizes, slot, opened, generator, ranks)
     replay.load()
     return replay
 
@@ -258,6 +263,7 @@ def _replay(
     setting: Setting,
     sizes: ReplaySizes,
     slot: LearnerSlot,
+    opened: OpenedRun,
     generator: np.random.Generator,
     ranks: Ranks | None,
 ) -> Replay:
@@ -270,7 +276,7 @@ def _replay(
         return _mirrored(setting, own) if args.gpu_replay else Replay(*own)
     run = read_settings(slot.client, slot.keys)
     assert run is not None, "this learner has just opened it"
-    places = slot.shards, sizes.replay, slot.epoch, run.fresh_since
+    places = slot.shards, sizes.replay, slot.epoch, run.fresh_since, opened.elsewhere
     if ranks is not None:
         return LeadingShards(ranks.share.ranks, *places, *draws)
     if not setting.games:

@@ -30,6 +30,11 @@ MOVE_AFTER_S = 5.0
 """A server that is restarted is back by then."""
 
 
+def until_it_moves(shard: int) -> Patience:
+    """With a shard that is away."""
+    return Patience(MOVE_AFTER_S, server=f"Redis of shard {shard}")
+
+
 class ShardLink(RunLink):
     """Pushes into its shard, or while that is away into another."""
 
@@ -40,20 +45,31 @@ class ShardLink(RunLink):
         patience: Patience,
         reports: bool,
         home: Sender,
-        others: Mapping[int, Callable[[], Pusher]],
+        own: int,
+        ways: Mapping[int, Callable[[], Pusher]],
     ) -> None:
-        """As `RunLink`; `home`: this actor as shard 0 knows it; `others`: ways to shards that it may write to
-        meanwhile, the first that answers is taken. They may raise redis errors.
+        """As `RunLink`; `pusher`: to its shard, or to another if that is away.
+
+        Args:
+            home: This actor as shard 0 knows it.
+            own: The number of its shard.
+            ways: To that shard, and to those that it may write to meanwhile, of which the first that answers
+                is taken. They may raise redis errors.
         """
         super().__init__(slot, pusher, patience, reports)
         self._reporter = EpisodeReporter(home, slot.reported)
-        self._home, self._own, self._others = home, pusher, others
+        self._home, self._own, self._ways = home, own, ways
         self._pushers = {pusher.sender.keys.shard: pusher}  # to where something was sent
         self._look_at = 0.0  # monotonic
 
+    @property
+    def _present(self) -> int:
+        """The number of the shard that it writes to."""
+        return self._pusher.sender.keys.shard
+
     def push(self, packets: list[Any], num_transitions: int) -> None:
         """As `RunLink.push`; now and then it looks first whether it can go back."""
-        if packets and self._pusher is not self._own and time.monotonic() >= self._look_at:
+        if packets and self._present != self._own and time.monotonic() >= self._look_at:
             self._look_back()
         super().push(packets, num_transitions)
 
@@ -68,7 +84,7 @@ class ShardLink(RunLink):
     def _refresh(self) -> None:
         self._check_lease()
         self.wait_until_stored()
-        self.counters = Patience(MOVE_AFTER_S)(read_counters, *self._shard)
+        self.counters = until_it_moves(self._present)(read_counters, *self._shard)
         if self.counters.epoch != self._pusher.epoch:
             self._adopt_epoch()
 
@@ -109,9 +125,9 @@ class ShardLink(RunLink):
 
     def _has_moved(self, error: Exception) -> bool:
         """Whether another shard takes what comes next; `error` is that of the present one."""
-        left, self._look_at = self._pusher.sender.keys.shard, next_look(0.0)
-        for number in self._others:
-            if number != left and self._uses(number):
+        left, self._look_at = self._present, next_look(0.0)
+        for number in self._ways:
+            if number not in (left, self._own) and self._uses(number):
                 sentence = "Shard %d is away (%s): this actor writes to shard %d meanwhile."
                 log.warning(sentence, left, explained(error), number)
                 return True
@@ -121,7 +137,7 @@ class ShardLink(RunLink):
         """Whether packets go to this shard from now on: it answers, and the learner has joined it."""
         try:
             with refusals_as_outages():
-                pusher = self._pushers.get(number) or self._others[number]()
+                pusher = self._pushers.get(number) or self._ways[number]()
                 counters = read_counters(pusher.sender.client, pusher.sender.keys)
         except (*UNREACHABLE, LostLease):
             return False
@@ -135,17 +151,14 @@ class ShardLink(RunLink):
 
     def _look_back(self) -> None:
         """Settle what other shards may have, where they answer, and end at its own if that one does."""
-        began, before, own = time.monotonic(), self._pusher, self._own.sender.keys.shard
+        began, before = time.monotonic(), self._present
         self.wait_until_stored()
-        for number, pusher in sorted(self._pushers.items(), key=lambda item: item[1] is self._own):
-            if (
-                pusher is not self._pusher
-                and (pusher.unsettled or pusher is self._own)
-                and self._uses(number)
-            ):
+        unsettled = {number for number, pusher in self._pushers.items() if pusher.unsettled}
+        for number in (*sorted(unsettled - {self._own}), self._own):
+            if number != self._present and self._uses(number):
                 self.wait_until_stored()
-        if self._pusher is self._own is not before:
-            log.warning("Shard %d is back: this actor writes there again.", own)
+        if self._present == self._own != before:
+            log.warning("Shard %d is back: this actor writes there.", self._own)
         self._look_at = next_look(time.monotonic() - began)
 
     def _renew_lease(self) -> None:
@@ -155,7 +168,7 @@ class ShardLink(RunLink):
 
     def _meet_same_epoch(self) -> None:
         """The shard has forgotten the epoch, or does not know it yet: wait for the learner to join it."""
-        number, began = self._pusher.sender.keys.shard, time.monotonic()
+        number, began = self._present, time.monotonic()
         while read_counters(*self._shard).epoch < self._pusher.epoch:
             if self.stopped():
                 raise Interrupted(f"Stopped while waiting for shard {number}.")

@@ -103,7 +103,7 @@ def learner(nodes: Sequence[RedisConfig], epoch: int, seed: int) -> Works:
     generator = np.random.default_rng(seed)
     if len(nodes) == 1:
         return draws(Replay(*places[0], sizes.replay, epoch, sizes.rule, generator))
-    shards = Shards(places, sizes.replay, epoch, epoch, sizes.rule, generator)
+    shards = Shards(places, sizes.replay, epoch, epoch, [0] * (len(nodes) - 1), sizes.rule, generator)
     return draws(shards)
 
 

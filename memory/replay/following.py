@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ from memory.replay.leading import CHUNK_ID, OFFSET, SHARD, WEIGHT
 from memory.replay.priorities import Draw
 from memory.replay.shards import stretches_of
 from memory.runs.run import Place
+from memory.runs.shards import next_look
 from memory.server.channel import Channel
 from memory.server.replies import Wait, wait_of
 
@@ -30,6 +32,7 @@ class RowReader:
         """Raises redis errors."""
         self._reader, self._history = ChunkReader(limits), history_length
         self._sources = [(Channel(place.client), place.keys.chunks) for place in places]
+        self._look_at = dict[int, float]()  # shards that were away -> monotonic seconds of the next look
 
     def read(self, rows: Rows) -> tuple[Batch | None, NDArray[np.bool_]]:
         """The transitions that `rows` [B] name.
@@ -43,10 +46,9 @@ class RowReader:
         Raises:
             RedisError: Of shard 0, without which nobody learns, or one that does not pass.
         """
-        away: set[int] = set()
-        if (batch := self._read(rows, away)) is not None:
+        if (batch := self._read(rows)) is not None:
             return batch, np.ones(len(rows), bool)
-        singles = [self._read(rows[row : row + 1], away) for row in range(len(rows))]
+        singles = [self._read(rows[row : row + 1]) for row in range(len(rows))]
         readable = np.array([single is not None for single in singles])
         found = [single for single in singles if single is not None]
         if not found:
@@ -56,10 +58,12 @@ class RowReader:
         batch = Batch(*map(np.concatenate, columns))
         return batch._replace(weights=batch.weights * readable.astype(np.float32)), readable
 
-    def _read(self, rows: Rows, away: set[int]) -> Batch | None:
-        """None where a row cannot be read; a shard that is away, and has them all, is noted in `away`."""
-        shards = {int(shard) for shard in rows[:, SHARD]}
-        if shards & away:
+    def _read(self, rows: Rows) -> Batch | None:
+        """None where a row cannot be read. A shard that is away, and has them all, is left alone then: one
+        that says nothing takes 10 s to fail.
+        """
+        shards, began = {int(shard) for shard in rows[:, SHARD]}, time.monotonic()
+        if any(began < self._look_at.get(shard, began) for shard in shards):
             return None
         try:
             return self._fetch(rows).batch()
@@ -70,7 +74,7 @@ class RowReader:
             if wait_of(error) is Wait.NONE or shards == {0}:
                 raise
             if len(shards) == 1:
-                away |= shards
+                self._look_at[shards.pop()] = next_look(time.monotonic() - began)
         return None
 
     def _fetch(self, rows: Rows) -> Fetch:

@@ -48,12 +48,13 @@ class GamesReplay(Shards):
         shape: ReplayShape,
         epoch: int,
         fresh_since: int,
+        elsewhere: Sequence[int],
         rule: PriorityRule,
         generator: np.random.Generator,
         games: Sequence[GameShape],
     ) -> None:
         """As `Shards`; `games`: in the order of the run."""
-        super().__init__(places, shape, epoch, fresh_since, rule, generator)
+        super().__init__(places, shape, epoch, fresh_since, elsewhere, rule, generator)
         self._games, self._readers = games, [ChunkReader(game.limits) for game in games]
         self._game = -1  # that the last batch was drawn from
 

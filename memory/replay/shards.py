@@ -31,8 +31,8 @@ from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.scripts import StaleEpoch
-from memory.runs.shards import Lookout, join, of_the_run, own_steps
-from memory.server.replies import Wait, wait_of
+from memory.runs.shards import Lookout, Standing, join, of_the_run, own_steps
+from memory.server.replies import UNREACHABLE, Wait, wait_of
 
 LOOK_EVERY_S = 0.02
 """How late the learner knows what arrived in another shard than 0, and actors what it knows; one that waits
@@ -100,6 +100,13 @@ def _stretches(
     return [stretch for stretch in stretches if stretch.rows]
 
 
+def _stored_bytes(shard: Shard) -> float:
+    """0 where it went away since the learner last looked."""
+    with suppress(*UNREACHABLE):
+        return shard.replay.stored_bytes()
+    return 0.0
+
+
 def stretches_of(numbers: NDArray[np.int64]) -> list[tuple[int, range]]:
     """Each number in `numbers` [B] with the rows that it has, one stretch after the other."""
     borders = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
@@ -115,19 +122,22 @@ class Shards(Replay):
         shape: ReplayShape,
         epoch: int,
         fresh_since: int,
+        elsewhere: Sequence[int],
         rule: PriorityRule,
         generator: np.random.Generator,
         lookahead: Lookahead | None = None,
         limits: ChunkLimits | None = None,
     ) -> None:
         """As `Replay`, of all `places`, shard 0's first; what others hold of before `fresh_since` is removed.
-        They are joined by the first `ingest`.
+        They are joined by the first `ingest`. `elsewhere`: as of `OpenedRun`, also of one that is away since.
         """
         super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
         self._home, self._fresh_since = Part(places[0], Lookout(places[0], epoch, whole=False)), fresh_since
         self._others = [
-            Shard(place, Lookout(place, epoch), replay=self._replay_at(place), life=number)
-            for number, place in enumerate(places[1:], 1)
+            Shard(
+                place, Lookout(place, epoch), own, Standing(own), replay=self._replay_at(place), life=number
+            )
+            for number, (place, own) in enumerate(zip(places[1:], elsewhere, strict=True), 1)
         ]
         self._leaves = shape.slots * shape.chunk_length  # of one shard
         self._batches, self._looked_at = 0, NEVER
@@ -156,6 +166,11 @@ class Shards(Replay):
     def total_priority(self) -> float:
         """Sum of all leaves."""
         return super().total_priority + sum(shard.replay.total_priority for shard in self._here)
+
+    def stored_bytes(self) -> float:
+        """As `Replay.stored_bytes`, of the shards that answer and hold any."""
+        sizes = [super().stored_bytes(), *map(_stored_bytes, self._here)]
+        return sum(sizes) / max(sum(size > 0 for size in sizes), 1)
 
     def mean_age(self, batch: Batch) -> float:
         """Of the batch's chunks, in transitions of the run; without those of a shard that has joined anew
@@ -219,7 +234,7 @@ class Shards(Replay):
         elsewhere = self._steps - shard.own
         known = run._replace(batches=self._batches)
         join(shard.place, self._epoch, self._fresh_since, shard.standing, elsewhere, known)
-        if shard.is_joined:
+        if shard.is_joined or not shard.is_here:
             shard.replay, shard.life = self._replay_at(shard.place), shard.life + self.shape.shards
         shard.replay.load()
         shard.is_joined, shard.told = True, ()

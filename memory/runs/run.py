@@ -59,6 +59,14 @@ AT_LEAST = """
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 if held < tonumber(ARGV[2]) then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 """
+_ELSEWHERE = """
+local now, elsewhere = redis.call('HMGET', KEYS[1], 'steps', 'elsewhere'), tonumber(ARGV[1])
+local steps = tonumber(now[1] or 0)
+local whole = math.max(steps, steps - tonumber(now[2] or 0) + elsewhere)
+redis.call('HSET', KEYS[1], 'steps', string.format('%d', whole), 'elsewhere', ARGV[1])
+"""
+"""In shard 0: what it has forgotten of other shards' steps must not become its own when its steps are raised.
+"""
 _FINISH = """
 if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then redis.call('HSET', KEYS[1], 'finished', 1) end
 """
@@ -71,6 +79,7 @@ class OpenedRun(NamedTuple):
     replay_kept: bool
     counters: Counters
     began: int  # as of RunInfo
+    elsewhere: Sequence[int] = ()  # steps that each shard other than 0 holds
 
 
 class RunInfo(NamedTuple):
@@ -112,6 +121,7 @@ def open_run(
     episode_sequences: Mapping[int, int],
     learner: str,
     last_epoch: int = 0,
+    others: Sequence[Counters] = (),
     began: int | None = None,
     refilled: int = 0,
     finished: bool = False,
@@ -124,6 +134,7 @@ def open_run(
         steps: T_actors of the snapshot. No counter ends below it, though Redis may have forgotten some.
         episode_sequences: Actor -> its last episode that is already on disk; as `steps`.
         last_epoch: The new epoch is above it.
+        others: What shards other than 0 hold.
         began: The first epoch of the run; None where it begins with this one.
         refilled: Those of `steps` that refilled a replay.
         finished: Whether nothing is left to do, so that no actor plays.
@@ -135,22 +146,31 @@ def open_run(
         other = "it has other settings, or was stored by another version"
         reason = other if keep_replay else "there is no snapshot to go on from"
         log.warning("Removing the replay that Redis holds of run %r: %s.", keys.run, reason)
-    epoch = max(counters.epoch + 1, last_epoch + 1, int(time.time() * 1000))
+    known = max(counters.epoch, last_epoch, *(each.epoch for each in others))
+    epoch = max(known + 1, int(time.time() * 1000))
     fresh_since = epoch if kept is None else kept.fresh_since
     began = epoch if began is None else began
     info = RunInfo(dict(settings), epoch, fresh_since, learner, began, CHUNK_FORMAT)
     least = {"steps": steps, **{f"episodes:{actor}": last for actor, last in episode_sequences.items()}}
     refill = max(refilled, 0 if kept is None else counters.refilled)
-    _begin_epoch(client, keys, info, least, refill, finished)
-    return OpenedRun(epoch, kept is not None, read_counters(client, keys), began)
+    elsewhere = [each.steps - each.elsewhere if each.epoch >= fresh_since else 0 for each in others]
+    _begin_epoch(client, keys, info, elsewhere, least, refill, finished)
+    return OpenedRun(epoch, kept is not None, read_counters(client, keys), began, elsewhere)
 
 
 def _begin_epoch(
-    client: Client, keys: Keys, info: RunInfo, least: Mapping[str, int], refill: int, finished: bool
+    client: Client,
+    keys: Keys,
+    info: RunInfo,
+    elsewhere: Sequence[int],
+    least: Mapping[str, int],
+    refill: int,
+    finished: bool,
 ) -> None:
     """Write all that an epoch begins with in one transaction, and remove what an empty replay must not hold.
 
     Args:
+        elsewhere: As of OpenedRun.
         least: Counter -> the value that it must not be below.
     """
     published = info._asdict()
@@ -158,6 +178,8 @@ def _begin_epoch(
     with client.pipeline(transaction=True) as pipeline:
         if info.fresh_since == info.epoch:
             pipeline.unlink(*keys.experience)
+        if elsewhere:
+            pipeline.eval(_ELSEWHERE, 1, keys.counters, sum(elsewhere))
         for field, value in least.items():
             pipeline.eval(AT_LEAST, 1, keys.counters, field, value)
         begun = {"epoch": info.epoch, "batches": 0, "finished": int(finished), "refill": refill}

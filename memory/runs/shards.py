@@ -202,11 +202,6 @@ def make_known(client: Client) -> None:
         client.script_load(script.text)
 
 
-def newest_epoch(places: Sequence[Place]) -> int:
-    """The last one that any of these shards knows."""
-    return max((read_counters(*place).epoch for place in places), default=0)
-
-
 def admitted(home: Sender, place: Place) -> Sender:
     """An actor as it writes to a shard other than 0; `home` holds its lease in shard 0.
 

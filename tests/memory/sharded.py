@@ -12,12 +12,13 @@ from memory.chunks.chunk import CHUNK_ID
 from memory.replay.priorities import PriorityRule
 from memory.replay.shape import ReplayShape
 from memory.replay.shards import LOOK_EVERY_S, Shards
+from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import OpenedRun, Place, open_run, read_settings
 from memory.runs.scripts import Sender
-from memory.runs.shards import admitted, make_known, newest_epoch
+from memory.runs.shards import admitted, make_known
 from memory.server.connection import RedisConfig, make_client
 from memory.server.patience import Patience
 from tests.memory.reference import feed, random_episodes
@@ -32,11 +33,12 @@ def places_on(sockets: Sequence[str], shards: int) -> list[Place]:
     return [Place(clients[shard % len(clients)], Keys("run", shard)) for shard in range(shards)]
 
 
-def begin_sharded(places: Sequence[Place], keep: bool = False) -> OpenedRun:
-    """A learner opens the run."""
+def begin_sharded(places: Sequence[Place], keep: bool = False, steps: int = 0) -> OpenedRun:
+    """A learner opens the run, its snapshot of so many steps."""
     make_known(places[0].client)
     settings = settings_of(SHAPE, CAPACITY) | {"shards": len(places)}
-    return open_run(*places[0], settings, keep, 0, {}, "learner", last_epoch=newest_epoch(places[1:]))
+    others = [read_counters(*place) for place in places[1:]]
+    return open_run(*places[0], settings, keep, steps, {}, "learner", others=others)
 
 
 def make_shards(
@@ -51,7 +53,7 @@ def make_shards(
     info = read_settings(*places[0])
     assert info is not None
     rule = PriorityRule(alpha, weights_normalised_by=normalised_by)
-    shards = kind(places, shape, run.epoch, info.fresh_since, rule, np.random.default_rng(0))
+    shards = kind(places, shape, run.epoch, info.fresh_since, run.elsewhere, rule, np.random.default_rng(0))
     shards.load()
     shards.ingest()
     return shards

@@ -45,8 +45,8 @@ def replay_of(places: Sequence[Place], run: OpenedRun, alpha: float = 1.0) -> Ga
     shape = ReplayShape(CAPACITY, SHAPE.chunk_length, 0, len(places))
     info = read_settings(*places[0])
     assert info is not None
-    generator = np.random.default_rng(0)
-    replay = GamesReplay(places, shape, run.epoch, info.fresh_since, PriorityRule(alpha), generator, GAMES)
+    generator, of_run = np.random.default_rng(0), (run.epoch, info.fresh_since, run.elsewhere)
+    replay = GamesReplay(places, shape, *of_run, PriorityRule(alpha), generator, GAMES)
     replay.load()
     replay.ingest()
     return replay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -13,12 +14,14 @@ import pytest
 import redis
 
 from memory.chunks.chunk import ChunkLimits
+from memory.replay import following
 from memory.replay.batch import Batch
 from memory.replay.following import RowReader
 from memory.replay.leading import CHUNK_ID, SHARD, LeadingShards
 from memory.replay.shards import Shards
 from memory.runs.run import Place
-from memory.server.connection import Client
+from memory.server import connection
+from memory.server.connection import Client, RedisConfig, make_client
 from tests.memory.road import SHAPE
 from tests.memory.sharded import SomeActor, begin_sharded, make_shards, places_on, some_packets
 from tests.server import serving
@@ -60,7 +63,8 @@ def leader(places: list[Place]) -> LeadingShards:
 def alone(places: list[Place], leader: LeadingShards) -> Shards:
     """As one learner would draw; its generator begins as the leader's."""
     epoch = leader._epoch
-    shards = Shards(places, leader.shape, epoch, 0, leader._rule, np.random.default_rng(0))
+    elsewhere = [shard.own for shard in leader._others]
+    shards = Shards(places, leader.shape, epoch, 0, elsewhere, leader._rule, np.random.default_rng(0))
     shards.load()
     shards.ingest()
     return shards
@@ -128,6 +132,29 @@ def test_rows_of_a_shard_that_is_away_have_no_weight(
     assert batch is not None
     np.testing.assert_array_equal(readable, rows[:, SHARD] == 0)
     np.testing.assert_array_equal(batch.weights == 0, ~readable)
+
+
+def test_a_shard_that_says_nothing_is_left_alone_for_a_while(
+    places: list[Place], leader: LeadingShards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each batch would wait for it."""
+    monkeypatch.setattr(following, "next_look", lambda took_s: time.monotonic() + 60.0)
+    monkeypatch.setattr(connection, "SOCKET_TIMEOUT_S", 0.4)
+    socket = places[1].client.connection_pool.connection_kwargs["path"]
+    own = leader.sample(BATCH, BETA)
+    hasty = [places[0], Place(make_client(RedisConfig(socket, 0)), places[1].keys)]
+    rows, reader = leader.rows(), _reader(hasty, own)
+    places[1].client.client_pause(4000)
+    until = time.monotonic() + 4.5
+    for _ in range(2):
+        began = time.monotonic()
+        _, readable = reader.read(rows)
+        np.testing.assert_array_equal(readable, rows[:, SHARD] == 0)
+    assert time.monotonic() - began < 0.4, "it was not asked"
+    time.sleep(max(until - time.monotonic(), 0))
+    reader._look_at[1] = 0.0
+    _, readable = reader.read(rows)
+    assert readable.all()
 
 
 def test_shard_0_is_waited_for(places: list[Place], leader: LeadingShards) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,7 +167,7 @@ def _link(places: list[Place], actor: SomeActor) -> ShardLink:
     assert run is not None
     slot = ActorSlot(*places[0], actor.lease, run, find_run)
     home = Sender(*places[0], actor.sender.actor, actor.lease.token, run.epoch)
-    return ShardLink(slot, actor.pusher, Patience(30.0), True, home, {})
+    return ShardLink(slot, actor.pusher, Patience(30.0), True, home, 1, {})
 
 
 def test_an_actor_waits_for_its_shard_and_is_admitted_again(stage: tuple[list[Place], list[Node]]) -> None:
@@ -190,6 +191,20 @@ def test_an_actor_waits_for_its_shard_and_is_admitted_again(stage: tuple[list[Pl
         actor.lease.release()
 
 
+def test_the_memory_estimate_is_of_the_shards_that_answer(stage: tuple[list[Place], list[Node]]) -> None:
+    places, nodes = stage
+    _, shards, actors = _filled(places)
+    sizes = [place.client.hvals(place.keys.chunks) for place in places]
+    home, other = (sum(map(len, chunks)) / len(chunks) for chunks in sizes)
+    assert shards.stored_bytes() == pytest.approx((home + other) / 2, rel=0.1)
+    assert home != other
+    exact = shards.stored_bytes()
+    nodes[1].die()
+    assert shards.stored_bytes() == pytest.approx(home, rel=0.1) and shards.stored_bytes() != exact
+    for actor in actors:
+        actor.lease.release()
+
+
 def test_without_shard_0_there_is_no_run(stage: tuple[list[Place], list[Node]]) -> None:
     """It is waited for as the one server of an undivided replay is."""
     places, nodes = stage
@@ -203,6 +218,42 @@ def test_without_shard_0_there_is_no_run(stage: tuple[list[Place], list[Node]]) 
     time.sleep(LOOK_AGAIN_AFTER_S)
     with pytest.raises(ReplayLost):
         shards.ingest()
+    for actor in actors:
+        actor.lease.lost.set()
+        actor.lease.release()
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_what_shard_0_has_forgotten_of_others_does_not_become_its_own(
+    stage: tuple[list[Place], list[Node]], is_away: bool
+) -> None:
+    """It comes back with what it had saved before the other was filled, which may be away by then."""
+    places, nodes = stage
+    _, shards, actors = _filled(places)
+    places[0].client.save()
+    before = settle(shards)
+    for seed in range(3):
+        actors[1].pusher.push(some_packets(20 + seed, 200, 1.0))
+    steps = settle(shards)
+    assert steps > before + 500
+    places[1].client.save()
+    nodes[0].die()
+    nodes[0].start(empty=False)
+    run = begin_sharded(places, keep=True, steps=steps)
+    assert run.replay_kept and run.counters.steps == steps
+
+    def built(*of_shards: Any) -> Shards:
+        shards = Shards(*of_shards)
+        if is_away:
+            nodes[1].die()
+        return shards
+
+    shards = make_shards(places, run, kind=built)
+    assert settle(shards) == steps
+    if is_away:
+        nodes[1].start(empty=False)
+        time.sleep(LOOK_AGAIN_AFTER_S + 0.1)
+    assert settle(shards) == steps == _counted(places)
     for actor in actors:
         actor.lease.lost.set()
         actor.lease.release()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -44,8 +44,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 class MovingActor:
     """Actor 1 of several shards, and what it has sent; it prefers the last of the others."""
 
-    def __init__(self, places: list[Place], shards: Shards, epoch: int) -> None:
-        actor = SomeActor(places, 1, epoch)
+    def __init__(self, places: list[Place], shards: Shards, epoch: int, begins_at: int = 1) -> None:
+        actor = SomeActor(places[:1] if begins_at == 0 else places, 1, epoch)
         self.lease, self.sent, self._seed = actor.lease, 0, 0
         home, slots = Sender(*places[0], 1, actor.lease.token, epoch), shards.shape.slots
         run = read_settings(*places[0])
@@ -57,11 +57,12 @@ class MovingActor:
         def pusher(sender: Sender) -> ChunkPusher:
             return ChunkPusher(sender, slots, Patience(0.2))
 
+        def at(shard: int) -> ChunkPusher:
+            return pusher(admitted(home, places[shard]) if shard else home)
+
         slot = ActorSlot(*places[0], actor.lease, run, find_run)
-        others: dict[int, Callable[[], ChunkPusher]] = {0: partial(pusher, home)}
-        if len(places) > 2:
-            others = {2: lambda: pusher(admitted(home, places[2])), **others}
-        self.link = ShardLink(slot, pusher(actor.sender), Patience(5.0), True, home, others)
+        ways = {shard: partial(at, shard) for shard in (1, *range(len(places) - 1, 1, -1), 0)}
+        self.link = ShardLink(slot, at(begins_at), Patience(5.0), True, home, 1, ways)
 
     def push(self, steps: int = 40) -> list[Packet]:
         self._seed += 1
@@ -102,14 +103,14 @@ def test_what_was_sent_stays_and_what_was_not_moves_and_it_goes_back(
     deadline = time.monotonic() + 10
     while transitions_in(places[1]) < actor.sent:
         assert time.monotonic() < deadline
-    actor.link._own._channel._close()  # the reply is lost
+    actor.link._pushers[1]._channel._close()  # the reply is lost
     in_own = actor.sent
     places[1].client.save()
     nodes[1].die()
     for _ in range(3):
         actor.push()
     actor.link.wait_until_stored()
-    assert actor.link._own.unsettled == unknown, "only that shard knows whether it has them"
+    assert actor.link._pushers[1].unsettled == unknown, "only that shard knows whether it has them"
     assert transitions_in(places[0]) == actor.sent - in_own
     assert "Shard 1 is away" in caplog.text and "writes to shard 0" in caplog.text
     assert actor.link.counters.steps >= actor.sent - in_own
@@ -120,8 +121,31 @@ def test_what_was_sent_stays_and_what_was_not_moves_and_it_goes_back(
     actor.push()
     assert "Shard 1 is back" in caplog.text
     actor.link.wait_until_stored()
-    assert actor.link._own.unsettled == [] and actor.link._pusher is actor.link._own
+    assert actor.link._pushers[1].unsettled == [] and actor.link._present == 1
     assert _held(places) == settle(shards) == actor.sent, "nothing is lost, and nothing is there twice"
+    actor.lease.release()
+
+
+def test_one_that_began_elsewhere_goes_to_its_shard_once_that_is_there(
+    stage: Stage, learner: tuple[Shards, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    places, nodes = stage
+    shards, epoch = learner
+    nodes[1].die()
+    shards.ingest()
+    actor = MovingActor(places, shards, epoch, begins_at=0)
+    for _ in range(3):
+        actor.push()
+    actor.link.wait_until_stored()
+    assert transitions_in(places[0]) == (elsewhere := actor.sent)
+    nodes[1].start(empty=True)
+    time.sleep(LOOK_AGAIN_AFTER_S + 0.2)
+    settle(shards)
+    actor.push()
+    actor.link.wait_until_stored()
+    assert actor.link._present == 1 and "Shard 1 is back" in caplog.text
+    assert transitions_in(places[1]) == actor.sent - elsewhere
+    assert _held(places) == settle(shards) == actor.sent
     actor.lease.release()
 
 
@@ -138,7 +162,7 @@ def test_what_never_arrived_is_sent_again_to_a_shard_that_comes_back_empty(
     monkeypatch.setattr(shard_link, "MOVE_AFTER_S", 3.0)
     began = time.monotonic()
     actor.push()  # its shard answers, but is of no epoch
-    assert actor.link._pusher is not actor.link._own
+    assert actor.link._present != 1
     assert time.monotonic() - began < shard_link.MOVE_AFTER_S / 2, "it does not wait there"
     shards = learner[0]
     shards.ingest()
@@ -146,7 +170,7 @@ def test_what_never_arrived_is_sent_again_to_a_shard_that_comes_back_empty(
     settle(shards)
     actor.push()
     actor.link.wait_until_stored()
-    assert actor.link._pusher is actor.link._own
+    assert actor.link._present == 1
     assert transitions_in(places[1]) > first
     assert _held(places) == settle(shards) == actor.sent
     actor.lease.release()
@@ -232,7 +256,7 @@ def test_a_moved_actor_that_was_replaced_is_refused_everywhere(
     settle(learner[0])
     admitted(Sender(*places[0], 1, successor.lease.token, learner[1]), places[1])
     with pytest.raises(LostLease):
-        actor.link._own.push(some_packets(3, 20))
+        actor.link._pushers[1].push(some_packets(3, 20))
     successor.lease.release()
 
 
@@ -290,7 +314,7 @@ def test_what_a_third_shard_may_have_is_settled_when_it_is_back(
     actor.push()
     actor.link.wait_until_stored()
     assert actor.link._pushers[2].unsettled == []
-    assert actor.link._pusher is not actor.link._own
+    assert actor.link._present != 1
 
 
 def test_a_learner_that_begins_anew_is_followed_when_counters_are_read(

@@ -47,6 +47,13 @@ def make_batch(number: int) -> Batch:
     )
 
 
+def spoilt_batch() -> Batch:
+    """The loss of a row of the follower is not finite."""
+    batch = make_batch(UPDATES)
+    batch.r_t[1] = np.nan
+    return batch
+
+
 def own_rows(batch: Batch, ranks: Ranks) -> Batch:
     rank, count = ranks.share
     return Batch(*(column[rank::count].copy() for column in batch[:8]))
@@ -65,8 +72,17 @@ def _lead(ranks: Ranks, name: str) -> dict[str, Any]:
         own = agent.update(own_rows(make_batch(number), ranks), 4 * number).losses.numpy()
         assert not ranks.updating
         losses.append(torch.from_numpy(ranks.gather(own)))
+    learned = {name: weight.clone() for name, weight in agent.acting_weights().items()}
+    ranks.announce(Order.LEARN)
+    spoilt = agent.update(own_rows(spoilt_batch(), ranks), 0)
+    ranks.gather(spoilt.losses.numpy())
     ranks.announce(Order.END)
-    return {"weights": agent.acting_weights(), "losses": torch.stack(losses)}
+    is_own_finite = spoilt.losses.isfinite().all()
+    return {
+        "weights": learned,
+        "losses": torch.stack(losses),
+        "spoilt": torch.stack([is_own_finite, spoilt.metrics["grad_norm"].isfinite()]),
+    }
 
 
 def _follow(ranks: Ranks, name: str) -> dict[str, Any]:
@@ -79,8 +95,11 @@ def _follow(ranks: Ranks, name: str) -> dict[str, Any]:
         order, t_learner = ranks.heard()
         assert order is Order.LEARN
         ranks.gather(agent.update(own_rows(make_batch(number), ranks), t_learner).losses.numpy())
+    learned = {name: weight.clone() for name, weight in agent.acting_weights().items()}
+    assert ranks.heard()[0] is Order.LEARN
+    ranks.gather(agent.update(own_rows(spoilt_batch(), ranks), 0).losses.numpy())
     assert ranks.heard()[0] is Order.END
-    return {"weights": agent.acting_weights()}
+    return {"weights": learned}
 
 
 def main(rank: int, folder: Path) -> None:

@@ -33,6 +33,14 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", AGENTS)
+def test_the_leader_sees_by_the_gradient_that_a_follower_diverged(
+    ends: list[dict[str, Any]], name: str
+) -> None:
+    """`Learner.learn` ends the run by its norm, while the leader's own losses are finite."""
+    assert ends[0][name]["spoilt"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", AGENTS)
 def test_two_learners_are_one(ends: list[dict[str, Any]], name: str) -> None:
     """Within rounding: losses row for row, and weights; between the two bit for bit."""
     threads = torch.get_num_threads()
