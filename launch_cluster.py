@@ -33,7 +33,7 @@ from envs.registry import describe_env
 from supervision.last_words import last_words
 from supervision.process import USER_ERROR, Stop
 from wiring.code import canonical
-from wiring.starting.run_plan import RunPlan, snapshots_of
+from wiring.starting.run_plan import RunPlan, check_parts, snapshots_of
 
 ONE_OF = ("status", "stop", "add_actors", "remove_actors")
 OWN_WAY = {
@@ -73,7 +73,7 @@ def run(args: Args, argv: Sequence[str], stop: Stop) -> int:
         return commands.end(plan, stop, say)
     if args.remove_actors:
         return commands.remove(plan, say)
-    check_reachable(args.host_redis)
+    check_reachable(args)
     if args.add_actors:
         args = args.model_copy(update={"id_actor": commands.free_numbers(args)})
         return commands.start(RunPlan(args, argv, plan.earlier), stop, say)
@@ -95,6 +95,8 @@ def main(args: Args, argv: Sequence[str]) -> int:
         args = canonical(args)  # as the processes call the run
         for game in () if args.status or args.stop or args.remove_actors else args.games:
             describe_env(args.playing(game).select(EnvConfig))  # else each process would say what is wrong
+        if not (args.status or args.stop or args.add_actors or args.remove_actors):
+            check_parts(args)
         with ray_session(args.ray_address, stop, "cluster", namespace_of(args)):
             return run(args, argv, stop)
     except (UserError, EnvError, EnvFailure) as error:

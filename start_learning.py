@@ -48,7 +48,7 @@ from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
 from wiring.code import canonical
 from wiring.starting.game_specs import spec_of
-from wiring.starting.run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, snapshots_of
+from wiring.starting.run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, check_parts, snapshots_of
 
 LIGHTER = {
     "iqn": "specs/atari/rainbow_iqn_cpu.yaml",
@@ -228,6 +228,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
         args = canonical(args)  # as the processes call the run
         for game in args.games:
             _check_agent(args.agent, describe_env(args.playing(game).select(EnvConfig)))
+        check_parts(args)
     except (UserError, EnvError, EnvFailure) as error:  # else each process would say so
         fail(error)
     earlier = snapshots_of(Path(args.path_to_results), args.file_name)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ray
 
-from args import UserError, fail, parse_args
+from args import Args, UserError, fail, parse_args
 from cluster.names import KEEPER, namespace_of
 from cluster.placement import options_for
 from cluster.ray_session import ray_session
@@ -63,7 +63,7 @@ def keep(plan: RunPlan) -> int:
     """Until the run's end; the supervisor's exit code. Raises RedisServerError and OSError."""
     args = plan.args
     first, count = (args.id_actor, args.add_actors) if args.add_actors else (0, args.nb_actor)
-    learner = None if args.add_actors else plan.learner_process(max(1, int(args.learner_cpus)))
+    learner = None if args.add_actors else plan.learner_process(learner_threads(args))
     threads = max(1, int(args.actor_cpus))
     actors = [plan.actor_process(number, threads) for number in range(first, first + count)]
     token = f"rainbow_iqn_apex-{secrets.token_hex(4)}"
@@ -79,6 +79,11 @@ def keep(plan: RunPlan) -> int:
     redis = server(plan.redis, plan.conf_file, plan.log("redis"), plan.kept)
     limits = Limits(stop=SAVE_REPLAY_LIMIT_S) if args.save_replay else Limits()
     return Supervisor(learner, actors, redis, is_finished, Output(_say, _say), limits, process).run()
+
+
+def learner_threads(args: Args) -> int:
+    """CPU threads of each learner."""
+    return max(1, int(args.learner_cpus) // args.learners)
 
 
 def password() -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from args import Args
 from memory.server.connection import is_loopback
+from memory.settings import parsed_nodes
 from parameters.declare import UserError
 
 STRATEGIES = {"spread": "SPREAD", "packed": "DEFAULT"}
@@ -55,18 +56,21 @@ def check_room(args: Args) -> str:
     )
 
 
-def check_reachable(host_redis: str) -> None:
-    """Raises UserError where Redis listens on this machine alone and actors play on others."""
+def check_reachable(args: Args) -> None:
+    """Raises UserError where a server listens on this machine alone and actors play on others."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     others = {node["NodeManagerAddress"] for node in nodes} - {
         node["NodeManagerAddress"] for node in nodes if node["NodeID"] == here()
     }
-    if others and is_loopback(host_redis):
-        raise UserError(
-            f"No other machine of the cluster ({', '.join(sorted(others))}) reaches a Redis server at"
-            f" {host_redis}: start one that they reach, with a password, and give --host-redis"
-            " (docs/several_machines.md)."
-        )
+    named = {"--redis-nodes": args.redis_nodes, "--redis-replicas": args.redis_replicas}
+    servers = [(flag, host) for flag, text in named.items() for host, _ in parsed_nodes(text)]
+    for flag, host in servers if args.redis_nodes else [("--host-redis", args.host_redis), *servers]:
+        if others and is_loopback(host):
+            raise UserError(
+                f"No other machine of the cluster ({', '.join(sorted(others))}) reaches a Redis server at"
+                f" {host}: start one that they reach, with a password, and give {flag}"
+                " (docs/several_machines.md)."
+            )
 
 
 def _machines(anywhere: bool = True) -> Iterator[dict[str, float]]:
@@ -80,7 +84,8 @@ def _learner_gpus(args: Args) -> float:
     if args.learner_gpus is not None:
         return args.learner_gpus
     machines = _machines(anywhere=args.learner_anywhere)
-    return float(not args.disable_cuda and any(machine.get("GPU", 0) >= 1 for machine in machines))
+    has_gpus = not args.disable_cuda and any(machine.get("GPU", 0) >= 1 for machine in machines)
+    return float(args.learners if has_gpus else 0)
 
 
 def _check(machines: list[dict[str, float]], role: str, cpus: float, gpus: float) -> None:

@@ -21,7 +21,9 @@ class ClusterSettings(Settings):
     )
     learner_cpus: float = parameter(1.0, "Processors that Ray sets aside for the learner", gt=0)
     learner_gpus: float | None = parameter(
-        None, "GPUs that Ray sets aside for the learner; default: 1 where its machine has one", ge=0
+        None,
+        "GPUs that Ray sets aside for the learner; default: 1 for each of --learners where its machine has any",
+        ge=0,
     )
     learner_anywhere: bool = parameter(
         False,

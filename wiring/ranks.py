@@ -56,6 +56,10 @@ def check_ranks(args: Args, count: int) -> None:
         raise UserError(f"--serial is one process, and {count} learners are {count}.")
     if args.batch_size % count:
         raise UserError(f"--batch-size {args.batch_size} is no multiple of the {count} learners.")
+
+
+def _check_gpus(args: Args, count: int) -> None:
+    """Raise UserError where learners of this machine outnumber its GPUs."""
     if device_of(args).type == "cuda" and torch.cuda.device_count() < int(
         os.environ.get("LOCAL_WORLD_SIZE", count)
     ):
@@ -75,6 +79,7 @@ def start_learners(args: Args, script: str, words: list[str]) -> int:
         UserError: They cannot learn together.
     """
     check_ranks(args, args.learners)
+    _check_gpus(args, args.learners)
     for number in stop_signals():
         signal.signal(number, lambda *_: _ask_children_to_end())
     os.environ[STARTER] = str(os.getpid())
@@ -116,6 +121,7 @@ def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], N
     count, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
     try:
         check_ranks(args, count)
+        _check_gpus(args, count)
     except UserError:
         if int(os.environ["RANK"]) == LEADER:
             raise

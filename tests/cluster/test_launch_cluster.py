@@ -50,6 +50,67 @@ def test_values_that_are_wrong(words: str) -> None:
         read_args(words.split())
 
 
+def test_a_mistake_about_parts_is_said_before_ray_starts(tmp_path: Path) -> None:
+    words = [*TINY, "--learners", "2", "--batch-size", "9", "--path-to-results", str(tmp_path)]
+    code = (
+        "import runpy, sys\n"
+        "sys.modules['ray'] = None\n"
+        f"sys.argv = ['launch_cluster.py', *{words}]\n"
+        "runpy.run_path('launch_cluster.py', run_name='__main__')"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert "--batch-size 9 is no multiple of the 2 learners" in ended.stderr
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.fixture
+def two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Ray says of this one, with two GPUs, and another."""
+    import ray
+
+    from cluster import placement
+
+    machines = [
+        {"Alive": True, "NodeID": name, "NodeManagerAddress": f"10.0.0.{gpus}", "Resources": {"GPU": gpus}}
+        for name, gpus in (("here", 2.0), ("there", 1.0))
+    ]
+    monkeypatch.setattr(ray, "nodes", lambda: machines)
+    monkeypatch.setattr(placement, "here", lambda: "here")
+    monkeypatch.setattr(placement, "on_this_machine", lambda: None)
+
+
+@pytest.mark.usefixtures("two_machines")
+def test_each_learner_has_a_gpu_and_its_part_of_the_processors() -> None:
+    from cluster.keeper import learner_threads
+    from cluster.placement import options_for
+
+    args = read_args([*TINY, "--learners", "2", "--learner-cpus", "6"])
+    assert options_for("learner", args)["num_gpus"] == 2
+    assert learner_threads(args) == 3
+
+
+@pytest.mark.usefixtures("two_machines")
+@pytest.mark.parametrize(
+    ("words", "host", "flag"),
+    [
+        ("", "localhost", "--host-redis"),
+        ("--redis-nodes 10.0.0.1:1,127.0.0.1:2", "127.0.0.1", "--redis-nodes"),
+        ("--host-redis 10.0.0.1 --redis-replicas 10.0.0.1:1,/socket", "/socket", "--redis-replicas"),
+        ("--redis-nodes 10.0.0.1:1,10.0.0.2:2", "", ""),
+    ],
+)
+def test_every_server_must_be_reached_from_other_machines(words: str, host: str, flag: str) -> None:
+    from cluster.placement import check_reachable
+
+    args = read_args([*TINY, *words.split()])
+    if not host:
+        check_reachable(args)
+        return
+    with pytest.raises(UserError, match=f"at {host}: start one that they reach, .* and give {flag}"):
+        check_reachable(args)
+
+
 def test_without_the_extra_one_sentence_names_it(tmp_path: Path) -> None:
     code = (
         "import runpy, sys\n"

@@ -33,6 +33,20 @@ def snapshots_of(folder: Path, file_name: str) -> frozenset[SnapshotFile]:
     return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
 
 
+def check_parts(args: Args) -> None:
+    """Raise UserError where a run cannot have its --learners, --shards or --redis-nodes, which the learner
+    would say once everything has started. The imports take seconds, so a run without these does not wait.
+    """
+    if args.learners > 1:
+        from wiring.ranks import check_ranks
+
+        check_ranks(args, args.learners)
+    if args.shards > 1 or args.redis_nodes:
+        from wiring.shards import check_shards
+
+        check_shards(args)
+
+
 @dataclass(frozen=True)
 class Command:
     """A program of ours with its arguments, in whatever Python asks."""
