@@ -16,6 +16,8 @@ from reporting.pages.graph import Axis, Bars, Graph, Line, Marks
 from reporting.pages.page import COLOURS, INK, Section, Table
 
 _TABLE = Path(__file__).with_name("published.csv")
+SMALL_SCORE = 5.0
+"""Scores that are all smaller are shown with more digits."""
 LEAST_FOR_INTERVAL = 3
 """Sessions: resamples of two runs say nothing but the two."""
 
@@ -204,10 +206,11 @@ def table_line(cells: Sequence[str]) -> str:
 def shown_cells(row: Row) -> tuple[str, ...]:
     """A line of the table, under `HEADINGS`."""
     each = f"{row.minutes / row.done:.1f}" if row.done else ""
-    score = f"{row.mean:,.1f} ± {row.std:,.1f}" if row.scores else ""
-    interval = f"{row.interval[0]:,.1f} to {row.interval[1]:,.1f}" if row.interval else ""
-    seeds = ", ".join(f"{one:,.0f}" for one in row.scores)
-    training = f"{np.mean(row.training):,.1f}" if row.training else ""
+    digits = 1 if max(map(abs, row.scores), default=0) >= SMALL_SCORE else 3
+    score = f"{row.mean:,.{digits}f} ± {row.std:,.{digits}f}" if row.scores else ""
+    interval = " to ".join(f"{end:,.{digits}f}" for end in row.interval or ())
+    seeds = ", ".join(f"{one:,.{digits - 1}f}" for one in row.scores)
+    training = f"{np.mean(row.training):,.{digits}f}" if row.training else ""
     fitness = f"{row.fitness.length:.2f}" if row.fitness else ""
     known = "; ".join(map(_shown_published, row.published))
     steps = _short(row.planned_steps)
