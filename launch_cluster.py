@@ -32,7 +32,7 @@ from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env
 from supervision.last_words import last_words
 from supervision.process import USER_ERROR, Stop
-from wiring.code import canonical
+from wiring.code import canonical, check_agent
 from wiring.starting.run_plan import RunPlan, check_parts, snapshots_of
 
 ONE_OF = ("status", "stop", "add_actors", "remove_actors")
@@ -94,7 +94,8 @@ def main(args: Args, argv: Sequence[str]) -> int:
         check(args)
         args = canonical(args)  # as the processes call the run
         for game in () if args.status or args.stop or args.remove_actors else args.games:
-            describe_env(args.playing(game).select(EnvConfig))  # else each process would say what is wrong
+            described = describe_env(args.playing(game).select(EnvConfig))
+            check_agent(args.agent, described)  # else each process would say what is wrong
         if not (args.status or args.stop or args.add_actors or args.remove_actors):
             check_parts(args)
         with ray_session(args.ray_address, stop, "cluster", namespace_of(args)):

@@ -32,11 +32,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from acting.settings import event_log_path
-from agents.names import misfit
 from args import Args, UserError, fail, read_args
-from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure
+from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env, family_name
-from own_code.code import names_code
 from reporting.measures.fitness import score_levels
 from supervision.child import Child, ChildSpec, thread_limits
 from supervision.last_words import PaceAdvice, last_words, newest, steps_of
@@ -46,7 +44,7 @@ from supervision.run_watch import RunWatch
 from supervision.score_lines import ScoreLines
 from supervision.supervisor import Limits, Output, Supervisor
 from supervision.terminal_view import TerminalView
-from wiring.code import canonical
+from wiring.code import canonical, check_agent
 from wiring.starting.game_specs import spec_of
 from wiring.starting.run_plan import ROOT, SAVE_REPLAY_LIMIT_S, Command, RunPlan, check_parts, snapshots_of
 
@@ -142,12 +140,6 @@ def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
     return read_args(argv), argv
 
 
-def _check_agent(agent: str, described: EnvDescription) -> None:
-    """Raise UserError where an agent of ours cannot play; a user's own says so itself."""
-    if not names_code(agent) and (sentence := misfit(agent, described.num_actions is not None)):
-        raise UserError(sentence)
-
-
 def learner_threads(cores: int, actors: int, synchronised: bool) -> int:
     """CPU threads that a learner with a large network may take; a small one and an actor take one each
     (`wiring.setting.set_up_torch`).
@@ -227,7 +219,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
     try:
         args = canonical(args)  # as the processes call the run
         for game in args.games:
-            _check_agent(args.agent, describe_env(args.playing(game).select(EnvConfig)))
+            check_agent(args.agent, describe_env(args.playing(game).select(EnvConfig)))
         check_parts(args)
     except (UserError, EnvError, EnvFailure) as error:  # else each process would say so
         fail(error)

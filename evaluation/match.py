@@ -55,7 +55,8 @@ class Record(NamedTuple):
         n, z2 = self.games, INTERVAL**2
         middle = (self.score + z2 / (2 * n)) / (1 + z2 / n)
         half = INTERVAL * math.sqrt(self.score * (1 - self.score) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        return max(middle - half, 0.0), min(middle + half, 1.0)
+        low, high = middle - half, middle + half
+        return low if self.score > 0 else 0.0, high if self.score < 1 else 1.0  # exactly: Elo tells
 
     @property
     def elo(self) -> float:

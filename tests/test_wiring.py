@@ -46,11 +46,11 @@ def test_a_replay_holds_what_is_to_be_learned_from(words: str, sentence: str) ->
     check_store(read_args([*words.split(), "--agent", "a2c"]))
 
 
-@pytest.mark.parametrize("agent", ["dqn", "iqn", "ppo"])
+@pytest.mark.parametrize("agent", ["dqn", "iqn", "ppo", "random"])
 def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
-    """It was taken and had no effect, while a spec relied on it."""
+    """It was taken and had no effect, while a spec relied on it. A random actor adopts that of its run."""
     setting = setting_of(read_args(f"--game probe:catch --agent {agent} --reward-scale 0.05".split()))
-    if agent == "ppo":
+    if agent in ("ppo", "random"):
         check_agent_fits(setting)
         return
     with pytest.raises(AgentError, match=f"--agent {agent} learns from rewards as they are"):

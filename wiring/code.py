@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from agents.names import misfit
 from args import CODE, Args, Plain, UserError
 from envs.config import EnvDescription, EnvError
 from envs.registry import canonical_game
@@ -48,6 +49,12 @@ def _canonical_json(text: str) -> str:
         return json.dumps(json.loads(text), sort_keys=True) if text else ""
     except ValueError:
         return text
+
+
+def check_agent(agent: str, described: EnvDescription) -> None:
+    """Raise UserError where an agent of ours cannot play; a user's own says so itself."""
+    if not names_code(agent) and (sentence := misfit(agent, described.num_actions is not None)):
+        raise UserError(sentence)
 
 
 def code_settings(args: Args) -> dict[str, Plain]:

@@ -104,8 +104,9 @@ def check_agent_fits(setting: Setting) -> None:
 
 
 def _check_reward_scale(args: Args) -> None:
-    known = {field.name for field in fields(agent_type(args.agent).config_type)}
-    if args.reward_scale != 1 and "reward_scale" not in known:
+    agent = agent_type(args.agent)
+    is_read = any(field.name == "reward_scale" for field in fields(agent.config_type))
+    if args.reward_scale != 1 and agent.learns and not is_read:
         raise AgentError(
             f"--agent {args.agent} learns from rewards as they are: leave --reward-scale out; --reward-clip"
             " bounds them."

@@ -95,13 +95,13 @@ def connect_shard(
     if len(ways) > 1:
         try:
             return _own_shard(args, slot, home, Patience(MOVE_AFTER_S, patience.stopped), MOVE_AFTER_S)
-        except (RedisUnreachable, *UNREACHABLE) as error:
+        except (RedisUnreachable, *UNREACHABLE):
             for shard in list(ways)[1:]:
                 with suppress(*UNREACHABLE), refusals_as_outages():
                     sender = ways[shard]()
                     if read_counters(sender.client, sender.keys).epoch == slot.run.epoch:
-                        sentence = "This actor cannot write to shard %d (%s): it begins with shard %d."
-                        log.warning(sentence, args.id_actor % args.shards, error, shard)
+                        sentence = "This actor cannot write to shard %d: it begins with shard %d."
+                        log.warning(sentence, args.id_actor % args.shards, shard)
                         return sender
     return _own_shard(args, slot, home, patience, math.inf)
 

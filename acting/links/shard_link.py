@@ -158,7 +158,7 @@ class ShardLink(RunLink):
             if number != self._present and self._uses(number):
                 self.wait_until_stored()
         if self._present == self._own != before:
-            log.warning("Shard %d is back: this actor writes there.", self._own)
+            log.warning("Shard %d can be written to: this actor goes there.", self._own)
         self._look_at = next_look(time.monotonic() - began)
 
     def _renew_lease(self) -> None:

@@ -129,6 +129,7 @@ class GymVector(SeededVectorEnv):
     def _advance(self, actions: Actions) -> Steps:
         env_actions = _to_env_actions(actions, self._envs.single_action_space)
         observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
+        infos.pop("interrupted", None)  # ours (envs/__init__.py): a user's means something else
         return _to_frames(observations), rewards, terminated, truncated, infos
 
     def close_extras(self, **kwargs: Any) -> None:

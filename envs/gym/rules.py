@@ -25,12 +25,22 @@ class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
         self.observation_space = both
         self._game = game
 
+    def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+        """Raises EnvError where no action is legal."""
+        seen, info = super().reset(**given)
+        self._check_some_is_legal(seen)
+        return seen, info
+
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Raises EnvError where no action is legal, and the episode goes on."""
         seen, reward, terminated, truncated, info = super().step(action)
-        if not (terminated or truncated or seen[1].any()):
-            raise EnvError(f"In {self._game} no action is legal, and the episode is not over.")
+        if not (terminated or truncated):
+            self._check_some_is_legal(seen)
         return seen, reward, terminated, truncated, info
+
+    def _check_some_is_legal(self, seen: Any) -> None:
+        if not seen[1].any():
+            raise EnvError(f"In {self._game} no action is legal, and the episode is not over.")
 
     def observation(self, observation: Any) -> Any:
         """Two parts."""

@@ -115,11 +115,11 @@ class UnityVector(SeededVectorEnv):
     def _advance(self, actions: Actions) -> Steps:
         rewards = np.zeros(self.num_envs)
         died, over = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
-        age = np.zeros(self.num_envs, np.int64)
+        age, failed = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.bool_)
         idle = np.where(_column(self._ended, actions), 0, actions)
         for scene, rows in zip(self._scenes, self._rows, strict=True):
             frames, rewards[rows], died[rows], over[rows] = scene.step(idle[rows])
-            self._stands[rows], age[rows] = frames, scene.age
+            self._stands[rows], age[rows], failed[rows] = frames, scene.age, scene.failed
         began = self._ended
         self._steps = np.where(began, 0, self._steps + 1)
         terminated = died & ~began
@@ -130,7 +130,7 @@ class UnityVector(SeededVectorEnv):
         seen = ~died | began  # where a body died, the frame is already the next episode's
         self._shown[seen] = self._stands[seen]
         self._begin_anew(began & over)
-        interrupted = truncated & over & ~stopped & (self._steps < age)
+        interrupted = truncated & ~stopped & (failed | (over & (self._steps < age)))
         return self._shown.copy(), rewards, terminated, truncated, {"interrupted": interrupted}
 
     def _begin_anew(self, cut_off: Flags) -> None:
@@ -156,6 +156,7 @@ class _Scene:
         self._failures = 0
         self.wants_reset = True
         self.age = 0  # steps since the scene began
+        self.failed = False  # in the last step
         self.reset()
 
     def reset(self) -> Frames:
@@ -174,7 +175,7 @@ class _Scene:
 
     def step(self, actions: npt.NDArray[Any]) -> tuple[Frames, npt.NDArray[np.float64], Flags, Flags]:
         """Actions of the first n bodies; returns their frames, rewards, who died, and whose time is over."""
-        count = len(actions)
+        count, self.failed = len(actions), False
         nothing, none = np.zeros(count), np.zeros(count, np.bool_)
         if self.wants_reset:
             return self.reset()[:count], nothing, none, none
@@ -182,7 +183,7 @@ class _Scene:
         try:
             self._states, over = self._player.step(self._actions(actions))
         except OSError as failure:
-            frames = self._frames()[:count]
+            frames, self.failed = self._frames()[:count], True
             self._give_up(failure)
             return frames, nothing, none, ~none
         self._failures, self.wants_reset, self.age = 0, over, self.age + 1

@@ -129,7 +129,8 @@ class Shards(Replay):
         limits: ChunkLimits | None = None,
     ) -> None:
         """As `Replay`, of all `places`, shard 0's first; what others hold of before `fresh_since` is removed.
-        They are joined by the first `ingest`. `elsewhere`: as of `OpenedRun`, also of one that is away since.
+        They are joined by the first `ingest`. `elsewhere`: steps that each held when the run was opened, even
+        if it has gone away since.
         """
         super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
         self._home, self._fresh_since = Part(places[0], Lookout(places[0], epoch, whole=False)), fresh_since

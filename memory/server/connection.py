@@ -195,8 +195,8 @@ def connect(config: RedisConfig, patience_s: float, stopped: Callable[[], bool] 
         return client
     try:
         Patience(patience_s, stopped, f"Redis at {config}")(client.ping, announced=True)
-    except UNREACHABLE as error:
-        raise RedisUnreachable(advice(config, error)) from error
+    except (*UNREACHABLE, *REFUSING) as error:
+        raise refusal(config, error) or RedisUnreachable(advice(config, error)) from error
     return client
 
 

@@ -226,7 +226,7 @@ def check_opponents(model: str, members: list[int]) -> None:
     with pytest.raises(SnapshotError, match="made with game pettingzoo:tictactoe_v3, not pettingzoo:connect"):
         list(opponents_of(args, other, config))
     transferred = args.model_copy(update={"transfer": True})
-    with pytest.raises((UserError, AgentError)):
+    with pytest.raises(AgentError, match="made with --game pettingzoo:tictactoe_v3 .here"):
         list(opponents_of(transferred, other, config))
 
 

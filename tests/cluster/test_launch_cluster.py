@@ -50,8 +50,15 @@ def test_values_that_are_wrong(words: str) -> None:
         read_args(words.split())
 
 
-def test_a_mistake_about_parts_is_said_before_ray_starts(tmp_path: Path) -> None:
-    words = [*TINY, "--learners", "2", "--batch-size", "9", "--path-to-results", str(tmp_path)]
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("--batch-size 9", "--batch-size 9 is no multiple of the 2 learners"),
+        ("--agent no_such", "There is no agent 'no_such'"),
+    ],
+)
+def test_a_mistake_about_parts_is_said_before_ray_starts(more: str, sentence: str, tmp_path: Path) -> None:
+    words = [*TINY, "--learners", "2", *more.split(), "--path-to-results", str(tmp_path)]
     code = (
         "import runpy, sys\n"
         "sys.modules['ray'] = None\n"
@@ -60,7 +67,7 @@ def test_a_mistake_about_parts_is_said_before_ray_starts(tmp_path: Path) -> None
     )
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
-    assert "--batch-size 9 is no multiple of the 2 learners" in ended.stderr
+    assert sentence in ended.stderr and "Traceback" not in ended.stderr
     assert not any(tmp_path.iterdir())
 
 

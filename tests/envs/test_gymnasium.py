@@ -222,6 +222,21 @@ class Rules(Echo):
         return (seen, rules) if self._told == "info" else ({**seen, **rules}, {})
 
 
+class Stuck(Rules):
+    """Nothing is ever legal."""
+
+    def _with_rules(self, seen: Any) -> Any:
+        return {**seen, "action_mask": np.zeros(3, np.int8)}, {}
+
+
+class Talking(Echo):
+    """Uses a word of ours in its info."""
+
+    def step(self, action: Any) -> Any:
+        seen, reward, terminated, truncated, _ = super().step(action)
+        return seen, reward, terminated, truncated, {"interrupted": True}
+
+
 @pytest.mark.parametrize(
     ("seen", "size", "parts"),
     [(NUMBERS, 2, ()), (Discrete(4), 4, ()), (PIXELS, 90, ((6, 5, 3), (3,)))],
@@ -248,11 +263,15 @@ def test_rules_in_a_dict_are_obeyed(
 def test_rules_elsewhere_are_told_of_and_a_dead_end_is_refused(
     make_config: MakeConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kinds = {"Info": {"told": "info"}, "End": {"end": False}}
+    kinds: dict[str, Any] = {
+        "Info": partial(Rules, NUMBERS, told="info"),
+        "End": partial(Rules, NUMBERS, end=False),
+        "Stuck": partial(Stuck, NUMBERS),
+    }
     for name, kind in kinds.items():
-        gymnasium.register(f"test/{name}-v0", entry_point=partial(Rules, NUMBERS, **kind))  # type: ignore[arg-type]
+        gymnasium.register(f"test/{name}-v0", entry_point=kind)
     try:
-        told, ends = (make_env(make_config(f"test/{name}-v0"), [0]) for name in kinds)
+        told, ends, stuck = (make_env(make_config(f"test/{name}-v0"), [0]) for name in kinds)
     finally:
         for name in kinds:
             gymnasium.registry.pop(f"test/{name}-v0")
@@ -265,6 +284,19 @@ def test_rules_elsewhere_are_told_of_and_a_dead_end_is_refused(
     ends.reset()
     with pytest.raises(EnvError, match="no action is legal, and the episode is not over"):
         ends.step([2])
+    with pytest.raises(EnvError, match="no action is legal, and the episode is not over"):
+        stuck.reset()
+
+
+def test_a_word_of_ours_in_a_users_info_means_nothing(make_config: MakeConfig) -> None:
+    """An evaluation plays interrupted episodes again, and would never end."""
+    gymnasium.register("test/Talking-v0", entry_point=partial(Talking, NUMBERS, Discrete(2)))
+    try:
+        env = make_env(make_config("test/Talking-v0"), [0])
+    finally:
+        gymnasium.registry.pop("test/Talking-v0")
+    env.reset()
+    assert "interrupted" not in env.step([0])[4]
 
 
 class _Only(Box):

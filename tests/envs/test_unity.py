@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -113,24 +112,32 @@ def test_a_scene_whose_time_is_over_truncates_all_its_rows(env: UnityVector, bui
     assert frames[:3].tolist() == [[0, 0, -1]] * 3 and rewards.tolist() == [0, 0, 0, 0.5]
 
 
-def test_an_episode_that_the_scene_cuts_short_is_played_again(config: EnvConfig, build: Path) -> None:
-    """One that had begun with the scene counts: it could be no longer."""
+@pytest.mark.parametrize(
+    ("fault", "starts", "lengths"),
+    [("over", [0, 1, 2, 3, 3, 4], (4, 5, 5, 4, 5)), ("die", [0, 1, 2, 3, 3, 1, 2, 4], (4, 5, 6, 4, 4))],
+)
+def test_an_episode_that_the_scene_cuts_short_is_played_again(
+    config: EnvConfig, build: Path, fault: str, starts: list[int], lengths: tuple[int, ...]
+) -> None:
+    """One that had begun with the scene counts where its time is up: it could be no longer."""
 
     class Trouble:
-        starts: ClassVar[list[int]] = []
+        def __init__(self) -> None:
+            self.starts: list[int] = []
 
         def start(self, episode: int, seed: int) -> None:
             self.starts.append(episode)
             if self.starts == [0, 1, 2, 3]:
-                goes_wrong(build, "over")
+                goes_wrong(build, fault)
 
         def step(self, episode: int, action: object, frame: object) -> None:
             pass
 
     policy = baseline_policy("constant:1", describe_env(config))
-    evaluation = evaluate(policy, config, 5, seed=1, width=3, observer=Trouble())
-    assert Trouble.starts == [0, 1, 2, 3, 3, 4]
-    assert evaluation.lengths == (4, 5, 5, 4, 5)
+    trouble = Trouble()
+    evaluation = evaluate(policy, config, 5, seed=1, width=3, observer=trouble)
+    assert trouble.starts == starts
+    assert evaluation.lengths == lengths
 
 
 @pytest.mark.parametrize("fault", ["over", "die"])

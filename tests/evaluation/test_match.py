@@ -112,6 +112,9 @@ def test_what_a_record_says() -> None:
     assert Record(30, 0, 0).interval == pytest.approx((0.886, 1.0), abs=0.001)
     assert record.elo == pytest.approx(400 * math.log10(0.7 / 0.3))
     assert Record(3, 0, 0).elo == math.inf and Record(0, 0, 3).elo == -math.inf
+    for games in range(1, 200):  # rounding must leave an end that is reached exactly there
+        assert Record(games, 0, 0).elo_interval[1] == math.inf
+        assert Record(0, 0, games).elo_interval[0] == -math.inf
     text = matches_text(Matches(np.array([1, -1, 0]), np.array([True, False, True])), "a game", "random")
     assert "a game against random: 3 games" in text
     assert text.splitlines()[-3].split()[:4] == ["both", "1", "1", "1"]
