@@ -270,7 +270,9 @@ def test_another_program_on_the_port_is_named(stage: Stage) -> None:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         config = RedisConfig("127.0.0.1", other.server_port)
-        with pytest.raises(RedisServerError, match="another program listens there .* check --port-redis"):
+        with pytest.raises(
+            RedisServerError, match="another program listens there .* check --host-redis and --port-redis"
+        ):
             RedisServer(config, CONF, stage.folder / "redis.log").ensure()
         other.shutdown()
 
