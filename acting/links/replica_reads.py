@@ -65,7 +65,7 @@ class ReplicaReads:
         return None
 
     def _lag(self) -> str:
-        """Why it has not the newest version, though it was given the time; else ""."""
+        """Why the replica still lacks the newest version after LONGEST_LAG_S; "" where it has that."""
         deadline = time.monotonic() + LONGEST_LAG_S
         while not _is_reached(self._version, found := self._replica.get(self._keys.weights_version)):
             if time.monotonic() > deadline:

@@ -31,7 +31,7 @@ MOVE_AFTER_S = 5.0
 
 
 def until_it_moves(shard: int) -> Patience:
-    """With a shard that is away."""
+    """An actor's with a shard that is away, before it writes to another."""
     return Patience(MOVE_AFTER_S, server=f"Redis of shard {shard}")
 
 

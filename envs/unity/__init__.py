@@ -11,7 +11,7 @@ Bodies that nobody plays take action 0. What the protocol cannot do shows here:
 * No body can be restarted alone. One that --max-episode-steps stopped goes on from where it stands, and so
   may soon come to a limit of its own; a reset of all rows of a player restarts its scene.
 * Why an episode ended is not said: it is a termination, but a truncation where the whole scene's time is up.
-  The episode of a body that began after its scene is interrupted then: chance decided how long it is.
+  An episode that began later than its scene counts as interrupted then: chance decided its length.
 
 A player that hangs or dies is killed and started again, and the episodes of its rows are truncated.
 """

@@ -9,7 +9,9 @@ import pytest
 
 import test_multiple_seed
 from args import read_args
+from evaluation.policies import EpsilonPolicy
 from learning.saved.snapshot import save_snapshot
+from wiring.candidates import snapshot_candidate
 from wiring.setting import build_agent, setting_of
 
 NAME = "evaluation_probe_catch.json"
@@ -145,5 +147,6 @@ def test_it_plays_as_the_run_was_told_unless_told_otherwise(tmp_path: Path) -> N
         played = json.loads((results / NAME).read_text())["settings"]
         return played["eval_noise"], played["evaluation_epsilon"]
 
+    assert isinstance(snapshot_candidate(read_args(["--model", str(told)])).policy, EpsilonPolicy)
     assert settings() == (True, 0.5)
     assert settings("--eval-noise", "off", "--evaluation-epsilon", "0") == (False, 0.0)

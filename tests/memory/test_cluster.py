@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -47,6 +48,19 @@ def test_a_server_that_is_no_node_is_refused_at_once(client: Client) -> None:
     port = listen(client)
     with pytest.raises(RedisRefused, match=f":{port} is no node of a Redis Cluster: leave"):
         _client(port)
+
+
+def test_one_that_was_away_at_first_is_refused_once_it_answers(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = listen(client)
+    client.config_set("port", 0)
+    back = Timer(1.0, client.config_set, ("port", port))
+    back.start()
+    with pytest.raises(RedisRefused, match=f":{port} is no node of a Redis Cluster: leave"):
+        _client(port)
+    back.join()
+    assert "Trying for another" in caplog.text
 
 
 def test_keys_on_their_way_are_waited_for(tmp_path: Path) -> None:
