@@ -39,7 +39,7 @@ RULES: dict[str, Rule] = {
     "parameters.spec_file": _rule(packages="yaml"),
     "own_code": _rule(packages="pydantic"),
     "own_code.folder_imports": _rule(),
-    "envs": _rule("own_code", "ale_py cv2 gymnasium minatar miniworld numpy pyglet vizdoom"),
+    "envs": _rule("own_code", "ale_py cv2 google grpc gymnasium minatar miniworld numpy pyglet vizdoom"),
     "envs.check": _rule(f"{EVERY_ROOM} own_code wiring", "gymnasium numpy"),
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
     "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),

@@ -19,7 +19,7 @@ import pytest
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env, make_env
 from envs.unity import UnityVector
-from envs.unity.player import TimeLimits
+from envs.unity.bodies import TimeLimits
 from evaluation.evaluator import evaluate
 from evaluation.policies import baseline_policy
 from tests.processes import ROOT, until
