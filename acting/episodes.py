@@ -18,7 +18,7 @@ BINS = 20
 class FinishedEpisode(NamedTuple):
     """What is reported of an episode."""
 
-    environment: int  # row of the vector of environments
+    environment: int  # row of the vector of environments; with --seat-runs of that of all seats
     score_5min: float  # raw score within the first 5 minutes of play
     score_30min: float
     score_saber: float  # raw score of the whole episode
@@ -87,6 +87,7 @@ class EpisodeTracker(Saved):
         self._numbers = np.ones(num_envs, np.int64)  # of the running episodes, since this process began
         self._actions = action_counter
         self._rooms: list[set[int]] = [set() for _ in range(num_envs)]
+        self.environments: Sequence[int] = range(num_envs)  # what rows are called in their episodes
 
     def step(
         self,
@@ -128,10 +129,10 @@ class EpisodeTracker(Saved):
         return " or ".join(f"after step {length} of episode {number}" for length, number in rows)
 
     def _finished(self, row: int) -> FinishedEpisode:
-        score_5min, score_30min, score_saber = self._scores[:, row].tolist()
-        length, counts = int(self._lengths[row]), self._actions.take(row)
+        scores, counts = self._scores[:, row].tolist(), self._actions.take(row)
         rooms, self._rooms[row] = sorted(self._rooms[row]), set()
-        return FinishedEpisode(row, score_5min, score_30min, score_saber, length, counts, rooms)
+        environment, length = self.environments[row], int(self._lengths[row])
+        return FinishedEpisode(environment, scores[0], scores[1], scores[2], length, counts, rooms)
 
     def state_dict(self) -> dict[str, Any]:
         """Scores, lengths, actions and rooms of the running episodes."""
@@ -146,7 +147,6 @@ class EpisodeTracker(Saved):
 
 def tracker_of(description: EnvDescription, num_envs: int) -> EpisodeTracker:
     """A tracker of `num_envs` environments of this kind."""
-    counter = ActionCounter(
-        num_envs, description.num_actions, description.action_low, description.action_high
-    )
+    actions = description.num_actions, description.action_low, description.action_high
+    counter = ActionCounter(num_envs, *actions)
     return EpisodeTracker(num_envs, description.steps_in(5), description.steps_in(30), counter)

@@ -48,6 +48,7 @@ def test_independent_learners_and_a_shared_one(redis_socket: str, tmp_path: Path
     scores = [_scores(tmp_path / side) for side in ("left", "right")]
     assert len(scores[0]) == len(scores[1]) > 0
     assert scores[0] == [-score for score in scores[1]]
+    assert [_environments(tmp_path / side) for side in ("left", "right")] == [{0, 2}, {1, 3}]
     learn(600)
     assert "Resuming from" in (tmp_path / "left_600").read_text()
 
@@ -115,6 +116,11 @@ def test_a_wait_for_another_seat_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> 
 
     play_seats(tables, play)
     assert seen == [False]
+
+
+def _environments(folder: Path) -> set[int]:
+    with (folder / "pettingzoo_pong_v3.csv").open() as file:
+        return {int(row["environment"]) for row in csv.DictReader(file)}
 
 
 def _scores(folder: Path) -> list[float]:

@@ -58,7 +58,7 @@ class ExperienceSink(NamedTuple):
 
 
 def build_actor(
-    setting: Setting, slot: ActorSlot, stopped: Callable[[], bool], env: SeededVectorEnv | None = None
+    setting: Setting, slot: ActorSlot, stopped: Callable[[], bool], env: SeatView | None = None
 ) -> Actor:
     """An actor of a run; `env`: its environments, where it does not make them by itself."""
     agent, several = _acting_agent(setting), bool(setting.games)
@@ -141,7 +141,7 @@ def _actor(
     link: Link,
     exchange: Exchange,
     members: Members | None = None,
-    env: SeededVectorEnv | None = None,
+    env: SeatView | None = None,
 ) -> Actor:
     """With its player and observers; environments that hang while they are made, or reset, are named."""
     args = setting.args
@@ -150,6 +150,8 @@ def _actor(
     with EnvironmentWatch(config, lambda: began_at, lambda: "before its first step", link.stopped):
         player = _player(playing, agent, link.counters.steps, members, env)
     tracker = tracker_of(setting.description, args.envs_per_actor)
+    if env is not None:
+        tracker.environments = env.environments
     return Actor(config, link, player, tracker, exchange, _observers(setting))
 
 

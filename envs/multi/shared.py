@@ -85,6 +85,8 @@ class SeatView(SeededVectorEnv):
         self.game, self.config, self.masked = tables.game, shared.config, tables.masked
         self._shared, self._seat, self._steps = shared, seat, 0
         self._rows = slice(seat, None, shared.seats)
+        self.environments = range(seat, shared.seats * len(shared.actions), shared.seats)
+        """Which rows these are among those of all seats, as in a run that plays all of them."""
 
     @property
     def waits_for_others(self) -> bool:
