@@ -21,7 +21,6 @@ if __name__ == "__main__":
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=EVALUATION)
 
-from dataclasses import asdict
 from pathlib import Path
 
 from args import Args, UserError
@@ -29,23 +28,22 @@ from envs.config import EnvConfig
 from envs.registry import describe_env
 from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
-from evaluation.match import games_bar, matches_text, play_matches, write_matches
-from evaluation.policies import Policy, is_baseline
-from evaluation.result import evaluation_text, file_digest, set_aside, write_evaluation
+from evaluation.policies import is_baseline
+from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
 from supervision.process import raise_on_interrupt
 from wiring.candidates import (
     Candidate,
     baseline_candidate,
     evaluated_name,
-    opponents_of,
     snapshot_candidate,
     snapshot_text,
 )
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
+from wiring.matches.against import check_flags, play_against
 from wiring.record.kept import with_kept
-from wiring.record.tracking import tracking_of
+from wiring.record.played import make_way, send_film
 from wiring.setting import games_to_play, results_folder
 
 
@@ -53,8 +51,6 @@ def observers(
     args: Args, config: EnvConfig, metric: FrameMetric | None
 ) -> tuple[Observer | None, Recorder | None]:
     """A window (--render), a film or a graph (--record), or neither."""
-    if args.against and (args.render or args.record):
-        raise UserError("--against shows and films nothing: leave it out, and the snapshot plays itself.")
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
     recorder = _recorder(Path(args.record), config, metric) if args.record else None
@@ -82,20 +78,19 @@ def _one_of_several(args: Args, game: str) -> Args:
 
 
 def _evaluate(args: Args, folder: Path) -> None:
+    check_flags(args)
     candidate = baseline_candidate(args) if is_baseline(args.agent) else snapshot_candidate(args)
-    config = candidate.args.select(EnvConfig)
-    observer, recorder = observers(args, config, candidate.metric)
-    if args.against or (describe_env(config).by_turns and observer is None):
-        _play_matches(args, candidate, config, folder)
+    by_turns = describe_env(candidate.args.select(EnvConfig)).by_turns
+    if args.against or (by_turns and not (args.record or args.render)):
+        play_against(args, candidate, folder)
     else:
-        _play_episodes(args, candidate, folder, observer, recorder)
+        _play_episodes(args, candidate, folder)
 
 
-def _play_episodes(
-    args: Args, candidate: Candidate, folder: Path, observer: Observer | None, recorder: Recorder | None
-) -> None:
+def _play_episodes(args: Args, candidate: Candidate, folder: Path) -> None:
     """Print the table, write evaluation_<game>.json, and the film if one was asked for."""
     config = candidate.args.select(EnvConfig)
+    observer, recorder = observers(args, config, candidate.metric)
     width = 1 if args.render else args.evaluation_envs
     with progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
@@ -104,60 +99,12 @@ def _play_episodes(
     if args.model:
         print(snapshot_text(candidate.origin))
     path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
-    _make_way(path, result.env_config, candidate.origin)
+    make_way(path, result.env_config, candidate.origin)
     write_evaluation(path, result, candidate.origin)
     print(f"Saved {path}.")
     if recorder is not None:
         print(f"Episode {recorder.write(result)} (the median score) is in {args.record}.")
-        _send(candidate.args.model_copy(update={"track": args.track}), Path(args.record or ""))
-
-
-def _play_matches(args: Args, candidate: Candidate, config: EnvConfig, folder: Path) -> None:
-    """Against random, another snapshot or the pool; print the table, write matches_<game>.json of each."""
-    for opponent, policy in opponents_of(args, candidate, config):
-        _play_against(args, candidate, config, folder, opponent, policy)
-
-
-def _play_against(
-    args: Args, candidate: Candidate, config: EnvConfig, folder: Path, opponent: str, policy: Policy
-) -> None:
-    with games_bar(args.evaluation_episodes) as on_progress:
-        matches = play_matches(
-            candidate.policy,
-            policy,
-            config,
-            args.evaluation_episodes,
-            args.seed,
-            args.opening_plies,
-            args.evaluation_envs,
-            on_progress,
-        )
-    print(matches_text(matches, config.game, opponent))
-    name = evaluated_name(candidate.args)
-    path = folder / f"matches_{name}{opponent.replace('update ', '_') if args.against == 'pool' else ''}.json"
-    origin = {**candidate.origin, "against": opponent, "opening_plies": args.opening_plies}
-    if args.against and args.against != "pool" and not is_baseline(args.against):
-        origin["against_sha256"] = file_digest(Path(args.against))
-    _make_way(path, config, origin)
-    write_matches(path, matches, config, origin)
-    print(f"Saved {path}.")
-
-
-def _make_way(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
-    """For a result of this origin; one that was played otherwise stays, under a name that is printed."""
-    earlier = set_aside(path, {**origin, **asdict(config)})
-    if earlier is not None:
-        print(f"{path} held another result, which is {earlier} now.")
-
-
-def _send(args: Args, film: Path) -> None:
-    """To the tracker that --track names, beside what the learner sent there."""
-    tracking = tracking_of(args)
-    if tracking is None:
-        return
-    if film.suffix == ".mp4":
-        tracking.film(film)
-    tracking.close()
+        send_film(candidate.args.model_copy(update={"track": args.track}), Path(args.record or ""))
 
 
 def main(args: Args) -> None:

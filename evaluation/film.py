@@ -18,12 +18,14 @@ from evaluation.evaluator import Action
 from evaluation.result import Evaluation
 from reporting.film import Mp4Film, check_film_name, open_window
 
-SCALE = 3
-"""A screen of 210 x 160 is small today."""
+SCALE, LARGE = 3, 500
+"""A screen of 210 x 160 is small today; pictures of more rows than these stay as they are."""
 STEPS_AT_ONCE = 1000
 """Frames in memory while a curve is computed: 7 MB of ALE's."""
 GYM_PICTURES_PER_SECOND = 30.0
 """Where the environment has no clock of its own."""
+MOVES_PER_SECOND = 1.0
+"""Of games by turns: so fast a person can follow a board."""
 HEIGHT = 96
 """Pixels of the strip that a curve is drawn on."""
 STEPS_SHOWN = 300
@@ -52,7 +54,7 @@ class FilmRecorder:
         check_film_name(path)
         self._path, self._env_config, self._metric = path, env_config, metric
         self._actions: dict[int, list[Action]] = {}
-        _check_pictures(env_config)
+        check_pictures(env_config)
 
     def start(self, episode: int, seed: int) -> None:
         """An episode starts."""
@@ -69,7 +71,7 @@ class FilmRecorder:
         """
         episode = evaluation.median_episode
         seed, actions = evaluation.seeds[episode], self._actions[episode]
-        playback = _EpisodePictures(self._env_config, seed)
+        playback = EpisodePictures(self._env_config, seed)
         values = self._values(seed, actions)
         with Mp4Film(self._path, playback.per_second) as film:
             for step, action in enumerate(actions):
@@ -109,12 +111,12 @@ class Window:
 
     def __init__(self, env_config: EnvConfig) -> None:
         self._env_config = env_config
-        _check_pictures(env_config)
+        check_pictures(env_config)
         open_window(self.TITLE)
 
     def start(self, episode: int, seed: int) -> None:
         """Shows this episode from now on."""
-        self._playback = _EpisodePictures(self._env_config, seed)
+        self._playback = EpisodePictures(self._env_config, seed)
         cv2.setWindowTitle(self.TITLE, f"{self._env_config.game}, episode {episode}")
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
@@ -126,28 +128,32 @@ class Window:
             cv2.waitKey(max(1, round(1000 * left)))
 
 
-class _EpisodePictures:
+class EpisodePictures:
     """One episode in pictures, [h, w, 3] uint8 in OpenCV's order of colours."""
 
     def __init__(self, env_config: EnvConfig, seed: int) -> None:
-        self.per_second = describe_env(env_config).frames_per_second or GYM_PICTURES_PER_SECOND
+        description = describe_env(env_config)
+        without_clock = MOVES_PER_SECOND if description.by_turns else GYM_PICTURES_PER_SECOND
+        self.per_second = description.frames_per_second or without_clock
         self._playback = make_playback(env_config, seed)
         self._playback.first()
 
     def step(self, action: Action) -> list[NDArray[np.uint8]]:
+        """Those that show the action."""
         _, pictures = self._playback.step(action)
         return [_enlarged(cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)) for picture in pictures]
 
 
-def _check_pictures(env_config: EnvConfig) -> None:
+def check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
     low = describe_env(env_config).action_low
-    _EpisodePictures(env_config, seed=0).step(0 if low is None else np.array(low, np.float32))
+    EpisodePictures(env_config, seed=0).step(0 if low is None else np.array(low, np.float32))
 
 
 def _enlarged(picture: NDArray[Any]) -> NDArray[np.uint8]:
     height, width = picture.shape[:2]
-    size = (width * SCALE, height * SCALE)
+    scale = 1 if height > LARGE else SCALE
+    size = (width * scale, height * scale)
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_NEAREST), np.uint8)
 
 

@@ -44,6 +44,10 @@ class ReportingSettings(Settings):
         "Of each such game by turns, random legal moves at its beginning (two players without noise repeat one game)",
         ge=0,
     )
+    ratings: bool = parameter(
+        False,
+        "With --against pool: past selves play each other too, --evaluation-episodes games a pair; rates all on one scale of Elo",
+    )
     transfer: bool = parameter(
         False, "Evaluation may play another game than the snapshot's, with the same images and actions"
     )
@@ -66,5 +70,6 @@ class ReportingSettings(Settings):
         False, "Evaluation, or an actor, shows the play in a window, at real speed", programs=Programs.ALL
     )
     record: str | None = parameter(
-        None, "Evaluation films one episode into this .mp4 file; as .png: a graph of the numbers it shows"
+        None,
+        "Evaluation films one episode into this .mp4 file, with --against the match's first game; as .png: a graph of the numbers it shows",
     )

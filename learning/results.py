@@ -51,11 +51,19 @@ class PatientDisk:
 class Results:
     """`<game>.csv` and `learning_<game>.csv` in one folder, and the last scores."""
 
-    def __init__(self, folder: Path, games: Sequence[str], file_name: str, first_step: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        games: Sequence[str],
+        file_name: str,
+        first_step: int,
+        seats: Mapping[str, int] | None = None,
+    ) -> None:
         """Continues the tables that a predecessor wrote.
 
         Args:
             first_step: T_learner at which this process continues; later rows of learning are cut off.
+            seats: as for RunHistory.
 
         Raises:
             ValueError: A table in the folder cannot be read.
@@ -67,7 +75,7 @@ class Results:
         self._metrics: list[LearningPoint] = []  # since the last row of learning
         self._row_written_at = time.monotonic()
         self.training, self.evaluation = GameScores(games), GameScores(games, EVALUATION_WINDOW)
-        self.history = RunHistory(games)
+        self.history = RunHistory(games, seats)
         self.last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
         self.left_out = 0
         self._read_to = "0-0"

@@ -4,7 +4,7 @@ The tables on disk are the record; what is kept here is thinned, and built from 
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -139,10 +139,17 @@ def _joined(parts: Sequence[tuple[int, list[Floats]]]) -> tuple[int, list[Floats
 class RunHistory:
     """All that a run's page shows, episode by episode and row by row of the history of learning."""
 
-    def __init__(self, games: Sequence[str]) -> None:
-        """An episode that does not say its game is of the first."""
+    def __init__(self, games: Sequence[str], seats: Mapping[str, int] | None = None) -> None:
+        """An episode that does not say its game is of the first.
+
+        Args:
+            seats: of games whose seats move at the same time: environment i is seat i modulo their number.
+        """
         self.games = games
         self.trained = {game: RewardCurve() for game in games}
+        of_game = {game: (seats or {}).get(game, 1) for game in games}
+        self.by_seat = {game: [RewardCurve() for _ in range(count)] for game, count in of_game.items()}
+        """The training episodes of `trained`, each seat's apart."""
         self.evaluated = {game: RewardCurve(EVALUATION_WINDOW) for game in games}
         self._actions = {game: (ActionCounts(), ActionCounts()) for game in games}  # training, evaluation
         self.first_visits: dict[int, int] = {}
@@ -157,6 +164,8 @@ class RunHistory:
         """The next episode."""
         curves, game = self.evaluated if record.evaluation else self.trained, record.game or self.games[0]
         curves[game].add(record)
+        if not record.evaluation and len(of_seats := self.by_seat[game]) > 1:
+            of_seats[record.environment % len(of_seats)].add(record)
         self._actions[game][record.evaluation].add(record)
         self.actor_steps = max(self.actor_steps, record.actor_steps)
         self.most_rooms = max(self.most_rooms, len(set(record.rooms)))

@@ -32,6 +32,19 @@ class Candidate(NamedTuple):
     origin: dict[str, object]
     metric: FrameMetric | None = None  # drawn under a film
 
+    @property
+    def name(self) -> str:
+        """As beside its opponent."""
+        return f"update {self.origin['updates']}" if self.origin["model"] else self.args.agent
+
+
+class Opponent(NamedTuple):
+    """Whom --against names, and what to call it."""
+
+    name: str
+    policy: Policy
+    updates: int = 0  # of the learner, when a past self was saved
+
 
 def baseline_candidate(args: Args) -> Candidate:
     """Random or constant actions; needs no snapshot."""
@@ -78,13 +91,13 @@ def evaluated_name(args: Args) -> str:
     return f"{args.file_name}_{args.agent.replace(':', '_')}"
 
 
-def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[tuple[str, Policy]]:
-    """Those that --against names, and what to call them."""
+def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[Opponent]:
+    """Those that --against names."""
     name = args.against or "random"
     if is_baseline(name):
-        yield name, baseline_policy(name, describe_env(config))
+        yield Opponent(name, baseline_policy(name, describe_env(config)))
     elif name != "pool":
-        yield name, _rival(args, name, candidate)
+        yield Opponent(name, _rival(args, name, candidate))
     elif is_baseline(args.agent):
         raise UserError(
             "--against pool is for a snapshot, beside which its past selves lie: name it with --model, and"
@@ -99,7 +112,7 @@ def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterato
         for updates, path in members.items():
             past = restore_agent(Path(args.model or ""), args).agent
             past.load_acting_weights(load_file(path))
-            yield f"update {updates}", _as_noisy(past, candidate, config)
+            yield Opponent(f"update {updates}", _as_noisy(past, candidate, config), updates)
 
 
 def _rival(args: Args, name: str, candidate: Candidate) -> Policy:

@@ -32,7 +32,8 @@ from memory.runs.shards import make_known
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from wiring.code import check_code, code_settings
-from wiring.record.facts import run_facts
+from wiring.record.facts import descriptions, run_facts, seats_of
+from wiring.record.played import set_matches_aside
 from wiring.record.provenance import write_run_json
 from wiring.record.tracking import tracking_of
 from wiring.setting import Setting, agent_of, device_of, naming_flags, set_up_torch
@@ -208,9 +209,10 @@ def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figur
     args = setting.args
     if snapshot is None:
         set_aside(folder / f"{args.file_name}.csv")
+        set_matches_aside(folder, args.file_name)
     first_step = snapshot["t_learner"] if snapshot else 0
     try:
-        results = Results(folder, args.games, args.file_name, first_step)
+        results = Results(folder, args.games, args.file_name, first_step, seats_of(descriptions(setting)))
     except ValueError as error:  # a table that cannot be read
         raise UserError(str(error)) from error
     return Figures(folder, args.file_name, results, run_facts(setting), first_step, tracking_of(args))

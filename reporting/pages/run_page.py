@@ -21,6 +21,7 @@ from reporting.pages.page import (
     empty_figure,
     write_page,
 )
+from reporting.pages.players import match_sections, seat_sections
 from reporting.pages.run_figures import (
     Bounds,
     action_figure,
@@ -47,12 +48,14 @@ class RunFacts(NamedTuple):
 
 
 def write_run_html(path: Path, run: RunHistory, facts: RunFacts) -> None:
-    """Draws the run so far; a sentence stands where there is nothing to draw yet."""
+    """Draws the run so far, and the matches beside the page; a sentence stands where nothing is there yet."""
     games = [_GameHistory(game, run, facts.games[game]) for game in run.games]
     several = len(games) > 1
     learning = learning_figure(run.learning)
     sections = [
         *(game.section(named=several) for game in games),
+        *(section for game in games for section in game.seats(named=several)),
+        *match_sections(path.parent, run.games),
         *(game.actions(named=several) for game in games),
         *_room_sections(run),
         Section(learning, "Learning", "means over about 10 s, against agent steps", wide=True),
@@ -70,12 +73,17 @@ class _GameHistory:
     def __init__(self, game: str, run: RunHistory, facts: GameFacts) -> None:
         self.trained, self.evaluated = run.trained[game].points(), run.evaluated[game].points()
         self._game, self._facts, self._actions = game, facts, run.actions[game]
+        self._seats = [curve.points() for curve in run.by_seat[game]]
 
     def section(self, named: bool) -> Section:
         """Its curve."""
         levels = score_levels(self._game)
         figure = reward_figure(self.trained, self.evaluated, self._facts.frames_per_step, levels)
         return Section(figure, self._game if named else "", wide=True)
+
+    def seats(self, named: bool) -> list[Section]:
+        """The curve of each seat, where there are several."""
+        return seat_sections(self._seats, f"Seats of {self._game}" if named else "Seats")
 
     def actions(self, named: bool) -> Section:
         """How often each was taken."""

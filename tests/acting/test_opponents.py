@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,8 @@ from args import Args, UserError, read_args
 from envs.config import EnvConfig, EnvError
 from envs.legal import legal_actions
 from envs.multi.turns import TurnsVector
-from evaluation.match import play_matches
-from evaluation.policies import EpsilonPolicy, Policy
+from evaluation.matches.play import play_matches
+from evaluation.policies import EpsilonPolicy
 from launch_learner import run_learner
 from learning.pool import thinned
 from learning.saved.snapshot import SnapshotError, last_models, load_snapshot
@@ -28,7 +30,7 @@ from memory.runs.pool import read_member, read_members
 from memory.server.connection import Client
 from supervision.process import Stop
 from tests.processes import run as run_program
-from wiring.candidates import baseline_candidate, opponents_of, snapshot_candidate
+from wiring.candidates import Opponent, baseline_candidate, opponents_of, snapshot_candidate
 from wiring.code import canonical
 from wiring.setting import check_agent_fits, setting_of
 
@@ -166,8 +168,15 @@ def words(folder: Path, socket: str, run: str, *more: object) -> Args:
 def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     client: Client, redis_socket: str, tmp_path: Path
 ) -> None:
+    old = [tmp_path / "one" / f"matches_pettingzoo_tictactoe_v3{each}.json" for each in ("", "_7", "_pool")]
+    other = old[0].with_stem("matches_pettingzoo_tictactoe_v3_b")
+    old[0].parent.mkdir()
+    for path in (*old, other):
+        path.write_text("{}")
     for run in ("one", "two"):
         run_learner(words(tmp_path, redis_socket, run, "--T-max", 1000), Stop())
+    assert not any(path.exists() for path in old) and other.exists(), "an earlier run's are no longer shown"
+    assert len(list(old[0].parent.glob("earlier_matches_*_1.json"))) == 3
     states = [
         load_snapshot(last_models(tmp_path / run, "pettingzoo_tictactoe_v3")[0]) for run in ("one", "two")
     ]
@@ -185,9 +194,13 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     assert all(weights[name].shape == left[name].shape for name in left)
 
     words_of = ("--model", last_models(tmp_path / "one", "pettingzoo_tictactoe_v3")[0], "--against", "pool")
-    place = ("--path-to-results", tmp_path, "--evaluation-episodes", 4, "--threads", 1)
-    text = run_program("test_multiple_seed.py", *words_of, *place, log=tmp_path / "log")
+    place = ("--path-to-results", tmp_path / "one", "--evaluation-episodes", 4, "--threads", 1)
+    film = ("--ratings", "--record", tmp_path / "film.mp4")
+    text = run_program("test_multiple_seed.py", *words_of, *place, *film, log=tmp_path / "log")
     assert [f"{GAME} against update {member}: 4 games" in text for member in members] == [True] * 3
+    assert "members of the pool play each other: 12 games" in text
+    check_ratings(tmp_path / "one", members)
+    assert len(list(tmp_path.glob("film_*.mp4"))) == 3
 
     check_opponents(str(words_of[1]), members)
 
@@ -202,23 +215,37 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     assert held is not None and held.payload == files[members[1]].read_bytes()
 
 
+def check_ratings(folder: Path, members: list[int]) -> None:
+    """Of all pairs of pool and snapshot, in the file and in the page, which has the run's settings."""
+    document = json.loads((folder / "matches_pettingzoo_tictactoe_v3_pool.json").read_text())
+    assert [each["updates"] for each in document["players"][:-1]] == members
+    assert {tuple(each["players"]) for each in document["pairs"]} == {
+        *combinations(range(3), 2),
+        *((3, member) for member in range(3)),
+    }
+    assert all(len(each["results"]) == 4 for each in document["pairs"])
+    page = (folder / "Reward_pettingzoo_tictactoe_v3.html").read_text(encoding="utf-8")
+    assert "<h2>Matches<" in page and "<h2>Ratings<" in page
+    assert "<td>--pool-every</td><td>150</td>" in page and "<td>--ratings</td>" not in page
+
+
 def check_opponents(model: str, members: list[int]) -> None:
     """Past selves are as noisy as who plays them; random plays a snapshot; other games are told apart."""
 
-    def named(*flags: str) -> list[tuple[str, Policy]]:
+    def named(*flags: str) -> list[Opponent]:
         args = read_args(["--model", model, *flags])
         candidate = snapshot_candidate(args)
         return list(opponents_of(args, candidate, candidate.args.select(EnvConfig)))
 
     pool = named("--against", "pool", "--evaluation-epsilon", "0.5")
-    assert [name for name, _ in pool] == [f"update {member}" for member in members]
-    assert all(isinstance(policy, EpsilonPolicy) for _, policy in pool)
+    assert [(each.name, each.updates) for each in pool] == [(f"update {each}", each) for each in members]
+    assert all(isinstance(each.policy, EpsilonPolicy) for each in pool)
 
     drawn = read_args(["--game", GAME, "--agent", "random", "--against", model])
     candidate = baseline_candidate(drawn)
     config = candidate.args.select(EnvConfig)
-    ((_, policy),) = opponents_of(drawn, candidate, config)
-    assert play_matches(candidate.policy, policy, config, 2, 1, 0, 2).record().games == 2
+    (opponent,) = opponents_of(drawn, candidate, config)
+    assert play_matches(candidate.policy, opponent.policy, config, 2, 1, 0, 2).record().games == 2
 
     args = read_args(["--model", model, "--against", model])
     other = snapshot_candidate(args)

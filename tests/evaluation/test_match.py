@@ -8,18 +8,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from args import read_args
+from args import UserError, read_args
 from envs.config import EnvConfig, EnvError
-from envs.registry import describe_env
-from evaluation.match import Matches, Record, matches_text, play_matches, write_matches
+from envs.registry import describe_env, make_env
+from evaluation.film import NOW, PAPER
+from evaluation.matches.film import MatchFilm, caption
+from evaluation.matches.play import play_matches
+from evaluation.matches.result import Matches, Record, matches_text, write_matches
 from evaluation.policies import ConstantBaseline, RandomBaseline
 from own_code import code as own_code
 from own_code.code import OwnCode
+from reporting.film import FilmError
+from test_multiple_seed import run_evaluation
 from tests.processes import run
 from wiring.setting import check_agent_fits, setting_of
 
@@ -136,6 +142,53 @@ def test_elo_is_written_and_null_where_it_is_infinite(tmp_path: Path) -> None:
     assert document["first_seat"]["elo"] is None and document["first_seat"]["elo_interval"][1] is None
 
 
+class Watcher:
+    """Keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.games: dict[int, list[int]] = {}
+        self.seeds: dict[int, int] = {}
+
+    def start(self, episode: int, seed: int) -> None:
+        self.seeds[episode], self.games[episode] = seed, []
+
+    def step(self, episode: int, action: Any, frame: Any) -> None:
+        self.games[episode].append(action)
+
+
+def test_an_observer_sees_games_that_can_be_played_again() -> None:
+    """Also where openings ended some games, which began anew: seven plies of tic-tac-toe often do."""
+    random, watcher = RandomBaseline(describe_env(CONFIG)), Watcher()
+    results = play_matches(random, random, CONFIG, 12, 4, 7, 5, observer=watcher).results
+    for game, result in enumerate(results.tolist()):
+        env = make_env(CONFIG, [watcher.seeds[game]])
+        env.reset()
+        for move in watcher.games[game][:-1]:
+            assert not env.step(np.array([move]))[2].any()
+        _, (reward,), (terminated,), _, _ = env.step(np.array([watcher.games[game][-1]]))
+        env.close()
+        ours = (len(watcher.games[game]) - 1 + game) % 2 == 0  # made the last move
+        assert terminated and reward * (1 if ours else -1) == result
+
+
+def test_a_film_shows_the_first_game_and_who_moves(tmp_path: Path) -> None:
+    path, random = tmp_path / "game.mp4", RandomBaseline(describe_env(CONFIG))
+    film = MatchFilm(path, CONFIG, ("update 7", "random"))
+    play_matches(random, random, CONFIG, 4, 2, 4, 2, observer=film)
+    watcher = Watcher()
+    play_matches(random, random, CONFIG, 4, 2, 4, 2, observer=watcher)
+    film.write()
+    capture = cv2.VideoCapture(str(path))
+    assert capture.get(cv2.CAP_PROP_FRAME_COUNT) == len(watcher.games[0])
+    assert capture.get(cv2.CAP_PROP_FPS) == 1
+    capture.release()
+    first, second = (caption(("update 7", "random"), moved, 2000) for moved in (0, 1))
+    marked = [np.where((each == NOW).all(2))[0].mean() for each in (first, second)]
+    assert marked[0] < len(first) / 2 < marked[1]
+    long = caption(("a" * 200, "random"), 0, 300)
+    assert long.shape[1] == 300 and (long[:, -4:] == PAPER).all(), "it fits"
+
+
 def test_games_that_end_within_their_opening_are_refused() -> None:
     random = RandomBaseline(describe_env(CONFIG))
     with pytest.raises(EnvError, match="give fewer --opening-plies"):
@@ -201,6 +254,21 @@ def test_by_the_program(tmp_path: Path) -> None:
         sum(document["both"][name] for name in ("wins", "draws", "losses")) == len(document["results"]) == 30
     )
     assert document["settings"]["opening_plies"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--ratings --against random", "give --against pool too"),
+        ("--against random --render", "--record game.mp4 films its first game"),
+        ("--against random --record game.png", "A film is an .mp4 file"),
+        ("--against random --record game.mp4 --game pettingzoo:pong_v3 --resize 42", "cannot be filmed"),
+    ],
+)
+def test_a_mistake_is_one_sentence(words: str, sentence: str, tmp_path: Path) -> None:
+    own = f"--game {CONFIG.game} --agent random --path-to-results {tmp_path}"
+    with pytest.raises((UserError, FilmError, EnvError), match=sentence):
+        run_evaluation(read_args([*own.split(), *words.split()]))
 
 
 def test_a_discount_above_0_is_refused() -> None:

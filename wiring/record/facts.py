@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from args import Args
 from envs.action_names import action_names
@@ -14,17 +15,28 @@ from wiring.setting import Setting
 
 
 def run_facts(setting: Setting) -> RunFacts:
-    """Of a run with these parameters."""
-    args = setting.args
+    """Of a run that begins now, with these parameters."""
+    return facts_of(setting.args, descriptions(setting), commit_text(commit()))
+
+
+def descriptions(setting: Setting) -> dict[str, EnvDescription]:
+    """Of each game."""
+    return {game: setting.of_actor(number).description for number, game in enumerate(setting.args.games)}
+
+
+def seats_of(described: Mapping[str, EnvDescription]) -> dict[str, int]:
+    """Of each game how many environments are one table."""
+    return {game: each.seats for game, each in described.items()}
+
+
+def facts_of(args: Args, described: Mapping[str, EnvDescription], of_commit: str) -> RunFacts:
+    """Of a run with these parameters, in games of these kinds."""
     settings = changed_settings(args)
     words = [word for flag, value, _ in settings for word in (flag, _given_again(flag, value))]
     return RunFacts(
-        games={
-            game: _game_facts(game, setting.of_actor(number).description)
-            for number, game in enumerate(args.games)
-        },
+        games={game: _game_facts(game, each) for game, each in described.items()},
         settings=settings,
-        commit=_commit(),
+        commit=of_commit,
         command=shlex.join(["bash", "start_learning_atari.sh", *words]),
     )
 
@@ -52,8 +64,8 @@ def changed_settings(args: Args) -> list[tuple[str, str, str]]:
     return sorted(rows, key=lambda row: row[0] != "--game")
 
 
-def _commit() -> str:
-    found = commit()
+def commit_text(found: Mapping[str, object] | None) -> str:
+    """Of what `commit` found."""
     if found is None:
         return ""
     return f"{str(found['hash'])[:12]}{', with changes' if found['dirty'] else ''}"

@@ -1,4 +1,4 @@
-"""Matches of two policies in a game of two seats: wins, draws and losses of one of them.
+"""Plays matches of two policies in a game of two seats.
 
 Two players without noise would play one game by turns for ever, so each pair of those begins with the same
 random legal moves. In the second game of each pair the seats are swapped.
@@ -6,12 +6,8 @@ random legal moves. In the second game of each pair the seats are swapped.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,72 +17,13 @@ from tqdm import tqdm
 from acting.player import FrameStack
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.legal import drawn_action, legal_actions
-from envs.registry import canonical_game, describe_env, make_env
-from evaluation.evaluator import episode_seeds
+from envs.registry import describe_env, make_env
+from evaluation.evaluator import Observer, episode_seeds
+from evaluation.matches.result import Matches
 from evaluation.policies import Policy
-from reporting.atomic import write_atomically
 
-INTERVAL = 1.96
-"""Standard errors to each side: 95 %."""
 MOST_OPENINGS = 100
 """Openings in a row that may end a game."""
-
-
-class Record(NamedTuple):
-    """How games ended for one of the players."""
-
-    wins: int
-    draws: int
-    losses: int
-
-    @property
-    def games(self) -> int:
-        """All of them."""
-        return sum(self)
-
-    @property
-    def score(self) -> float:
-        """Share of points: a win is 1, a draw a half."""
-        return (self.wins + self.draws / 2) / self.games
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of `score` (Wilson 1927), as if a draw were won or lost by the toss of a coin."""
-        n, z2 = self.games, INTERVAL**2
-        middle = (self.score + z2 / (2 * n)) / (1 + z2 / n)
-        half = INTERVAL * math.sqrt(self.score * (1 - self.score) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        low, high = middle - half, middle + half
-        return low if self.score > 0 else 0.0, high if self.score < 1 else 1.0  # exactly: Elo tells
-
-    @property
-    def elo(self) -> float:
-        """Elo points above the opponent; infinite where all were won."""
-        return _elo_of(self.score)
-
-    @property
-    def elo_interval(self) -> tuple[float, float]:
-        """The 95 % interval of `elo`, that of `score` in Elo points."""
-        low, high = self.interval
-        return _elo_of(low), _elo_of(high)
-
-
-def _elo_of(score: float) -> float:
-    """400 log10(score / (1 - score))."""
-    if score in (0.0, 1.0):
-        return math.copysign(math.inf, score - 0.5)
-    return 400 * math.log10(score / (1 - score))
-
-
-class Matches(NamedTuple):
-    """The results [G] of the first policy, 1, 0 or -1, and whether it had the first seat."""
-
-    results: NDArray[np.int64]
-    began: NDArray[np.bool_]
-
-    def record(self, began: bool | None = None) -> Record:
-        """Of all games, or of those in which it began, or did not."""
-        results = self.results if began is None else self.results[self.began == began]
-        return Record(*(int((results == each).sum()) for each in (1, 0, -1)))
 
 
 def play_matches(
@@ -98,8 +35,11 @@ def play_matches(
     opening_plies: int,
     width: int,
     on_progress: Callable[[], object] = lambda: None,
+    observer: Observer | None = None,
 ) -> Matches:
     """Plays `games` games, `width` at a time; `ours` has the first seat in every other one.
+
+    `observer`: sees every move of games by turns, openings too; a game that it sees start twice begins anew.
 
     Raises EnvError where the game has no two seats.
     """
@@ -107,7 +47,7 @@ def play_matches(
     pairing = _Pairing((ours, theirs), config, description, seed)
     play: _Turns | _Tables
     if description.by_turns:
-        play = _Turns(pairing, opening_plies, places)
+        play = _Turns(pairing, opening_plies, places, observer)
     elif description.seats == 2:
         play = _Tables(pairing, places)
     else:
@@ -205,9 +145,12 @@ class _Play:
 class _Turns(_Play):
     """Games by turns, each a row."""
 
-    def __init__(self, pairing: _Pairing, opening_plies: int, rows: int) -> None:
+    def __init__(
+        self, pairing: _Pairing, opening_plies: int, rows: int, observer: Observer | None = None
+    ) -> None:
         super().__init__(pairing, rows, rows)
         assert pairing.description.num_actions is not None
+        self._observer = observer
         self._num_actions, self._opening_plies = pairing.description.num_actions, opening_plies
         self._plies, self._openings = np.zeros(rows, np.int64), [np.random.default_rng()] * rows
         self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
@@ -223,6 +166,7 @@ class _Turns(_Play):
         for row in np.flatnonzero(in_opening).tolist():
             legal = legal_actions(self._frames[row : row + 1], self._num_actions)
             moves[row] = drawn_action(legal, self._openings[row].random(1))[0]
+        self._show(moves)
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._plies += 1
         self._lead = -(self._lead + rewards)
@@ -244,6 +188,17 @@ class _Turns(_Play):
         if self._begun[row] >= MOST_OPENINGS:
             raise EnvError(f"Games of {self._env.game} end in their opening: give fewer --opening-plies.")
         self._reset(row)
+        self._show_start(row)
+
+    def _show(self, moves: NDArray[np.int64]) -> None:
+        if self._observer is not None:
+            for row in np.flatnonzero(self._games >= 0).tolist():
+                self._observer.step(int(self._games[row]), int(moves[row]), self._frames[row])
+
+    def _show_start(self, row: int) -> None:
+        if self._observer is not None:
+            game = int(self._games[row])
+            self._observer.start(game, self._seed_of(game))
 
     def _reset(self, row: int) -> None:
         self._restart(row, [row])
@@ -255,6 +210,7 @@ class _Turns(_Play):
             self._begun[row] = 0
             self._openings[row] = np.random.default_rng(self._seed_of(int(self._games[row])))
             self._start_policies(row, [row])
+            self._show_start(row)
 
 
 class _Tables(_Play):
@@ -294,54 +250,3 @@ def games_bar(games: int) -> Iterator[Callable[[], object]]:
     """A bar on stderr of games that ended; gives `play_matches`'s `on_progress`."""
     with tqdm(total=games, unit="game", dynamic_ncols=True, disable=None) as bar:
         yield bar.update
-
-
-def matches_text(matches: Matches, game: str, opponent: str) -> str:
-    """A small table for a terminal."""
-    whole = matches.record()
-    lines = [
-        f"{game} against {opponent}: {whole.games} game{'' if whole.games == 1 else 's'}",
-        f"{'':<14}{'wins':>8}{'draws':>8}{'losses':>8}{'score, 95 %':>26}",
-    ]
-    seats = ("first seat", True), ("second seat", False), ("both", None)
-    for label, began in seats:
-        record = matches.record(began)
-        if record.games:
-            low, high = record.interval
-            score = f"{record.score:.1%} ({low:.1%} to {high:.1%})"
-            lines.append(f"{label:<14}{record.wins:>8}{record.draws:>8}{record.losses:>8}{score:>26}")
-    low, high = whole.elo_interval
-    lines.append(f"Elo above the opponent: {whole.elo:+.0f} ({low:+.0f} to {high:+.0f})")
-    if whole.games % 2:
-        lines.append("It had the first seat once more than the second: an even number of games is balanced.")
-    return "\n".join(lines)
-
-
-def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Mapping[str, object]) -> None:
-    """Writes `matches_<game>.json`, whole or not at all; an infinite Elo is null there."""
-    records = {
-        name: {
-            **record._asdict(),
-            "score": record.score,
-            "interval": record.interval,
-            "elo": _finite(record.elo),
-            "elo_interval": [_finite(each) for each in record.elo_interval],
-        }
-        for name, record in (
-            ("both", matches.record()),
-            ("first_seat", matches.record(True)),
-            ("second_seat", matches.record(False)),
-        )
-        if record.games
-    }
-    document = {
-        "game": canonical_game(config.game),
-        **records,
-        "results": matches.results.tolist(),
-        "settings": {**settings, **asdict(config)},
-    }
-    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
