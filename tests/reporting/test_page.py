@@ -22,6 +22,7 @@ from reporting.pages.plotly_bundle import BUNDLES, VERSION, bundle_for, packed
 from reporting.pages.run_page import GameFacts, RunFacts, write_run_html
 from reporting.pages.saber_page import write_report
 from reporting.tables import EpisodeRecord, LearningPoint
+from tests.reporting.test_players import GAME, POOL, match, write
 
 LARGEST = 1_500_000
 
@@ -69,7 +70,16 @@ def report_page(folder: Path) -> Path:
     return folder / "report" / "report.html"
 
 
-PAGES = {"run": run_page, "surface": surface_page, "report": report_page}
+def players_page(folder: Path) -> Path:
+    history = RunHistory([GAME], {GAME: 2})
+    for number in range(40):
+        history.add(EpisodeRecord(0, number, number % 4, 10 * number, 0, 1.0, 1.0, 1.0, 4))
+    write(folder, matches_a=match("random"), matches_a_pool=POOL)
+    write_run_html(folder / "players.html", history, RunFacts({GAME: GameFacts(4)}))
+    return folder / "players.html"
+
+
+PAGES = {"run": run_page, "players": players_page, "surface": surface_page, "report": report_page}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -82,7 +92,7 @@ def test_a_page_is_small_and_loads_nothing(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_browser() is None, reason="needs Chromium")
-@pytest.mark.parametrize(("name", "figures"), [("run", 3), ("surface", 2), ("report", 6)])
+@pytest.mark.parametrize(("name", "figures"), [("run", 3), ("players", 5), ("surface", 2), ("report", 6)])
 def test_a_browser_without_a_network_draws_every_figure(name: str, figures: int, tmp_path: Path) -> None:
     page = shown(PAGES[name](tmp_path), tmp_path / "profile")
     assert "could not be drawn" not in page.partition("<script")[0]
