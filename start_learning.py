@@ -36,8 +36,9 @@ from args import Args, UserError, fail, read_args
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env, family_name
 from reporting.measures.fitness import score_levels
+from reporting.model_files import steps_in
 from supervision.child import Child, ChildSpec, thread_limits
-from supervision.last_words import PaceAdvice, last_words, newest, steps_of
+from supervision.last_words import PaceAdvice, last_words
 from supervision.process import USER_ERROR
 from supervision.redis_server import RedisServer, RedisServerError
 from supervision.run_watch import RunWatch
@@ -90,8 +91,7 @@ class Plan(RunPlan):
     def say_where_everything_is(self, screen: Screen, finished: bool) -> None:
         """The last panel and the last lines."""
         folder, name = self.folder, self.args.file_name
-        snapshot = newest(folder, name)
-        screen.end("finished" if finished else "stopped", steps_of(snapshot) if snapshot else 0)
+        screen.end("finished" if finished else "stopped", steps_in(folder, name))
         program = shlex.split(os.environ.get("START_COMMAND", f"{_python()} {_program('start_learning.py')}"))
         evaluation = self.evaluation() if finished else ()
         for line in last_words(folder, name, [*program, *self.given], evaluation):

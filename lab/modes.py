@@ -15,6 +15,7 @@ from args import Plain, UserError, read_args
 from lab.search.engine import check_search
 from lab.session import SPEC, Session, SessionResult, sessions_in, trial_sessions
 from lab.spec import Experiment, find_experiment
+from reporting.model_files import last_models
 
 MODES = ("dev", "train", "enjoy", "benchmark", "search")
 DEV_STEPS = 1_000
@@ -87,7 +88,7 @@ def own_code_of(folder: Path) -> list[str]:
 
 def _models(result: SessionResult) -> list[Path]:
     """The best one first."""
-    return [*result.folder.glob("best_model_*.pth"), *result.folder.glob("last_model_*.pth")]
+    return [*result.folder.glob("best_model_*.pth"), *last_models(result.folder)]
 
 
 class Task(NamedTuple):

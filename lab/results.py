@@ -21,12 +21,12 @@ from lab.session import (
     read_session,
     sessions_in,
     spread,
-    steps_played,
 )
 from parameters.spec_file import agent_of_spec, read_spec
 from reporting.atomic import csv_bytes, write_atomically
 from reporting.measures.aggregates import Estimate, aggregates
 from reporting.measures.fitness import WINDOW, Fitness
+from reporting.model_files import steps_in
 from reporting.pages.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
 from reporting.pages.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
 
@@ -103,7 +103,7 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     bar = _bar(name, results) or Bar(name, float("nan"), float("nan"))
     commits = sorted({result.commit for result in results if result.commit})
     games = sorted({result.game for result in results if result.game})
-    steps = [steps_played(result.folder) for result in results]
+    steps = [steps_in(result.folder) for result in results]
     minutes = sum(result.record.seconds for result in results) / 60
     done = sum(result.record.is_done for result in results)
     failed = sum(result.record.state == "failed" for result in results)

@@ -141,12 +141,6 @@ def write_record(folder: Path, record: Record) -> None:
     write_atomically(folder / "session.json", json.dumps(asdict(record), indent=2).encode() + b"\n")
 
 
-def steps_played(folder: Path) -> int:
-    """T_actors of the newest snapshot in a folder; 0 where there is none."""
-    numbers = [path.stem.rpartition("_")[2] for path in folder.glob("last_model_*.pth")]
-    return max((int(number) for number in numbers if number.isdecimal()), default=0)
-
-
 EMPTY = Curve(np.zeros(0), np.zeros(0))
 
 

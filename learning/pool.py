@@ -10,12 +10,12 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from learning.learner import Learner
-from learning.saved.snapshot import numbered_files
 from memory.replay.replay import ReplayLost
 from memory.runs.pool import add_member, read_members
 from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights
 from reporting.atomic import write_atomically
+from reporting.model_files import numbered_files
 
 log = logging.getLogger(__name__)
 

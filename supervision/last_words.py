@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from reporting.model_files import last_models
 from supervision.run_watch import Story, time_left
 
 ASKED_AFTER_S = 120.0
@@ -41,23 +42,10 @@ def last_words(
         goes_on: the run's own command.
         evaluation: that of a finished run, which takes its place; --model is added.
     """
-    page, snapshot = folder / f"Reward_{file_name}.html", newest(folder, file_name)
+    page, snapshots = folder / f"Reward_{file_name}.html", last_models(folder, file_name)
     lines = [f"Results    {page}"] if page.exists() else []
-    if snapshot is None:
+    if not snapshots:
         return lines
-    evaluate = f"Evaluate   {shlex.join([*evaluation, '--model', str(snapshot)])}"
-    return [*lines, f"Snapshot   {snapshot}", evaluate if evaluation else f"Go on      {shlex.join(goes_on)}"]
-
-
-def newest(folder: Path, file_name: str) -> Path | None:
-    """The newest snapshot, by the steps in its name."""
-    start = f"last_model_{file_name}_"
-    found = {
-        steps_of(path): path for path in folder.glob(f"{start}*.pth") if path.stem[len(start) :].isdigit()
-    }
-    return found[max(found)] if found else None
-
-
-def steps_of(snapshot: Path) -> int:
-    """Those in its name."""
-    return int(snapshot.stem.rpartition("_")[2])
+    evaluate = f"Evaluate   {shlex.join([*evaluation, '--model', str(snapshots[0])])}"
+    go_on = f"Go on      {shlex.join(goes_on)}"
+    return [*lines, f"Snapshot   {snapshots[0]}", evaluate if evaluation else go_on]

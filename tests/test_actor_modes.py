@@ -8,11 +8,12 @@ import signal
 from pathlib import Path
 
 from args import read_args
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import CHUNK_FORMAT, open_run
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.processes import run, start, until, wait
 
 WORDS = (

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import Counters
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.processes import run, start, wait
 
 LEARN_START, REPLAY_FREQUENCY = 200, 4

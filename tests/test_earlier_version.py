@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from kernels import choice
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.chunks.decoding import unpack
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.dump import SIZE, read_dump
+from reporting.model_files import last_models
 from tests.kernel_choice import using
 from tests.processes import run
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.processes import ONE_THREAD, ROOT, run, start, until
 
 ENDLESS = """

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from learning.saved.snapshot import best_model_path, load_snapshot
+from learning.saved.snapshot import load_snapshot
+from reporting.model_files import best_model_path
 from tests.processes import run, start, wait
 
 SPECS = Path(__file__).parents[1] / "specs" / "classic"

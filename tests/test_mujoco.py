@@ -7,7 +7,8 @@ from pathlib import Path
 import cv2
 import pytest
 
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
+from reporting.model_files import last_models
 from tests.processes import ONE_THREAD, ROOT, run
 
 pytest.importorskip("mujoco")

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from learning.saved.snapshot import Snapshot, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
+from reporting.model_files import last_models
 from tests.processes import start, until
 from tests.server import serving
 

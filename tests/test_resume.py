@@ -11,10 +11,11 @@ from pathlib import Path
 
 import torch
 
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
+from reporting.model_files import last_models
 from tests.processes import run, start, wait
 
 GAME = "probe_catch"

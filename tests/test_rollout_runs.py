@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning.saved.snapshot import Snapshot, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.processes import run, start, wait
 
 KEYS = Keys("probe:catch")

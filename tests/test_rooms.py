@@ -71,7 +71,7 @@ RULES: dict[str, Rule] = {
     ),
     "cluster": _rule("args memory supervision wiring.code wiring.starting", "ray"),
     "wiring": _rule(f"{EVERY_ROOM} own_code", "numpy redis safetensors torch"),
-    "wiring.starting": _rule("args envs memory own_code.folder_imports supervision"),
+    "wiring.starting": _rule("args envs memory own_code.folder_imports reporting.model_files supervision"),
     "rainbow_iqn_apex": _rule(f"{EVERY_ROOM} own_code wiring", "gymnasium numpy pandas torch"),
     "benchmarks": _rule(f"{EVERY_ROOM} wiring", "numpy playwright rich torch"),
     "benchmarks.small.sb3": _rule(packages="stable_baselines3 torch"),  # runs in an environment of its own

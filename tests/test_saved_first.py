@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from learning.saved.folder import emergencies
-from learning.saved.snapshot import Snapshot, SnapshotError, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, SnapshotError, load_snapshot
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.faults.proxy import Proxy
 from tests.processes import ONE_THREAD, ROOT
 from tests.server import serving

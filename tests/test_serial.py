@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
+from reporting.model_files import last_models
 from tests.processes import run
 
 SMALL = (

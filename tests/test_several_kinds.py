@@ -16,10 +16,11 @@ from agents.base import Agent
 from agents.dqn import DqnAgent
 from agents.parts.kinds import KindsAgent
 from args import read_args
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from reporting.tables import read_learning
 from start_learning import with_spec
 from tests.processes import ROOT, run, start, until, wait

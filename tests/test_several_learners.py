@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from args import UserError, read_args
-from learning.saved.snapshot import Snapshot, last_models, load_snapshot
+from learning.saved.snapshot import Snapshot, load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.processes import ONE_THREAD, ROOT, start, until, wait
 from wiring.ranks import _exit_code, check_ranks
 

@@ -14,7 +14,7 @@ import pytest
 
 from acting.links.link import ActorSlot
 from args import UserError, read_args
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -23,6 +23,7 @@ from memory.runs.scripts import Sender
 from memory.runs.shards import make_known, own_steps
 from memory.server.connection import Client, RedisConfig, RedisUnreachable, make_client
 from memory.server.patience import Patience
+from reporting.model_files import last_models
 from tests.memory.sharded import transitions_in
 from tests.processes import start, until, wait
 from tests.server import serving

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from learning.each_second import LOOK_EVERY_S
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from learning.silent_actors import SILENT_AFTER_S, SilentActors
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import publish_status, read_living
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from reporting.tables import HEADER, read_episodes
 from tests.processes import ONE_THREAD, ROOT, run, start, until
 

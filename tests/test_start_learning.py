@@ -21,6 +21,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from rainbow_iqn_apex import open_replay
+from reporting.model_files import steps_in
 from start_learning import Plan, learner_threads, with_spec
 from supervision.redis_server import RedisServer
 from tests.processes import ONE_THREAD
@@ -123,15 +124,11 @@ def test_sigterm_saves_and_stops(tmp_path: Path) -> None:
 def _until_t(run: subprocess.Popen[str], folder: Path, steps: int) -> None:
     """Until the learner has saved at T_actors = `steps` or later."""
     deadline = time.monotonic() + 300
-    while max(map(_steps_of, folder.glob("last_model_*.pth")), default=0) < steps:
+    while steps_in(folder) < steps:
         if run.poll() is not None or time.monotonic() > deadline:
             run.terminate()
             pytest.fail(run.communicate(timeout=120)[0])
         time.sleep(0.1)
-
-
-def _steps_of(snapshot: Path) -> int:
-    return int(snapshot.stem.rpartition("_")[2])
 
 
 def _held(folder: Path) -> tuple[int, int]:
@@ -166,7 +163,7 @@ def test_ctrl_c_and_the_same_command_go_on_with_every_transition(tmp_path: Path)
         assert steps >= goal and steps == held, "each step is a transition"
     log = (tmp_path / "logs" / "probe_catch_learner.log").read_text()
     assert log.count("begins with an empty replay") == 1
-    assert "refill" not in log and max(map(_steps_of, tmp_path.glob("last_model_*.pth"))) == steps
+    assert "refill" not in log and steps_in(tmp_path) == steps
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from learning.results import Results
 from learning.saved.folder import SnapshotFolder, emergencies, newest_snapshot
 from learning.saved.lock import FolderLock
 from learning.saved.saving import Figures, Saver, restore_global_generators, set_aside
-from learning.saved.snapshot import Snapshot, check_holds, last_models, load_snapshot, restoring
+from learning.saved.snapshot import Snapshot, check_holds, load_snapshot, restoring
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -31,6 +31,7 @@ from memory.runs.run import LearnerSlot, OpenedRun, Place, open_run
 from memory.runs.shards import make_known
 from memory.server.connection import Client
 from memory.server.patience import Patience
+from reporting.model_files import last_models
 from wiring.code import check_code, code_settings
 from wiring.record.facts import descriptions, run_facts, seats_of
 from wiring.record.played import set_matches_aside

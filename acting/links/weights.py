@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
-from learning.saved.snapshot import SnapshotError, last_models, load_snapshot
+from learning.saved.snapshot import SnapshotError, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsError, parse_weights
 from memory.server.connection import Client
 from memory.server.patience import Patience
+from reporting.model_files import last_models
 
 log = logging.getLogger(__name__)
 

@@ -30,11 +30,12 @@ from lab.benchmark.table import (
 from lab.files import CSV, RUNS, SESSIONS, read_model
 from lab.modes import EVALUATE, own_code_of, sessions_of, trials_of
 from lab.runner import Runner
-from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in, steps_played
+from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import csv_bytes, write_atomically
 from reporting.measures.aggregates import aggregates
 from reporting.measures.fitness import standard_of
+from reporting.model_files import last_models, steps_in
 from reporting.pages.graph import plotly_figure, write_png
 from reporting.pages.page import Section, Table, Tile, write_page
 
@@ -103,7 +104,7 @@ class Benchmark:
         folder, epsilon = session.folder, session.experiment.args().evaluation_epsilon
         if _is_evaluated(session):
             return True
-        models = [*folder.glob("last_model_*.pth")]
+        models = last_models(folder)
         if not models:
             return False
         words = ["--model", str(models[0]), "--evaluation-episodes", str(EPISODES), "--eval-noise", "off"]
@@ -242,7 +243,7 @@ def row_of(played: Played) -> Row:
         open=sum(result.record.state in ("running", "stopped") for result in results),
         extra=experiment.meta.extra,
         planned_steps=args.T_max,
-        agent_steps=sum(steps_played(result.folder) for result in done),
+        agent_steps=sum(steps_in(result.folder) for result in done),
         minutes=sum(result.record.seconds for result in done) / 60,
         commit=" / ".join(sorted({result.commit for result in done if result.commit})),
         training=tuple(result.score for result in done if not np.isnan(result.score)),
@@ -261,7 +262,7 @@ SESSION_COLUMNS = (
 
 
 def _session(result: SessionResult) -> Sequence[object]:
-    minutes, steps = round(result.record.seconds / 60, 2), steps_played(result.folder)
+    minutes, steps = round(result.record.seconds / 60, 2), steps_in(result.folder)
     score = evaluated(result)
     cells = result.game, result.seed, result.record.state, minutes, steps
     return *cells, result.score, "" if score is None else score, result.commit

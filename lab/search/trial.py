@@ -24,11 +24,11 @@ from lab.session import (
     known_record,
     numbered_folders,
     sessions_in,
-    steps_played,
     trial_sessions,
 )
 from lab.spec import Experiment
 from reporting.atomic import write_atomically
+from reporting.model_files import steps_in
 from supervision.process import Stop
 
 DONE = ("finished", "stopped early")
@@ -144,7 +144,7 @@ class TrialPlayer:
             record = known_record(session.folder)
             if not record.is_done:
                 raise TrialFailed(record.why or f"session {session.number} was {record.state}")
-        played = sum(steps_played(session.folder) for session in self._sessions)
+        played = sum(steps_in(session.folder) for session in self._sessions)
         return self._progress(max(played, self._reported), over=True)
 
     def end(self) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from event_log.reader import Progress, check_header, read_header, read_pieces
 from event_log.records import LogHeader, Piece
-from learning.saved.snapshot import Snapshot, numbered_files
+from learning.saved.snapshot import Snapshot
 from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import ChunkShape
 from memory.chunks.codec import Meta
@@ -32,6 +32,7 @@ from memory.runs.run import LearnerSlot
 from memory.runs.scripts import LostLease, Sender, StaleEpoch
 from memory.server.patience import Interrupted
 from reporting.atomic import atomic_file
+from reporting.model_files import numbered_files
 
 log = logging.getLogger(__name__)
 

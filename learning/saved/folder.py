@@ -16,15 +16,12 @@ from learning.saved.snapshot import (
     RESUMED,
     Snapshot,
     SnapshotError,
-    best_model_path,
     check_holds,
     check_origin,
-    last_model_path,
-    last_models,
     load_snapshot,
-    numbered_files,
     save_snapshot,
 )
+from reporting.model_files import best_model_path, last_model_path, last_models, numbered_files
 
 log = logging.getLogger(__name__)
 

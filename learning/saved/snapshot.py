@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import re
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 
 from reporting.atomic import write_atomically
+from reporting.model_files import last_models
 
 log = logging.getLogger(__name__)
 
@@ -46,34 +46,11 @@ class SnapshotError(ValueError):
     """A snapshot cannot be read or is not of this run; the message is one sentence."""
 
 
-def last_model_path(folder: Path, file_name: str, t_actors: int) -> Path:
-    """`last_model_<game>_<steps>.pth`; steps are T_actors."""
-    return folder / f"last_model_{file_name}_{t_actors}.pth"
-
-
-def best_model_path(folder: Path, file_name: str) -> Path:
-    """`best_model_<game>.pth`."""
-    return folder / f"best_model_{file_name}.pth"
-
-
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write `snapshot` to `path` through a temporary file."""
     buffer = io.BytesIO()
     torch.save({"format": FORMAT, **_without_arrays(snapshot)}, buffer)
     write_atomically(path, buffer.getvalue())
-
-
-def last_models(folder: Path, file_name: str) -> list[Path]:
-    """Snapshots of this game in `folder`, the one of most steps first."""
-    return numbered_files(folder, f"last_model_{file_name}_", ".pth")
-
-
-def numbered_files(folder: Path, prefix: str, suffix: str) -> list[Path]:
-    """Files whose name has nothing but a number between `prefix` and `suffix`, the largest number first."""
-    pattern = re.compile(re.escape(prefix) + r"(\d+)" + re.escape(suffix))
-    named = ((pattern.fullmatch(path.name), path) for path in folder.glob("*"))
-    found = [(int(match[1]), path) for match, path in named if match and path.is_file()]
-    return [path for _, path in sorted(found, reverse=True)]
 
 
 def load_snapshot(path: Path) -> Snapshot:
@@ -109,8 +86,8 @@ def wait_for_snapshot(folder: Path, file_name: str, stopped: Callable[[], bool])
         for path in last_models(folder, file_name):
             with suppress(SnapshotError):  # it may be replaced while it is read
                 return load_snapshot(path)
-        if others := sorted(path.name for path in folder.glob("last_model_*.pth")):
-            raise SnapshotError(f"{folder} holds {others[0]}, and none of {file_name}: is --game right?")
+        if others := last_models(folder):
+            raise SnapshotError(f"{folder} holds {others[0].name}, and none of {file_name}: is --game right?")
         if not announced:
             log.info("Waiting for a snapshot last_model_%s_*.pth in %s.", file_name, folder)
             announced = True

@@ -24,10 +24,11 @@ from evaluation.matches.play import play_matches
 from evaluation.policies import EpsilonPolicy
 from launch_learner import run_learner
 from learning.pool import thinned
-from learning.saved.snapshot import SnapshotError, last_models, load_snapshot
+from learning.saved.snapshot import SnapshotError, load_snapshot
 from memory.runs.keys import Keys
 from memory.runs.pool import read_member, read_members
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from supervision.process import Stop
 from tests.processes import run as run_program
 from wiring.candidates import Opponent, baseline_candidate, opponents_of, snapshot_candidate

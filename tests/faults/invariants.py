@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from learning.saved.snapshot import last_models, load_snapshot
+from learning.saved.snapshot import load_snapshot
 from memory.chunks.chunk import CHUNK_ID, chunk_from_bytes, chunk_id_of
 from memory.rollouts.blocks import NAMED, rollout_from_bytes
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.run import Place
 from memory.runs.shards import own_steps
+from reporting.model_files import last_models
 from tests.faults.processes import Violation
 from tests.faults.servers import REPLICAS
 from tests.faults.stage import Stage

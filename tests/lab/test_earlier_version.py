@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.results import report_experiment
-from lab.session import steps_played
+from reporting.model_files import steps_in
 from tests.processes import run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "lab"
@@ -51,7 +51,7 @@ def test_a_stopped_session_resumes(root: Path) -> None:
     assert "trained trial_0 session 1: finished." in said
     old, new = (each / "trained" / "train" / "trial_0" / "session_1" for each in (FIXTURES, root))
     assert loaded(new / "session.json")["seconds"] > loaded(old / "session.json")["seconds"]
-    assert steps_played(new) >= 12_000
+    assert steps_in(new) >= 12_000
     played = rows(old / "probe_catch.csv")
     assert rows(new / "probe_catch.csv")[: len(played)] == played
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab.session import read_record, steps_played
-from learning.saved.snapshot import last_models, load_snapshot
+from lab.session import read_record
+from learning.saved.snapshot import load_snapshot
+from reporting.model_files import last_models, steps_in
 from run_lab import main
 from tests.processes import run, start, until
 
@@ -40,7 +41,7 @@ def test_a_session_makes_its_due_updates(name: str, t_max: int, due: int, tmp_pa
     session = root / name / "train" / "trial_0" / "session_0"
     if name == "stopped":
         lab = start("run_lab.py", *words, log=log)
-        until(lambda: steps_played(session) > 300 or lab.poll() is not None, log.read_text)
+        until(lambda: steps_in(session) > 300 or lab.poll() is not None, log.read_text)
         assert main(["stop", "--results", str(root)]) == 0
         lab.wait(100)
         assert read_record(session).state == "stopped" and _last(session)["updates"] < due, log.read_text()

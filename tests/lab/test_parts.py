@@ -14,9 +14,10 @@ from args import UserError
 from lab.folder import end, lives, only_lab, started_at
 from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
-from lab.session import Curve, Record, Session, read_record, spread, steps_played, write_record
+from lab.session import Curve, Record, Session, read_record, spread, write_record
 from lab.spec import find_experiment
 from lab.upkeep import remove
+from reporting.model_files import steps_in
 
 SPEC = """# Mnih et al. 2015
 agent: dqn
@@ -61,11 +62,11 @@ def test_a_session_has_a_plain_spec_and_refuses_another_ones_folder(tmp_path: Pa
 
 
 def test_records_and_snapshots(tmp_path: Path) -> None:
-    assert read_record(tmp_path) == Record() and steps_played(tmp_path) == 0
+    assert read_record(tmp_path) == Record() and steps_in(tmp_path) == 0
     record = Record("finished", seconds=1.5)
     write_record(tmp_path, record)
     (tmp_path / "last_model_probe_catch_800.pth").touch()
-    assert read_record(tmp_path) == record and record.is_done and steps_played(tmp_path) == 800
+    assert read_record(tmp_path) == record and record.is_done and steps_in(tmp_path) == 800
 
 
 def test_a_process_is_known_by_number_and_start() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from learning.saved.snapshot import SnapshotError, last_models, load_snapshot, save_snapshot
+from learning.saved.snapshot import SnapshotError, load_snapshot, save_snapshot
 from memory.server.connection import Client
+from reporting.model_files import last_models
 from tests.processes import ONE_THREAD, ROOT, run, start
 
 

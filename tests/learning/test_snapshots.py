@@ -10,15 +10,9 @@ import torch
 from args import read_args
 from learning.saved.fill_replay import missing_transitions, unlearned_steps
 from learning.saved.folder import newest_snapshot
-from learning.saved.snapshot import (
-    SnapshotError,
-    last_model_path,
-    load_snapshot,
-    restoring,
-    save_snapshot,
-    wait_for_snapshot,
-)
+from learning.saved.snapshot import SnapshotError, load_snapshot, restoring, save_snapshot, wait_for_snapshot
 from memory.replay.shape import ReplayShape
+from reporting.model_files import last_model_path
 from scripts.export_weights import main as export_weights
 from wiring.learner import _learning_agent
 from wiring.setting import agent_of, setting_of

@@ -11,7 +11,7 @@ import torch
 from agents.parts.legal import DRAW_RANGE, LegalActions
 from args import read_args
 from launch_learner import run_learner
-from learning.saved.snapshot import last_models
+from reporting.model_files import last_models
 from supervision.process import Stop
 from tests.values.pebbles import DISCOUNT, HEAP, OPTIMAL, seen
 from tests.values.test_values import AGENTS, ALL, RELATIVE, values_of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from agents.base import Agent, RolloutActing
 from args import Args, read_args
 from launch_learner import run_learner
-from learning.saved.snapshot import last_models
+from reporting.model_files import last_models
 from supervision.process import Stop
 from tests.values.environments import TABULAR, Array, Bandit, Parabola, Tabular, optimal_values
 from wiring.code import canonical

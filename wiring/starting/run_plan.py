@@ -16,6 +16,7 @@ from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
+from reporting.model_files import last_models
 from supervision.child import ChildSpec, thread_limits
 from supervision.redis_server import KEPT_PREFIX
 
@@ -29,7 +30,7 @@ SnapshotFile = tuple[str, int, int]
 
 def snapshots_of(folder: Path, file_name: str) -> frozenset[SnapshotFile]:
     """Those in the results folder now."""
-    found = ((path.name, path.stat()) for path in folder.glob(f"last_model_{file_name}_*.pth"))
+    found = ((path.name, path.stat()) for path in last_models(folder, file_name))
     return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
 
 
