@@ -28,11 +28,9 @@ class RolloutShape:
 class RolloutWriter(Writer):
     """Gathers T vector steps of all environments and packs them as one rollout."""
 
-    def __init__(
-        self, shape: RolloutShape, environments: int, value_heads: int, sequence: int, meta: Meta
-    ) -> None:
+    def __init__(self, shape: RolloutShape, environments: int, sequence: int, meta: Meta) -> None:
         """`sequence`: of the actor's last rollout; `meta`: where the rollouts come from (run, actor)."""
-        self._shape, self._value_heads, self._sequence, self._meta = shape, value_heads, sequence, meta
+        self._shape, self._sequence, self._meta = shape, sequence, meta
         self._steps: list[VectorStep] = []
         self._before: list[NDArray[Any]] = []  # up to H - 1 frames from before the rollout
         self._ages = [np.zeros(environments, np.int64)]  # of the frames from the rollout's first on
@@ -67,13 +65,11 @@ class RolloutWriter(Writer):
         steps = self._steps
         environments = len(steps[0].active)
         looked = all(step.acting is not None for step in steps)
-        log_prob, values = self._behaviour() if looked else self._no_behaviour()
         return Rollout(
             frames=self._frames(),
             ages=np.stack(self._ages),
             a_t=np.stack([step.a_t for step in steps]),
-            log_prob=log_prob,
-            values=values,
+            log_prob=self._log_prob() if looked else np.zeros((len(steps), environments), np.float32),
             rewards=np.stack([step.rewards for step in steps]).astype(np.float32),
             terminated=np.stack([step.terminated for step in steps]),
             truncated=np.stack([step.truncated for step in steps]),
@@ -90,15 +86,10 @@ class RolloutWriter(Writer):
         missing = self._shape.history_length + self._shape.rollout_length - len(seen)
         return np.stack([*[np.zeros_like(seen[0])] * missing, *seen])
 
-    def _behaviour(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _log_prob(self) -> NDArray[np.float32]:
         actings = [step.acting for step in self._steps]
-        assert all(isinstance(acting, RolloutActing) for acting in actings)
         log_prob = np.stack([acting.log_prob for acting in actings if isinstance(acting, RolloutActing)])
-        values = np.stack([acting.values for acting in actings if isinstance(acting, RolloutActing)])
-        if not (np.isfinite(log_prob).all() and np.isfinite(values).all()):
-            raise Diverged("The policy's probabilities or values are not finite; try a lower --lr.")
-        return log_prob.astype(np.float32), values.astype(np.float32)
-
-    def _no_behaviour(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        shape = len(self._steps), len(self._steps[0].active)
-        return np.zeros(shape, np.float32), np.zeros((*shape, self._value_heads), np.float32)
+        assert len(log_prob) == len(actings)
+        if not np.isfinite(log_prob).all():
+            raise Diverged("The policy's probabilities are not finite; try a lower --lr.")
+        return log_prob.astype(np.float32)

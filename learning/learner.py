@@ -54,8 +54,7 @@ class Learner:
         self.published_t = self.t_learner if published_t is None else published_t
         self._published_at = time.monotonic()
         self._publisher: Publisher | None = None
-        self.waited_s = 0.0
-        self.starved_s = 0.0  # of `waited_s`, while an update was due: the source was too slow
+        self.waited_s = self.starved_s = 0.0  # starved: while an update was due, the source was too slow
         self.last: Update | None = None
 
     @property
@@ -71,7 +70,8 @@ class Learner:
     @property
     def metrics(self) -> dict[str, float]:
         """Of the last update; empty before the first."""
-        return {} if self.last is None else {name: float(value) for name, value in self.last.metrics.items()}
+        last = {} if self.last is None else self.last.metrics
+        return {name: float(value) for name, value in {**last, **self.source.metrics}.items()}
 
     @property
     def finished(self) -> bool:

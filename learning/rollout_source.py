@@ -117,6 +117,8 @@ class RolloutSource(Source[Rollout]):
 
     def return_losses(self, batch: Rollout, losses: NDArray[Any]) -> None:
         """The rollout was learned from: its actors may play the next one."""
+        played = batch.updates[batch.looked]
+        self.metrics = {"policy_lag": self._updates - float(played.mean())} if played.size else {}
         del self._steps_after[self._updates]
         self._updates += 1
         self._learned_actors.put(self._drawn_actors.get())

@@ -42,8 +42,8 @@ class Source(ABC, Generic[BatchT]):
     ) -> None:
         """`stage`: begins to bring a batch to the learner's device, in the thread that draws it."""
         self.counters = counters
-        self.drawn = 0  # batches of this epoch
-        self.consumed = 0
+        self.drawn = self.consumed = 0  # batches of this epoch
+        self.metrics: dict[str, float] = {}  # of the batch that was learned from last, beside the agent's
         self.value_bounds = ValueBounds()
         self._stage = stage
         self._batches: queue.Queue[BatchT] = queue.Queue(queue_size)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from acting.actor import Actor
 from acting.episodes import tracker_of
@@ -25,7 +25,6 @@ from acting.settings import event_log_path
 from acting.watch import EnvironmentWatch
 from acting.writer import ExperienceWriter
 from agents.base import Agent, ReplayAgent
-from agents.on_policy.agent import OnPolicyAgent
 from args import Args, UserError
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
@@ -73,8 +72,7 @@ def build_actor(
         sink = _replay_sink(args, agent, slot, sender, with_server)
         sink = _evenly(args, sink, sender) if several else sink
     else:
-        assert isinstance(agent, OnPolicyAgent)
-        sink = _rollout_sink(args, agent, slot, sender, patience)
+        sink = _rollout_sink(args, slot, sender, patience)
     waits = args.serial or not isinstance(agent, ReplayAgent)
     link = RunLink(slot, sink.pusher, patience, reports=agent.learns, waits=waits)
     if ways:
@@ -191,13 +189,11 @@ def _evenly(args: Args, sink: ExperienceSink, sender: Sender) -> ExperienceSink:
     return sink._replace(may_step=may_step)
 
 
-def _rollout_sink(
-    args: Args, agent: OnPolicyAgent[Any, Any], slot: ActorSlot, sender: Sender, patience: Patience
-) -> ExperienceSink:
+def _rollout_sink(args: Args, slot: ActorSlot, sender: Sender, patience: Patience) -> ExperienceSink:
     """Whole rollouts, each with the newest weights; an actor waits while too many are in flight."""
     pusher = RolloutPusher(sender, args.max_policy_lag, patience)
-    shape, heads = args.select(RolloutShape), len(agent.value_heads)
-    writer = RolloutWriter(shape, args.envs_per_actor, heads, pusher.sequence, _meta(args, slot))
+    shape, meta = args.select(RolloutShape), _meta(args, slot)
+    writer = RolloutWriter(shape, args.envs_per_actor, pusher.sequence, meta)
 
     def may_step(_: Counters) -> bool:
         return not writer.weights_may_change or patience(pusher.may_begin)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from agents.base import RolloutAgent
 from agents.parts.devices import Staging
 from agents.parts.off_policy import OffPolicyAgent
 from agents.registry import agent_type
@@ -184,9 +183,8 @@ def build_source(
     ranks: Ranks | None = None,
 ) -> Source[Any]:
     """Of the store that the agent learns from, going on from `snapshot`; `ranks`: of several learners."""
-    kind = agent_type(setting.args.agent)
-    if issubclass(kind, RolloutAgent):
-        return _rollout_source(setting, len(kind.value_heads), slot, snapshot)
+    if agent_type(setting.args.agent).store == "rollouts":
+        return _rollout_source(setting, slot, snapshot)
     return _sampler(setting, slot, opened, snapshot, ranks)
 
 
@@ -294,12 +292,10 @@ def _mirrored(setting: Setting, of_replay: tuple[Any, ...]) -> Replay:
     return MirroredReplay(Mirror(_mirror_shape(setting), device_of(setting.args)), *of_replay)
 
 
-def _rollout_source(
-    setting: Setting, value_heads: int, slot: LearnerSlot, snapshot: Snapshot | None
-) -> RolloutSource:
+def _rollout_source(setting: Setting, slot: LearnerSlot, snapshot: Snapshot | None) -> RolloutSource:
     """A rollout of every actor, joined along the batch."""
     args = setting.args
-    limits = RolloutLimits(args.rollout_length, args.history_length, value_heads, chunk_limits(setting))
+    limits = RolloutLimits(args.rollout_length, args.history_length, chunk_limits(setting))
     store = slot.patience(RolloutStore, slot.client, slot.keys, slot.epoch, limits)
     updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
     counters = read_counters(slot.client, slot.keys)

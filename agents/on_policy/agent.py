@@ -71,21 +71,6 @@ class SlicedStep(GradientStep):
         return total, self.descend()
 
 
-class UpdateCount:
-    """How often an agent was updated, as a part of its state."""
-
-    def __init__(self) -> None:
-        self.value = 0
-
-    def state_dict(self) -> int:
-        """The count."""
-        return self.value
-
-    def load_state_dict(self, state: int) -> None:
-        """Continue from `state_dict()`."""
-        self.value = int(state)
-
-
 def empty_update() -> Update:
     """The update of a rollout from which nothing is learned."""
     return Update(torch.zeros(0), {"loss": torch.zeros(()), "grad_norm": torch.zeros(())})
@@ -104,7 +89,6 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         self.device = device
         self._distribution = self._build_distribution(problem)
         super().__init__(problem, config, device, seed, learning)
-        self._updates = UpdateCount()
         if learning:
             self._step = SlicedStep(self.online, config.lr, config.adam_eps, config.max_grad_norm)
 
@@ -153,15 +137,12 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
             raise AgentError(ACTING_ONLY)
         states = RolloutStates(experience, self.device)
         transitions = transition_mask(experience)
-        self._updates.value += 1
         if not transitions.any():
             self._warm_up(states)
             return empty_update()
-        lag = self._updates.value - 1 - float(experience.updates[experience.looked].mean())
         if (lr_end := self.config.lr_end) is not None:
             self._step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
-        losses, metrics = self._learn(experience, states, transitions)
-        return Update(losses, {**metrics, "policy_lag": torch.tensor(lag)})
+        return self._learn(experience, states, transitions)
 
     def _clipped(self, rewards: NDArray[np.float32]) -> Tensor:
         clip = self.config.reward_clip
@@ -202,5 +183,4 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
             "networks": self.online,
             "optimiser": self._step.adam,
             "generator": self._generator,
-            "updates": self._updates,
         }

@@ -18,7 +18,7 @@ from torch import Tensor
 from agents.on_policy.losses import Steps
 from memory.rollouts.rollout import Rollout
 
-PER_STEP = ("a_t", "log_prob", "values", "rewards", "terminated", "truncated", "active")
+PER_STEP = ("a_t", "log_prob", "rewards", "terminated", "truncated", "active")
 """Columns of a rollout with T rows."""
 
 

@@ -86,6 +86,7 @@ def rollout_to_bytes(rollout: Rollout, meta: Meta) -> bytes:
 def rollout_from_bytes(data: bytes) -> PushedRollout:
     """The rollout in `data`; raises CodecError when it is damaged or not whole."""
     meta, columns = unpack(data)
+    columns.pop("values", None)  # which actors of earlier versions send
     if columns.keys() != set(Rollout._fields):
         raise CodecError(f"A rollout has the columns {sorted(Rollout._fields)}, not {sorted(columns)}.")
     rollout = Rollout(**columns)

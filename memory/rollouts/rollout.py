@@ -25,12 +25,11 @@ class Rollout(NamedTuple):
     ]  # [T + 1, B] steps since the episode's first frame; min(age + 1, H) frames are its
     a_t: NDArray[Any]  # [T, B] int64, or [T, B, A] float32
     log_prob: NDArray[np.float32]  # [T, B] of a_t under the behaviour policy
-    values: NDArray[np.float32]  # [T, B, V] as the behaviour's value heads saw them
     rewards: NDArray[np.float32]  # [T, B] raw
     terminated: NDArray[np.bool_]  # [T, B]
     truncated: NDArray[np.bool_]  # [T, B]
     active: NDArray[np.bool_]  # [T, B]
-    looked: NDArray[np.bool_]  # [B] False: played at random, to warm up; log_prob and values are 0
+    looked: NDArray[np.bool_]  # [B] False: played at random, to warm up; log_prob is 0
     stream: NDArray[np.int64]  # [B] the environment these steps are of, the same number in all its rollouts
     continues: NDArray[np.bool_]  # [B] whether the last rollout of this stream ended where this one begins
     updates: NDArray[np.int64]  # [B] version of the weights acted with: the learner's updates then
@@ -47,7 +46,6 @@ class RolloutLimits:
 
     rollout_length: int  # T
     history_length: int  # H
-    value_heads: int  # V
     steps: ChunkLimits  # what one frame and one action may be
 
     def check(self, rollout: Rollout) -> None:
@@ -60,7 +58,7 @@ class RolloutLimits:
             if found.dtype != dtype or found.shape != shape:
                 described = f"{found.dtype} {found.shape}, not {dtype} {shape}"
                 raise CodecError(f"The column {name} of a rollout is {described}.")
-        for name in ("log_prob", "values", "rewards"):
+        for name in ("log_prob", "rewards"):
             if not np.isfinite(getattr(rollout, name)).all():
                 raise CodecError(f"The column {name} of a rollout is not finite.")
         if min(rollout.ages.min(), rollout.updates.min()) < 0:
@@ -80,9 +78,7 @@ class RolloutLimits:
         length, rows = (self.rollout_length, environments), (environments,)
         return {
             "ages": ("int64", (self.rollout_length + 1, environments)),
-            "log_prob": ("float32", length),
-            "values": ("float32", (*length, self.value_heads)),
-            "rewards": ("float32", length),
+            **dict.fromkeys(("log_prob", "rewards"), ("float32", length)),
             **dict.fromkeys(("terminated", "truncated", "active"), ("bool", length)),
             **dict.fromkeys(("looked", "continues"), ("bool", rows)),
             **dict.fromkeys(("stream", "updates"), ("int64", rows)),

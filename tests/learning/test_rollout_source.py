@@ -90,5 +90,20 @@ def test_a_run_is_learned_though_the_next_rollout_is_drawn_already(client: Clien
     lease.release()
 
 
+def test_the_lag_of_the_policy_is_told(client: Client, keys: Keys) -> None:
+    """Of the environments that were not played at random; a rollout without any has none."""
+    config = RolloutSourceConfig(nb_actor=1, max_policy_lag=4, rollout_patience=60.0, redis_patience=5.0)
+    epoch = open_epoch(client, keys)
+    source = RolloutSource(config, RolloutStore(client, keys, epoch), 7, 0, read_counters(client, keys))
+    pusher, lease = pusher_of(client, keys, epoch, 0, 4)
+    for sequence, looked, told in ((1, True, {"policy_lag": 2.0}), (2, False, {})):
+        pusher.push([random_packet(0, sequence, 5)])  # played with the weights of update 5
+        source.ingest()
+        rollout = source.draw()._replace(looked=np.full(ENVIRONMENTS, looked))
+        source.return_losses(rollout, np.zeros(0))
+        assert source.metrics == told
+    lease.release()
+
+
 def _unreachable(*_: object) -> None:
     raise redis.exceptions.ConnectionError("away")

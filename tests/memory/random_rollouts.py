@@ -30,7 +30,6 @@ def random_rollout(seed: int) -> Rollout:
         ages=generator.integers(0, 9, (STEPS + 1, ENVIRONMENTS)),
         a_t=generator.integers(0, 4, grid),
         log_prob=generator.normal(size=grid).astype(np.float32),
-        values=generator.normal(size=(*grid, 2)).astype(np.float32),
         rewards=generator.normal(size=grid).astype(np.float32),
         terminated=flags(*grid),
         truncated=flags(*grid),

@@ -45,7 +45,7 @@ from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episod
 from tests.memory.road import SHAPE
 from tests.memory.rows import drawn
 
-ROLLOUTS = RolloutLimits(STEPS, HISTORY, 2, ChunkLimits((4,), "uint8", 4, None, None))
+ROLLOUTS = RolloutLimits(STEPS, HISTORY, ChunkLimits((4,), "uint8", 4, None, None))
 BOTH_KERNELS = pytest.mark.usefixtures("both_kernels")
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 MEGABYTE = 1 << 20

@@ -101,7 +101,7 @@ def test_episodes(client: Client, keys: Keys) -> None:
 def test_rollouts(client: Client, keys: Keys) -> None:
     """One without a name, and one that is whole but of another run."""
     epoch = open_epoch(client, keys)
-    store = RolloutStore(client, keys, epoch, RolloutLimits(STEPS + 1, HISTORY, 2, ROLLOUTS.steps))
+    store = RolloutStore(client, keys, epoch, RolloutLimits(STEPS + 1, HISTORY, ROLLOUTS.steps))
     client.rpush(keys.rollouts, b"", b"abc")
     pusher, lease = pusher_of(client, keys, epoch, 3, 1)
     pusher.push([random_packet(3, 1, 0), random_packet(4, 2, 0)])
@@ -113,7 +113,6 @@ def test_rollouts(client: Client, keys: Keys) -> None:
     ("name", "value"),
     [
         ("rewards", np.nan),
-        ("values", np.inf),
         ("log_prob", np.nan),
         ("a_t", 4),
         ("a_t", -1),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import redis
 
-from memory.chunks.codec import CodecError
+from memory.chunks.codec import CodecError, Meta
+from memory.chunks.encoding import pack
 from memory.replay.replay import ReplayLost
 from memory.rollouts.blocks import RolloutStore, rollout_from_bytes, side_by_side
 from memory.rollouts.rollout import Rollout
@@ -120,6 +121,15 @@ def test_damaged_rollouts_are_refused() -> None:
     data[-3] ^= 1
     with pytest.raises(CodecError):
         rollout_from_bytes(bytes(data))
+
+
+def test_a_rollout_of_an_earlier_version_is_read() -> None:
+    """It has a column of values besides, which nobody reads any more."""
+    rollout = random_rollout(0)
+    meta: Meta = {"actor": 3, "sequence": 1, "updates": 0, "weights_epoch": 1}
+    values = np.zeros((*rollout.active.shape, 2), np.float32)
+    pushed = rollout_from_bytes(pack(meta, {**rollout._asdict(), "values": values}))
+    assert pushed.actor == 3 and np.array_equal(pushed.rollout.a_t, rollout.a_t)
 
 
 def test_a_damaged_rollout_is_still_somebodys(client: Client, keys: Keys) -> None:

@@ -65,7 +65,6 @@ def make_rollout() -> Callable[..., Rollout]:
             ages=ages,
             a_t=rng.integers(0, 3, shape),
             log_prob=np.log(rng.uniform(0.1, 0.9, shape)).astype(np.float32),
-            values=rng.normal(size=(*shape, 2)).astype(np.float32),
             rewards=np.where(active, rng.normal(size=shape) * 2, 0).astype(np.float32),
             terminated=terminated,
             truncated=truncated,

@@ -49,7 +49,7 @@ class Corridor:
         for _ in range(length):
             acting = agent.act(self.frames[:, None], agent.draw_acting_noise(streams, generator))
             a_t = acting.a_t if looks else torch.randint(2, (streams,), generator=generator).numpy()
-            row = {"a_t": a_t, "log_prob": acting.log_prob, "values": acting.values}
+            row = {"a_t": a_t, "log_prob": acting.log_prob}
             rows.append({**row, **self.step(a_t)})
             frames.append(self.frames)
             ages.append(self._ages)

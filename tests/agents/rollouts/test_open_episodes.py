@@ -10,7 +10,7 @@ from agents.on_policy.rollouts import OpenEpisodes
 from memory.rollouts.rollout import Rollout
 
 MakeRollout = Callable[..., Rollout]
-PER_STEP = ("a_t", "log_prob", "values", "rewards", "terminated", "truncated", "active")
+PER_STEP = ("a_t", "log_prob", "rewards", "terminated", "truncated", "active")
 
 
 def cut(rollout: Rollout, start: int, stop: int) -> Rollout:

@@ -230,7 +230,6 @@ def bandit(agent: Any, generator: torch.Generator) -> Rollout:
         ages=np.stack([np.zeros(64, np.int64), np.ones(64, np.int64)]),
         a_t=acting.a_t[None],
         log_prob=acting.log_prob[None],
-        values=acting.values[None],
         rewards=-lost[None].astype(np.float32),
         terminated=per_stream[None],
         truncated=np.zeros((1, 64), np.bool_),

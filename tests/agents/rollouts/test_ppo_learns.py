@@ -33,5 +33,4 @@ def test_a_corridor_is_learned(lag: int, make_ppo: MakePpo) -> None:
         goals.append(int(rollout.terminated.sum()))
     best = STREAMS * LENGTH // CELLS  # 5 steps to the end, and one to restart
     assert goals[0] < best / 2 and goals[-1] > 0.7 * best
-    assert float(metrics["policy_lag"]) == lag
     assert (float(metrics["rho_min"]) < 0.99) == bool(lag)
