@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from reporting.pages.page import AXIS, BLUE, INK, RED, TITLE, Section, base_layout, write_page
+from reporting.pages.page import AXIS, BLUE, INK, RED, Section, base_layout, curve, titled, write_page
 
 Floats = NDArray[np.float32]
 
@@ -93,9 +93,8 @@ def _draw_observation(figure: go.Figure, surface: Surface) -> None:
     bars = go.Scatter(
         y=surface.observation, line={"color": BLUE, "shape": "hvh"}, fill="tozeroy", mode="lines"
     )
-    title = {"text": "component of the observation", "font": TITLE}
     figure.add_trace(bars, **place)
-    figure.update_xaxes({**AXIS, "title": title}, **place).update_yaxes(AXIS, **place)
+    figure.update_xaxes(titled(AXIS, "component of the observation"), **place).update_yaxes(AXIS, **place)
 
 
 def _as_png(picture: NDArray[np.uint8]) -> str:
@@ -132,18 +131,16 @@ def _draw_surface(figure: go.Figure, surface: Surface, components: Sequence[int]
 
 def _draw_curve(figure: go.Figure, surface: Surface, component: int, lowest: float) -> None:
     hover = _hover([component], "y")
-    line = {"color": BLUE, "width": 2.6}
     (x,) = surface.values
-    drawn = go.Scatter(x=x, y=surface.advantages, mode="lines", line=line, hovertemplate=hover)
+    drawn = curve(x, surface.advantages, "", BLUE, 2.6, mode="lines", hovertemplate=hover)
     marks = [
         go.Scatter(x=mark.action, y=[mark.advantage], cliponaxis=False, **form)
         for mark, form in _marks(surface, 12, hover)
     ]
     figure.add_traces([drawn, *marks], rows=1, cols=2)
-    title = {"text": f"action, component {component}", "font": TITLE}
-    height = {"range": [1.1 * lowest, 0.15 * abs(lowest)], "title": {"text": "advantage", "font": TITLE}}
-    figure.update_xaxes({**AXIS, "title": title}, row=1, col=2)
-    figure.update_yaxes({**AXIS, **height}, row=1, col=2)
+    height = [1.1 * lowest, 0.15 * abs(lowest)]
+    figure.update_xaxes(titled(AXIS, f"action, component {component}"), row=1, col=2)
+    figure.update_yaxes(titled(AXIS, "advantage", range=height), row=1, col=2)
 
 
 def _marks(surface: Surface, size: int, hover: str) -> list[tuple[Mark, dict[str, object]]]:

@@ -25,8 +25,11 @@ from reporting.pages.page import (
     STEPS,
     STRIP_MARGIN,
     TITLE,
+    band,
     base_layout,
+    curve,
     empty_figure,
+    titled,
 )
 
 COLUMNS = 3
@@ -38,12 +41,6 @@ KEEP_VIEW = "keep"
 def colours(labels: Sequence[str]) -> dict[str, str]:
     """One for each, in their order."""
     return {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
-
-
-def transparent(colour: str, opacity: float = 0.16) -> str:
-    """The colour #rrggbb of a band behind its line."""
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, {opacity})"
 
 
 def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game: str) -> go.Figure:
@@ -218,28 +215,17 @@ def vector_figure(states: Floats) -> go.Figure:
 
 
 def _band_and_line(label: str, line: Line, colour: str, dash: str) -> list[go.Scatter]:
-    traces = [_line(label, line, colour, dash=dash)]
-    if line.low is not None and line.high is not None:
-        edges = {
-            "x": np.concatenate([line.steps, line.steps[::-1]]),
-            "y": np.concatenate([line.high, line.low[::-1]]),
-        }
-        fill = {"fill": "toself", "fillcolor": transparent(colour), "line": {"width": 0}, "mode": "lines"}
-        traces.insert(0, go.Scatter(**edges, **fill, hoverinfo="skip", name=f"{label}: 95 % interval"))
-    return traces
+    drawn = _line(label, line, colour, dash)
+    if line.low is None or line.high is None:
+        return [drawn]
+    edges, name = (line.low, line.high), f"{label}: 95 % interval"
+    return [*band(line.steps, *edges, colour, 0.16, name=name), drawn]
 
 
 def _line(label: str, line: Line, colour: str, dash: str = "solid", showlegend: bool = True) -> go.Scatter:
-    return go.Scatter(
-        x=line.steps,
-        y=line.values,
-        name=label,
-        mode="lines+markers" if len(line.steps) <= 20 else "lines",
-        line={"color": colour, "width": 2, "dash": dash},
-        showlegend=showlegend,
-        legendgroup=label,
-        hovertemplate="%{y:,.4g} at %{x:,.0f}<extra>%{fullData.name}</extra>",
-    )
+    drawn = curve(line.steps, line.values, label, colour, 2, showlegend=showlegend, legendgroup=label)
+    hover = "%{y:,.4g} at %{x:,.0f}<extra>%{fullData.name}</extra>"
+    return drawn.update(line={"dash": dash}, hovertemplate=hover)
 
 
 def _layout(height: int, x: str = "", y: str = "") -> dict[str, object]:
@@ -250,12 +236,8 @@ def _layout(height: int, x: str = "", y: str = "") -> dict[str, object]:
         "hovermode": "closest",
         "legend": LEGEND_ABOVE,
         "margin": {"l": 70, "r": 24, "t": 48, "b": 50},
-        "xaxis": {
-            **STEPS,
-            "title": {"text": x, "font": TITLE},
-            **({} if x == "agent steps" else {"tickformat": ""}),
-        },
-        "yaxis": {**AXIS, "title": {"text": y, "font": TITLE}},
+        "xaxis": titled(STEPS, x, **({} if x == "agent steps" else {"tickformat": ""})),
+        "yaxis": titled(AXIS, y),
         "font": {**dict(base_layout()["font"]), "color": INK},  # type: ignore[call-overload]
     }
 

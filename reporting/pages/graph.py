@@ -28,9 +28,12 @@ from reporting.pages.page import (
     STEPS,
     TITLE,
     add_levels,
+    band,
     base_layout,
+    curve,
     empty_figure,
     reward_layout,
+    titled,
 )
 
 Floats = NDArray[np.float64]
@@ -127,7 +130,7 @@ def plotly_panels(graphs: Sequence[Graph], columns: int, row_height: int, empty:
                 figure.add_trace(trace, **place)
         figure.update_xaxes(_plotly_axis(graph.x), **place)
         title = graph.y_title if place["col"] == 1 else ""
-        figure.update_yaxes({**AXIS, "title": {"text": title, "font": TITLE}}, **place)
+        figure.update_yaxes(titled(AXIS, title), **place)
     margin = {"l": 70, "r": 28, "t": 60, "b": 72}
     return figure.update_layout(
         base_layout(), height=90 + row_height * rows, legend=LEGEND_ABOVE, margin=margin
@@ -143,17 +146,11 @@ def _traces(part: Line | Bars | Marks, graph: Graph) -> list[BaseTraceType]:
 
 
 def _line_traces(line: Line) -> list[BaseTraceType]:
-    """The band is an unseen lower edge, and an upper edge that is filled down to it."""
-    drawn = go.Scatter(
-        x=line.x, y=line.y, name=line.name, mode="lines", line={"color": line.colour, "width": line.width}
-    )
+    drawn = curve(line.x, line.y, line.name, line.colour, line.width, mode="lines")
     if line.std is None:
         return [drawn]
-    edge = {"x": line.x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-    colour = f"{line.colour}{round(255 * line.shade):02x}"
-    named = {"name": line.band, "showlegend": bool(line.band)}
-    lower = go.Scatter(y=line.y - line.std, showlegend=False, **edge)
-    return [lower, go.Scatter(y=line.y + line.std, fill="tonexty", fillcolor=colour, **named, **edge), drawn]
+    edges, named = (line.y - line.std, line.y + line.std), {"name": line.band, "showlegend": bool(line.band)}
+    return [*band(line.x, *edges, line.colour, line.shade, **named), drawn]
 
 
 def _bar_trace(bars: Bars, categories: Sequence[str]) -> BaseTraceType:
@@ -199,7 +196,7 @@ def _plotly_axis(axis: Axis) -> dict[str, object]:
         kind = {"tickvals": places, "ticktext": axis.categories, "range": [-0.5, len(places) - 0.5]}
     elif axis.logarithmic:
         kind = {"type": "log", "dtick": 1, "exponentformat": "power"}
-    return {**AXIS, **kind, "title": {"text": axis.title, "font": TITLE}}
+    return titled({**AXIS, **kind}, axis.title)
 
 
 INCHES, DPI = (9.0, 5.0), 110

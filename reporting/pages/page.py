@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
@@ -19,7 +19,6 @@ from reporting.pages.plotly_bundle import VERSION, bundle_for, packed
 BLUE, GREEN, RED, PURPLE = "#1f5fbf", "#2e9e6b", "#d1603d", "#8a3fae"
 COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
 """Of things side by side, in their order."""
-BAND, EVALUATION_BAND = "rgba(31, 95, 191, 0.16)", "rgba(138, 63, 174, 0.14)"
 INK, MUTED, EDGE, GRID = "#1c2733", "#66758a", "#cfd8e1", "#e8edf2"
 SHARES = [[0, "#f7f9fb"], [0.15, "#d3e0f3"], [0.4, "#7ea6dc"], [0.7, BLUE], [1, "#0d2a5c"]]
 """Colours from no share to the largest."""
@@ -42,6 +41,31 @@ HOVER_LABEL = {"align": "left", "bgcolor": "white", "bordercolor": EDGE, "font":
 LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
+FEW_POINTS = 30
+"""Of a curve, which has a mark at each."""
+
+
+def titled(axis: Mapping[str, object], text: str, **others: object) -> dict[str, object]:
+    """The axis with a title."""
+    return {**axis, "title": {"text": text, "font": TITLE}, **others}
+
+
+def curve(x: Any, y: Any, name: str, colour: str, width: float, **form: object) -> go.Scatter:
+    """A line, with marks where it has few points."""
+    mode = "lines+markers" if len(x) <= FEW_POINTS else "lines"
+    line = {"color": colour, "width": width}
+    return go.Scatter(**{"x": x, "y": y, "name": name, "mode": mode, "line": line, **form})
+
+
+def band(x: Any, low: Any, high: Any, colour: str, opacity: float, **form: object) -> list[go.Scatter]:
+    """The area between two curves, in the colour #rrggbb: an unseen lower edge, and an upper edge that is
+    filled down to it.
+    """
+    edge = {"x": x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    fill = {"fill": "tonexty", "fillcolor": f"{colour}{round(255 * opacity):02x}"}
+    return [go.Scatter(y=low, showlegend=False, **edge), go.Scatter(y=high, **fill, **edge, **form)]
+
+
 def base_layout() -> dict[str, object]:
     """What all figures have in common."""
     return {
@@ -59,8 +83,8 @@ def reward_layout() -> dict[str, object]:
         "margin": {"l": 70, "r": 28, "t": 60, "b": 72},
         "hovermode": "x",
         "legend": {**LEGEND_ABOVE, "traceorder": "reversed"},
-        "xaxis": {**STEPS, **RULER, "title": {"text": "agent steps", "font": TITLE}},
-        "yaxis": {**AXIS, "title": {"text": "score", "font": TITLE}, "tickformat": ",~r"},
+        "xaxis": titled({**STEPS, **RULER}, "agent steps"),
+        "yaxis": titled(AXIS, "score", tickformat=",~r"),
     }
 
 

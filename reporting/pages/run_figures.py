@@ -11,10 +11,8 @@ from plotly.subplots import make_subplots
 from reporting.history import ActionShares, RewardPoint
 from reporting.pages.page import (
     AXIS,
-    BAND,
     BLUE,
     EDGE,
-    EVALUATION_BAND,
     GREEN,
     PURPLE,
     RED,
@@ -24,9 +22,12 @@ from reporting.pages.page import (
     STRIP_MARGIN,
     TITLE,
     add_levels,
+    band,
     base_layout,
+    curve,
     empty_figure,
     reward_layout,
+    titled,
 )
 from reporting.tables import LearningPoint
 
@@ -75,7 +76,7 @@ def _training_traces(points: Sequence[RewardPoint], frames_per_step: int) -> lis
     columns = _columns(points)
     steps, _, _, _, minimum, maximum, *_ = columns
     return [
-        *_band("± 1 std", columns, BAND),
+        *_band("± 1 std", columns, BLUE, 0.16),
         _line("max", steps, maximum, GREEN, width=1.2),
         _line("min", steps, minimum, RED, width=1.2),
         _mean("mean", columns, BLUE, frames_per_step),
@@ -85,7 +86,7 @@ def _training_traces(points: Sequence[RewardPoint], frames_per_step: int) -> lis
 def _evaluation_traces(points: Sequence[RewardPoint], frames_per_step: int) -> list[go.Scatter]:
     columns = _columns(points)
     return [
-        *_band("evaluation ± 1 std", columns, EVALUATION_BAND),
+        *_band("evaluation ± 1 std", columns, PURPLE, 0.14),
         _mean("evaluation mean", columns, PURPLE, frames_per_step),
     ]
 
@@ -94,14 +95,9 @@ def _columns(points: Sequence[RewardPoint]) -> Floats:
     return np.array(points, dtype=np.float64).reshape(-1, len(RewardPoint._fields)).T
 
 
-def _band(name: str, columns: Floats, colour: str) -> list[go.Scatter]:
-    """Area between mean - std and mean + std: an unseen lower edge, and an upper edge filled down to it."""
+def _band(name: str, columns: Floats, colour: str, opacity: float) -> list[go.Scatter]:
     steps, _, mean, std, *_ = columns
-    edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-    return [
-        go.Scatter(x=steps, y=mean - std, showlegend=False, **edge),
-        go.Scatter(x=steps, y=mean + std, fill="tonexty", fillcolor=colour, name=name, **edge),
-    ]
+    return band(steps, mean - std, mean + std, colour, opacity, name=name)
 
 
 def _mean(name: str, columns: Floats, colour: str, frames_per_step: int) -> go.Scatter:
@@ -116,15 +112,7 @@ def _mean(name: str, columns: Floats, colour: str, frames_per_step: int) -> go.S
 
 
 def _line(name: str, steps: Floats, values: Floats, colour: str, width: float) -> go.Scatter:
-    return go.Scatter(
-        x=steps,
-        y=values,
-        name=name,
-        mode="lines+markers" if len(steps) <= 30 else "lines",
-        line={"color": colour, "width": width},
-        marker={"size": 3 + 2 * width},
-        hoverinfo="skip",
-    )
+    return curve(steps, values, name, colour, width, marker={"size": 3 + 2 * width}, hoverinfo="skip")
 
 
 def _customdata(columns: Floats, frames_per_step: int) -> Floats:
@@ -187,11 +175,11 @@ def action_figure(
     figure = make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.12 / rows)
     for row, shares in enumerate(actions.shares, start=1):
         figure.add_trace(_heat_map(actions.edges, shares, bounds[row - 1] if bounds else None, names), row, 1)
-        title = {"text": f"action, component {row - 1}" if bounds else "action", "font": TITLE}
+        title = f"action, component {row - 1}" if bounds else "action"
         ticks = {} if bounds else _action_ticks(shares.shape[1], names)
-        figure.update_yaxes({**AXIS, **ticks, "title": title}, row=row, col=1)
+        figure.update_yaxes(titled({**AXIS, **ticks}, title), row=row, col=1)
     figure.update_xaxes(STEPS)
-    figure.update_xaxes(title={"text": "agent steps", "font": TITLE}, row=rows, col=1)
+    figure.update_xaxes(titled({}, "agent steps"), row=rows, col=1)
     return figure.update_layout(
         base_layout(),
         height=90 + 260 * max(rows, 2),
@@ -265,7 +253,8 @@ def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:
     last = curves[next(iter(curves))][0][-1]
     for number, (name, (steps, values)) in enumerate(curves.items()):
         row, column = number // _COLUMNS + 1, number % _COLUMNS + 1
-        figure.add_trace(_metric_line(name, steps, values), row, column)
+        line = curve(steps, values, name, BLUE, 1.8, hovertemplate="%{y:.4g}<extra></extra>")
+        figure.add_trace(line, row, column)
         figure.update_yaxes({**AXIS, **_scale(values)}, row=row, col=column)
     figure.update_xaxes({**STEPS, **RULER, "range": [0, last], "matches": "x"})
     figure.update_annotations(font=TITLE)
@@ -275,17 +264,6 @@ def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:
         showlegend=False,
         hovermode="x",
         margin={**STRIP_MARGIN, "t": 62},
-    )
-
-
-def _metric_line(name: str, steps: Floats, values: Floats) -> go.Scatter:
-    return go.Scatter(
-        x=steps,
-        y=values,
-        name=name,
-        mode="lines+markers" if len(steps) <= 30 else "lines",
-        line={"color": BLUE, "width": 1.8},
-        hovertemplate="%{y:.4g}<extra></extra>",
     )
 
 

@@ -13,12 +13,12 @@ from reporting.pages.page import (
     BLUE,
     RULER,
     STEPS,
-    TITLE,
     Section,
     Table,
     Tile,
     base_layout,
     empty_figure,
+    titled,
     write_page,
 )
 from reporting.pages.players import match_sections, seat_sections
@@ -162,13 +162,8 @@ def rooms_figure(run: RunHistory) -> go.Figure:
         "height": 610,
         "showlegend": False,
         "margin": {"l": 70, "r": 40, "t": 34, "b": 60},
-        "xaxis": {**STEPS, **RULER, "title": {"text": "agent steps", "font": TITLE}},
-        "yaxis": {
-            **AXIS,
-            "title": {"text": "rooms known", "font": TITLE},
-            "range": [0, len(first) + 0.8],
-            "dtick": 1,
-        },
+        "xaxis": titled({**STEPS, **RULER}, "agent steps"),
+        "yaxis": titled(AXIS, "rooms known", range=[0, len(first) + 0.8], dtick=1),
     }
     return go.Figure([stair, rooms], layout)
 
