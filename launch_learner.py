@@ -28,10 +28,10 @@ from acting.links.link import ActorSlot, RunChanged
 from args import Args
 from learning.learner import run_serially
 from learning.results import closing_sentence
-from memory.replay.replay import ReplayLost
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import RunInfo, read_living_run
+from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor

@@ -15,9 +15,7 @@ from agents.base import Agent, Diverged, Update
 from learning.publishing import Publisher
 from learning.saved.snapshot import restoring
 from learning.source import Source
-from memory.replay.replay import ReplayLost
 from memory.runs.run import LearnerSlot
-from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights, publish_weights
 
 BATCH_TIMEOUT_S = 0.1
@@ -71,7 +69,7 @@ class Learner:
     def metrics(self) -> dict[str, float]:
         """Of the last update; empty before the first."""
         last = {} if self.last is None else self.last.metrics
-        return {name: float(value) for name, value in {**last, **self.source.metrics}.items()}
+        return {name: float(value) for name, value in last.items()} | self.source.metrics
 
     @property
     def finished(self) -> bool:
@@ -127,13 +125,10 @@ class Learner:
         """
         slot, payload = self.slot, self._pack(self.agent.acting_weights())
         weights = Weights(slot.epoch, self.updates, self.t_learner, payload)
-        try:
-            if self._publisher is not None:
-                self._publisher.begin(weights, wait)
-            else:
-                slot.patience(publish_weights, slot.client, slot.keys, weights)
-        except StaleEpoch as stale:
-            raise ReplayLost(str(stale)) from stale
+        if self._publisher is not None:
+            self._publisher.begin(weights, wait)
+        else:
+            slot.patience(publish_weights, slot.client, slot.keys, weights)
         self._published_at, self.published_t = time.monotonic(), self.t_learner
 
 

@@ -10,9 +10,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from learning.learner import Learner
-from memory.replay.replay import ReplayLost
 from memory.runs.pool import add_member, read_members
-from memory.runs.scripts import StaleEpoch
 from memory.runs.weights import Weights
 from reporting.atomic import write_atomically
 from reporting.model_files import numbered_files
@@ -82,10 +80,7 @@ class Pool:
     def _publish(self, updates: int, payload: bytes, kept: list[int], gone: list[int]) -> None:
         slot = self._learner.slot
         weights = Weights(slot.epoch, updates, self._learner.t_learner, payload)
-        try:
-            slot.patience(add_member, slot.client, slot.keys, weights, kept, gone)
-        except StaleEpoch as stale:
-            raise ReplayLost(str(stale)) from stale
+        slot.patience(add_member, slot.client, slot.keys, weights, kept, gone)
 
     def _path(self, updates: int) -> Path:
         return self._folder / f"{self._prefix}{updates}.safetensors"

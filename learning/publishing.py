@@ -57,7 +57,7 @@ class Publisher:
     def begin(self, weights: Weights, wait: bool) -> None:
         """Send these once the version under way has arrived; `wait`: until they have.
 
-        Raises what ended that one: StaleEpoch, or a redis error once patience is over.
+        Raises what ended that one: ReplayLost, or a redis error once patience is over.
         """
         self._finish()
         self._under_way = Future()

@@ -24,11 +24,10 @@ from learning.saved.fill_replay import ReplayDump
 from learning.saved.folder import SnapshotFolder
 from learning.saved.lock import REPLACED
 from learning.saved.snapshot import Snapshot, is_finite
-from memory.replay.replay import ReplayLost
 from memory.runs.counters import CountersError, read_counters
 from memory.runs.reports import read_actor_statuses
 from memory.runs.run import finish_run
-from memory.runs.scripts import LostLease
+from memory.runs.scripts import LostLease, ReplayLost
 from memory.runs.weights import WeightsError
 from memory.server.patience import FULL_PATIENCE_S, Interrupted, Patience
 from reporting.measures.fitness import WINDOW

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from redis.exceptions import RedisError
 
-from memory.replay.replay import ARRIVALS_PER_READ, Replay, ReplayLost
+from memory.replay.replay import ARRIVALS_PER_READ, Replay
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.shards import Lookout, Standing, next_look, own_steps
@@ -47,10 +47,7 @@ class Part:
         """
         while True:
             seen = self.lookout.answer()
-            if seen.counters.epoch != replay._epoch:
-                raise ReplayLost(f"Redis holds epoch {seen.counters.epoch} instead of {replay._epoch}.")
-            if replay._watch.restarted(seen.connection):
-                raise ReplayLost("Redis was started anew, with what it had saved.")
+            replay._watch.check(seen.counters.epoch, seen.connection)
             if seen.arrivals:
                 replay._take(seen.arrivals)
             self.told, self.standing = self.telling, seen.standing

@@ -26,7 +26,7 @@ from memory.replay.recovery import empty_missing, leave_out, mean_chunk_bytes, r
 from memory.replay.shape import ReplayShape
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
-from memory.runs.scripts import WRITE_PRIORITIES
+from memory.runs.scripts import WRITE_PRIORITIES, ReplayLost
 from memory.server.channel import Channel, ServerWatch
 from memory.server.connection import Client
 
@@ -36,10 +36,6 @@ ARRIVALS_PER_READ = 2048
 SLOTS_PER_WRITE_BACK = 256
 REDRAWS = 20
 """A drawn chunk is stale only if it was overwritten since the last read: twenty in a row are a fault."""
-
-
-class ReplayLost(RuntimeError):
-    """Redis lost this epoch: it was emptied or started anew, or another learner has begun."""
 
 
 class Replay:
@@ -67,7 +63,7 @@ class Replay:
         self._in_flight: deque[Fetch] = deque()
         self._helper = ThreadPoolExecutor(1, "unpack")
         self._write_back = client.register_script(WRITE_PRIORITIES)
-        self._watch = ServerWatch(client)
+        self._watch = ServerWatch(client, epoch)
         self._ring = Ring(shape, rule.weights_normalised_by)
 
     @property
@@ -124,12 +120,7 @@ class Replay:
                 pipeline.client_id()
                 answer, values, connection = pipeline.execute()
             counters = Counters(*parse_counts(values))
-            if counters.epoch != self._epoch:
-                raise ReplayLost(
-                    f"Redis holds epoch {counters.epoch} instead of this learner's {self._epoch}."
-                )
-            if self._watch.restarted(connection):
-                raise ReplayLost("Redis was started anew, with what it had saved.")
+            self._watch.check(counters.epoch, connection)
             arrivals = answer[0][1] if answer else []
             if arrivals:
                 self._take(arrivals)

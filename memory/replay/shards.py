@@ -26,11 +26,11 @@ from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch
 from memory.replay.parts import Part, Shard
 from memory.replay.priorities import Draw, PriorityRule, Ring
-from memory.replay.replay import Replay, ReplayLost
+from memory.replay.replay import Replay
 from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
 from memory.runs.run import Place
-from memory.runs.scripts import StaleEpoch
+from memory.runs.scripts import ReplayLost
 from memory.runs.shards import Lookout, Standing, join, of_the_run, own_steps
 from memory.server.replies import UNREACHABLE, Wait, wait_of
 
@@ -251,8 +251,6 @@ class Shards(Replay):
         began = time.monotonic()
         try:
             yield
-        except StaleEpoch as stale:
-            raise ReplayLost(str(stale)) from stale
         except RedisError as error:
             if wait_of(error) is Wait.NONE:
                 raise

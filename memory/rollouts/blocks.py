@@ -16,7 +16,6 @@ import numpy as np
 from memory.chunks.codec import CodecError, Meta
 from memory.chunks.decoding import unpack
 from memory.chunks.encoding import pack
-from memory.replay.replay import ReplayLost
 from memory.rollouts.rollout import Rollout, RolloutLimits
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
@@ -118,8 +117,8 @@ class RolloutStore:
 
         `limits`: what is outside them counts as damaged.
         """
-        self._client, self._keys, self._epoch, self._limits = client, keys, epoch, limits
-        self._watch = ServerWatch(client)
+        self._client, self._keys, self._limits = client, keys, limits
+        self._watch = ServerWatch(client, epoch)
         self.largest_bytes = 0  # of a rollout as it was stored
         self._taken: list[Taken] = []  # and not handed out yet
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
@@ -137,10 +136,7 @@ class RolloutStore:
             pipeline.client_id()
             values, connection = pipeline.execute()
         counters = Counters(*parse_counts(values))
-        if counters.epoch != self._epoch:
-            raise ReplayLost("Redis was emptied, or another learner has begun.")
-        if self._watch.restarted(connection):
-            raise ReplayLost("Redis was started anew, with what it had saved.")
+        self._watch.check(counters.epoch, connection)
         return counters
 
     def actors(self) -> set[int]:

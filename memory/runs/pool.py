@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from memory.runs.keys import Keys
-from memory.runs.scripts import ADD_TO_POOL, StaleEpoch
+from memory.runs.scripts import ADD_TO_POOL, ReplayLost
 from memory.runs.weights import Weights, packed_weights, parse_weights
 from memory.server.connection import Client
 
@@ -14,11 +14,11 @@ from memory.server.connection import Client
 def add_member(
     client: Client, keys: Keys, weights: Weights, kept: Sequence[int], gone: Sequence[int]
 ) -> None:
-    """Add weights; `kept`: members afterwards, by their updates; `gone`: what goes. Raises StaleEpoch."""
+    """Add weights; `kept`: members afterwards, by their updates; `gone`: what goes. Raises ReplayLost."""
     names = keys.counters, keys.pool, keys.pool_members
     arguments = weights.epoch, weights.updates, packed_weights(weights), json.dumps(list(kept)), *gone
     if not client.eval(ADD_TO_POOL, len(names), *names, *arguments):
-        raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
+        raise ReplayLost(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
 
 
 def read_members(client: Client, keys: Keys) -> list[int]:

@@ -22,6 +22,10 @@ class StaleEpoch(RuntimeError):
     """The learner has begun anew since this process last looked: read the settings again."""
 
 
+class ReplayLost(RuntimeError):
+    """Redis lost this learner's epoch: it was emptied or started anew, or another learner has begun."""
+
+
 class LostLease(RuntimeError):
     """Another process holds this role now, or the lease ran out: stop writing."""
 

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from memory.runs.counters import FIELDS, Counters, parse_counts, read_counters
 from memory.runs.run import AT_LEAST, Place
-from memory.runs.scripts import LostLease, Sender, StaleEpoch, load_scripts, run_script, script_of
+from memory.runs.scripts import LostLease, ReplayLost, Sender, load_scripts, run_script, script_of
 from memory.server.channel import Channel
 from memory.server.connection import Client
 
@@ -164,11 +164,11 @@ def _standing_of(counters: Counters, fields: Mapping[bytes, bytes]) -> Standing:
 
 def _tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> None:
     """Bring a shard into an epoch, and its steps up to `own` and those `elsewhere`. They never fall: what
-    another shard has lost counts as pushed here. Raises StaleEpoch.
+    another shard has lost counts as pushed here. Raises ReplayLost.
     """
     pairs = _named((run.batches, *of_the_run(run)))
     if not place.client.eval(_TELL, 1, place.keys.counters, epoch, own, elsewhere, *pairs):
-        raise StaleEpoch(f"Epoch {epoch} is over: another learner has begun.")
+        raise ReplayLost(f"Epoch {epoch} is over: another learner has begun.")
 
 
 def join(
@@ -183,7 +183,7 @@ def join(
         run: What is to be said of the run as a whole.
 
     Raises:
-        StaleEpoch: A newer learner has begun.
+        ReplayLost: A newer learner has begun.
     """
     make_known(place.client)
     held = read_counters(*place)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from isal.isal_zlib import crc32
 
 from memory.runs.keys import Keys
-from memory.runs.scripts import PUBLISH_WEIGHTS, StaleEpoch
+from memory.runs.scripts import PUBLISH_WEIGHTS, ReplayLost
 from memory.server.connection import Client
 
 _HEADER = struct.Struct("<2sHIQQQ")
@@ -34,11 +34,11 @@ class Weights(NamedTuple):
 
 
 def publish_weights(client: Client, keys: Keys, weights: Weights) -> None:
-    """Set value and version in one step, so that no reader sees one without the other. Raises StaleEpoch."""
+    """Set value and version in one step, so that no reader sees one without the other. Raises ReplayLost."""
     names = keys.counters, keys.weights, keys.weights_version
     arguments = weights.epoch, packed_weights(weights), weights.version
     if not client.eval(PUBLISH_WEIGHTS, len(names), *names, *arguments):
-        raise StaleEpoch(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
+        raise ReplayLost(f"Epoch {weights.epoch} is over: another learner has begun, or Redis was emptied.")
 
 
 def packed_weights(weights: Weights) -> bytes:

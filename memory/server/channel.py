@@ -11,6 +11,7 @@ from typing import Any
 import hiredis
 import redis
 
+from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 
 LOOK_AGAIN_AFTER_S = 1.0
@@ -86,23 +87,27 @@ def _release(pool: Any, connection: Any) -> None:
 
 
 class ServerWatch:
-    """Notices when the server was started anew."""
+    """Notices when the server has lost an epoch, or was started anew."""
 
-    def __init__(self, client: Client) -> None:
-        self._client, self._looked_at = client, 0.0
+    def __init__(self, client: Client, epoch: int) -> None:
+        self._client, self._epoch, self._looked_at = client, epoch, 0.0
         self._connection = 0  # its number at the server, another after each reconnection
         self._server = ""  # its run_id, which a server keeps from its start to its end
-        self.restarted(client.client_id())
+        self.check(epoch, client.client_id())
 
-    def restarted(self, connection: int) -> bool:
-        """Whether another server answers than at the last look; `connection`: CLIENT ID of what was read.
+    def check(self, epoch: int, connection: int) -> None:
+        """Raise ReplayLost where what was read is of another epoch, or of another server than at the last
+        look; `connection`: its CLIENT ID.
 
         Only a new connection can lead to another server, so that a look mostly costs nothing; it may by
         chance have the number of the last one.
         """
+        if epoch != self._epoch:
+            raise ReplayLost(f"Redis holds epoch {epoch} instead of this learner's {self._epoch}.")
         now = time.monotonic()
         if connection == self._connection and now < self._looked_at + LOOK_AGAIN_AFTER_S:
-            return False
+            return
         known, self._server = self._server, self._client.info("server")["run_id"]
         self._connection, self._looked_at = connection, now
-        return known not in ("", self._server)
+        if known not in ("", self._server):
+            raise ReplayLost("Redis was started anew, with what it had saved.")

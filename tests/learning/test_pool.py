@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from learning.pool import Pool, PoolConfig
-from memory.replay.replay import ReplayLost
 from memory.runs.keys import Keys
 from memory.runs.pool import read_members
+from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from memory.server.patience import Patience
 

@@ -11,7 +11,7 @@ import pytest
 from acting.links.weights import WeightsReader
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease, LeaseTaken, first_free
-from memory.runs.scripts import StaleEpoch
+from memory.runs.scripts import ReplayLost
 from memory.runs.weights import Weights, WeightsError, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 
@@ -89,7 +89,7 @@ def test_weights_round_trip(client: Client, keys: Keys) -> None:
         publish_weights(client, keys, weights)
         assert reader.poll() == weights
         assert reader.poll() is None
-    with pytest.raises(StaleEpoch):
+    with pytest.raises(ReplayLost):
         publish_weights(client, keys, Weights(epoch=2, updates=99, t_learner=40, payload=b"older"))
     client.setrange(keys.weights, 40, b"?")
     client.set(keys.weights_version, "other")

@@ -15,11 +15,11 @@ from memory.chunks.reader import BYTES_AT_ONCE
 from memory.chunks.unfinished import Draft
 from memory.replay.batch import Lookahead
 from memory.replay.priorities import PriorityRule
-from memory.replay.replay import Replay, ReplayLost
+from memory.replay.replay import Replay
 from memory.replay.shape import ReplayShape
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.scripts import LostLease, StaleEpoch
+from memory.runs.scripts import LostLease, ReplayLost, StaleEpoch
 from memory.server.connection import Client
 from tests.memory.reference import chunk_of, chunk_to_bytes, feed, random_episodes
 from tests.memory.road import SHAPE, begin, filled_replay, make_pusher, make_replay, packets

@@ -10,12 +10,11 @@ import redis
 
 from memory.chunks.codec import CodecError, Meta
 from memory.chunks.encoding import pack
-from memory.replay.replay import ReplayLost
 from memory.rollouts.blocks import RolloutStore, rollout_from_bytes, side_by_side
 from memory.rollouts.rollout import Rollout
 from memory.runs.keys import Keys
 from memory.runs.run import open_run
-from memory.runs.scripts import LostLease, StaleEpoch
+from memory.runs.scripts import LostLease, ReplayLost, StaleEpoch
 from memory.server.connection import Client
 from tests.memory.random_rollouts import (
     ENVIRONMENTS,

@@ -12,7 +12,6 @@ import pytest
 import redis
 
 from memory.chunks.builder import ChunkBuilder
-from memory.replay.replay import ReplayLost
 from memory.rollouts.blocks import RolloutStore
 from memory.runs.counters import read_counters
 from memory.runs.episodes import EpisodeReporter
@@ -20,7 +19,7 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import read_episodes
 from memory.runs.run import open_run
-from memory.runs.scripts import Sender, StaleEpoch
+from memory.runs.scripts import ReplayLost, Sender, StaleEpoch
 from memory.server.channel import LOOK_AGAIN_AFTER_S
 from memory.server.connection import Client, RedisConfig, connect, make_client
 from memory.server.patience import Patience

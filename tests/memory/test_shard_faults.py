@@ -15,12 +15,11 @@ import redis
 
 from acting.links.link import ActorSlot
 from acting.links.shard_link import ShardLink
-from memory.replay.replay import ReplayLost
 from memory.replay.shards import Shards
 from memory.runs import shards as shards_of_a_run
 from memory.runs.counters import read_counters
 from memory.runs.run import OpenedRun, Place, RunInfo, read_settings
-from memory.runs.scripts import Sender
+from memory.runs.scripts import ReplayLost, Sender
 from memory.runs.shards import own_steps
 from memory.server.channel import LOOK_AGAIN_AFTER_S
 from memory.server.patience import Patience

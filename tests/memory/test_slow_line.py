@@ -19,10 +19,10 @@ from acting.links.weights import WeightsReader
 from agents.base import Update
 from learning import publishing
 from learning.learner import Learner, LearnerConfig
-from memory.replay.replay import ReplayLost
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.run import LearnerSlot
+from memory.runs.scripts import ReplayLost
 from memory.runs.weights import Weights, publish_weights
 from memory.server import connection
 from memory.server.connection import Client, RedisConfig, make_client

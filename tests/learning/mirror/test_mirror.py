@@ -17,9 +17,9 @@ from memory.chunks.builder import ChunkBuilder
 from memory.chunks.chunk import Chunk, ChunkLimits, ChunkShape
 from memory.chunks.unfinished import Draft
 from memory.replay.batch import Batch
-from memory.replay.replay import ReplayLost
 from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher
+from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from tests.learning.mirror.twins import DEVICES, Twins, is_gathered, twins
 from tests.memory.reference import Episode, chunk_of, chunk_to_bytes, feed, random_episodes, with_frames
