@@ -21,7 +21,7 @@ from rich.table import Table
 
 from agents.parts.weights import has_bfloat16_units
 from benchmarks.harness import ROOT, MedianRange
-from reporting.atomic import write_atomically
+from reporting.atomic import write_json
 from wiring.record.provenance import commit, machine
 
 PACKAGES = ("torch", "numpy", "redis", "hiredis", "lz4", "zstandard", "ale-py")
@@ -173,7 +173,7 @@ def _entry(figure: Figure) -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, figures: Sequence[Figure], seed: int, command: Sequence[str]) -> None:
+def write_figures(path: Path, figures: Sequence[Figure], seed: int, command: Sequence[str]) -> None:
     """Write all figures with machine, commit, versions, seed and the machine's load."""
     write_document(
         path,
@@ -203,7 +203,7 @@ def write_document(path: Path, command: Sequence[str], **content: object) -> Non
         },
         **content,
     }
-    write_atomically(path, json.dumps(document, indent=2).encode() + b"\n")
+    write_json(path, document)
 
 
 def updated(document: str, measured: Mapping[str, Any]) -> str:

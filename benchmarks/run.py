@@ -84,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
     finally:  # what was measured before a section failed is not lost with it
         report.show(figures)
         if words.json:
-            report.write_json(words.json, figures, words.seed, ["benchmarks/run.py", *argv])
+            report.write_figures(words.json, figures, words.seed, ["benchmarks/run.py", *argv])
     slow = too_slow(figures) if words.guard else []
     if slow:
         print(f"Half of the speed is lost: {', '.join(slow)}.", file=sys.stderr)

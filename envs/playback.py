@@ -28,16 +28,16 @@ class Playback(Protocol):
         """Returns the frame [*frame] after `action`, and the RGB pictures [h, w, 3] uint8 of that step."""
 
 
-class CellPlayback:
-    """Replays an episode of a game on a small grid, on the vector environment itself.
+class VectorPlayback:
+    """Replays an episode on the vector environment itself.
 
     Args:
         env: one environment, built with the episode's seed.
-        colours: returns a frame's cells as colours uint8 [h, w, 3]; a picture shows each as 16 x 16 pixels.
+        picture: of the frame that a step led to, [h, w, 3].
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], colours: Callable[[Frames], Screen]) -> None:
-        self._env, self._colours = env, colours
+    def __init__(self, env: VectorEnv[Any, Any, Any], picture: Callable[[Frames], Screen]) -> None:
+        self._env, self._picture = env, picture
 
     def first(self) -> Frames:
         """Starts the episode and returns its first frame [*frame]."""
@@ -45,8 +45,11 @@ class CellPlayback:
         return frame
 
     def step(self, action: Action) -> tuple[Frames, list[Screen]]:
-        """Returns the frame [*frame] after `action`, and its picture [16 h, 16 w, 3]."""
+        """Returns the frame [*frame] after `action`, and its picture."""
         frame: Frames = self._env.step(np.asarray([action]))[0][0]
-        return frame, [
-            np.kron(self._colours(frame), np.ones((_PIXELS_PER_CELL, _PIXELS_PER_CELL, 1), np.uint8))
-        ]
+        return frame, [self._picture(frame)]
+
+
+def enlarged(colours: Screen) -> Screen:
+    """A picture of a small grid, each of its cells as 16 x 16 pixels."""
+    return np.kron(colours, np.ones((_PIXELS_PER_CELL, _PIXELS_PER_CELL, 1), np.uint8))

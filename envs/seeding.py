@@ -8,6 +8,7 @@ of actor 1. NumPy's SeedSequence hashes all four numbers instead, so that neighb
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from envs.config import EnvError
 
@@ -59,3 +60,13 @@ def check_mask(mask: object, count: int, first: bool) -> None:
         raise EnvError("A reset mask must mark at least one environment.")
     if first and not mask.all():
         raise EnvError("The first reset must be one of all environments.")
+
+
+def seed_rows(
+    generators: list[np.random.Generator], mask: npt.NDArray[np.bool_], seeds: Sequence[int] | None
+) -> list[int]:
+    """The marked rows; where there are seeds for them, their generators are made anew."""
+    rows: list[int] = np.flatnonzero(mask).tolist()
+    for row, seed in zip(rows, seeds or (), strict=seeds is not None):
+        generators[row] = np.random.default_rng(seed)
+    return rows

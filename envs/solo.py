@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
-from envs.seeding import draw_seed
+from envs.seeding import draw_seed, seed_rows
 
 Picture = npt.NDArray[np.uint8]  # [h, w, 3], RGB
 Steering = npt.NDArray[np.float32]  # [2] turn to the right and move forward, both within [-1, 1]
@@ -83,10 +83,7 @@ class SoloVector(SeededVectorEnv):
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
-        rows = [int(row) for row in np.flatnonzero(mask)]
-        if seeds is not None:
-            for row, seed in zip(rows, seeds, strict=True):
-                self._generators[row] = np.random.default_rng(seed)
+        rows = seed_rows(self._generators, mask, seeds)
         for row, frame in zip(rows, self._map_rows(self._begin, rows), strict=True):
             self._frames[row] = frame
         self._ended[rows] = False

@@ -14,7 +14,7 @@ import numpy as np
 
 from envs.config import EnvConfig
 from envs.registry import canonical_game, family_name
-from reporting.atomic import write_atomically
+from reporting.atomic import write_json
 from reporting.measures.fitness import normalised
 
 Settings = dict[str, Any]
@@ -86,7 +86,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
         **_room_columns(evaluation),
         "settings": {**settings, **asdict(evaluation.env_config)},
     }
-    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+    write_json(path, document)
 
 
 def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from lab.session import (
     spread,
 )
 from parameters.spec_file import agent_of_spec, read_spec
-from reporting.atomic import csv_bytes, write_atomically
+from reporting.atomic import write_atomically, write_csv, write_json
 from reporting.measures.aggregates import Estimate, aggregates
 from reporting.measures.fitness import WINDOW, Fitness
 from reporting.model_files import steps_in
@@ -36,7 +35,7 @@ def report_session(folder: Path) -> None:
     result = read_session(folder)
     rows = zip(result.curve.steps, result.curve.scores, strict=True)
     header = ("agent_steps", "mean_score_points")
-    write_atomically(folder / "session.csv", csv_bytes([header, *rows]))
+    write_csv(folder / "session.csv", [header, *rows])
     title = f"{result.game}, seed {result.seed}"
     write_png(folder / "session.png", title, [spread_graph([], spread([result.curve]))])
 
@@ -47,7 +46,7 @@ def report_trial(folder: Path) -> None:
     curves = [result.curve for result in sound(results) if len(result.curve.steps)]
     over_all = spread(curves)
     columns = ("agent_steps", "mean_score_points", "std_score_points")
-    write_atomically(folder / "trial.csv", csv_bytes([columns, *zip(*over_all, strict=True)]))
+    write_csv(folder / "trial.csv", [columns, *zip(*over_all, strict=True)])
     title = f"{folder.parents[1].name}, {folder.name}"
     _write_spec(folder / "trial.yaml", title, results)
     graph = spread_graph(curves, over_all)
@@ -68,7 +67,7 @@ def report_experiment(folder: Path) -> None:
     """`experiment.csv`, `experiment.html` and `experiment.png`: a row for each trial."""
     trials = {path.name: sessions_in(path) for path in sorted(folder.iterdir()) if path.is_dir()}
     rows = [_row(name, results) for name, results in trials.items()]
-    write_atomically(folder / "experiment.csv", csv_bytes([COLUMNS, *rows]))
+    write_csv(folder / "experiment.csv", [COLUMNS, *rows])
     bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
     title = f"{folder.parent.name}, {folder.name}"
     _write_spec(
@@ -137,7 +136,7 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> Estima
     over_all = aggregates(groups).iqm
     known = zip(("iqm", "low", "high"), over_all, strict=True)
     summary = {name: number for name, number in known if not math.isnan(number)}
-    write_atomically(folder / "experiment.json", json.dumps(summary, indent=2).encode() + b"\n")
+    write_json(folder / "experiment.json", summary)
     return over_all
 
 

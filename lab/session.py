@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from pydantic import BaseModel, Field
 from args import Plain, UserError
 from lab.files import read_model, read_whole, spec_bytes
 from lab.spec import Experiment
-from reporting.atomic import write_atomically
+from reporting.atomic import write_atomically, write_json
 from reporting.history import reward_points
 from reporting.measures.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
 from reporting.measures.scores import GameScores
@@ -138,7 +137,7 @@ def known_record(folder: Path) -> Record:
 
 def write_record(folder: Path, record: Record) -> None:
     """Whole or not at all."""
-    write_atomically(folder / "session.json", json.dumps(asdict(record), indent=2).encode() + b"\n")
+    write_json(folder / "session.json", asdict(record))
 
 
 EMPTY = Curve(np.zeros(0), np.zeros(0))

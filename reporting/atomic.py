@@ -3,6 +3,7 @@
 import csv
 import errno
 import io
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,6 +73,16 @@ def append(path: Path, data: bytes) -> None:
         except OSError:
             file.truncate(size)
             raise
+
+
+def write_json(path: Path, document: object) -> None:
+    """Replaces `path` by `document`; values that JSON does not know are written as text."""
+    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+
+
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Replaces `path` by a table."""
+    write_atomically(path, csv_bytes(rows))
 
 
 def csv_bytes(rows: Iterable[Sequence[object]]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reporting.atomic import append, csv_bytes, read_rows, write_atomically
+from reporting.atomic import append, csv_bytes, read_rows, write_csv
 
 
 class EpisodeRecord(NamedTuple):
@@ -104,7 +104,7 @@ class EpisodeTable:
     def _mend(self) -> None:
         """Write the table anew where it is missing, or lacks its header or whole rows. Raises OSError."""
         if not (self._is_whole and self._path.exists()):
-            write_atomically(self._path, csv_bytes([HEADER, *map(_cells, read_episodes(self._path))]))
+            write_csv(self._path, [HEADER, *map(_cells, read_episodes(self._path))])
             self._is_whole = True
 
 
@@ -212,7 +212,7 @@ class LearningTable:
 
     def _write_all(self, names: Sequence[str], points: Iterable[LearningPoint]) -> None:
         rows = (_metric_cells(point, names) for point in points)
-        write_atomically(self._path, csv_bytes([(*CLOCKS, *names), *rows]))
+        write_csv(self._path, [(*CLOCKS, *names), *rows])
         self._is_whole = True
 
 

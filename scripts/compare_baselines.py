@@ -33,7 +33,7 @@ from envs.registry import describe_env  # noqa: E402
 from evaluation.evaluator import evaluate, progress_bar  # noqa: E402
 from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from parameters.usage import EVALUATION  # noqa: E402
-from reporting.atomic import write_atomically  # noqa: E402
+from reporting.atomic import write_json
 from supervision.process import set_up_logging  # noqa: E402
 from wiring.candidates import snapshot_candidate  # noqa: E402
 from wiring.code import canonical  # noqa: E402
@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         folder = results_folder(args)
         comparison = compare(args)
     path = folder / f"baselines_{args.file_name}.json"
-    write_atomically(path, json.dumps(comparison, indent=2).encode() + b"\n")
+    write_json(path, comparison)
     print(json.dumps({name: value for name, value in comparison.items() if name != "baselines"}, indent=2))
 
 

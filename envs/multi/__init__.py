@@ -30,7 +30,7 @@ from envs.multi.games import (
     seat_of,
 )
 from envs.multi.seats import SeatsVector, seat_space
-from envs.multi.turns import TurnsPlayback, TurnsVector
+from envs.multi.turns import TurnsVector, turns_playback
 from envs.playback import Playback
 from envs.registry import Family
 
@@ -63,7 +63,7 @@ def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
     game = build(config)
     game.close()
     if is_by_turns(game):
-        return TurnsPlayback(config, seed, build)
+        return turns_playback(config, seed, build)
     raise EnvError(f"{config.game} cannot be filmed: what its other seats did is not kept.")
 
 

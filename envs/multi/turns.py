@@ -10,8 +10,9 @@ from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.legal import allows_any, legal_actions
 from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
-from envs.playback import Action, Frames, Screen
+from envs.playback import Frames, Screen, VectorPlayback
 from envs.saving import State
+from envs.seeding import seed_rows
 
 
 class Duel:
@@ -94,10 +95,7 @@ class TurnsVector(SeededVectorEnv):
         self._frames: Frames = np.zeros((self.num_envs, *space.shape), space.dtype)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
-        rows = np.flatnonzero(mask).tolist()
-        for row, seed in zip(rows, seeds or (), strict=seeds is not None):
-            self._generators[row] = np.random.default_rng(seed)
-        for row in rows:
+        for row in seed_rows(self._generators, mask, seeds):
             self._begin(row)
         return self._frames.copy(), {}
 
@@ -141,26 +139,19 @@ class TurnsVector(SeededVectorEnv):
         """Whether the game has pictures."""
         return all(duel.can_be_drawn for duel in self._duels)
 
+    def screen(self) -> Screen:
+        """What a person sees of the first game."""
+        return self._duels[0].screen()
+
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""
         for duel in self._duels:
             duel.close()
 
 
-class TurnsPlayback:
-    """Replays a game from its seed and its moves, with the game's own pictures."""
-
-    def __init__(self, config: EnvConfig, seed: int, build: Build = build) -> None:
-        self._env = TurnsVector(config, [seed], lambda config, _=None: build(config, "rgb_array"))
-        if not self._env.can_be_drawn:
-            raise EnvError(f"{config.game} cannot be filmed: it has no render().")
-
-    def first(self) -> Frames:
-        """Starts the game and returns its first frame."""
-        frame: Frames = self._env.reset()[0][0]
-        return frame
-
-    def step(self, action: Action) -> tuple[Frames, list[Screen]]:
-        """Returns the frame after `action`, and its picture."""
-        frame: Frames = self._env.step(np.asarray([action]))[0][0]
-        return frame, [self._env._duels[0].screen()]
+def turns_playback(config: EnvConfig, seed: int, build: Build = build) -> VectorPlayback:
+    """The replay of a game from its seed and its moves, with the game's own pictures. Raises EnvError."""
+    env = TurnsVector(config, [seed], lambda config, _=None: build(config, "rgb_array"))
+    if not env.can_be_drawn:
+        raise EnvError(f"{config.game} cannot be filmed: it has no render().")
+    return VectorPlayback(env, lambda _: env.screen())

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 
 from envs.config import EnvConfig, EnvDescription, description_from_spaces, optional_package
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
-from envs.playback import CellPlayback, Frames, Screen
+from envs.playback import Frames, Screen, VectorPlayback, enlarged
 from envs.registry import Family
 
 __all__ = ["FAMILY"]
@@ -105,8 +105,8 @@ def _describe(config: EnvConfig) -> EnvDescription:
     return replace(described, history_length=1)  # channels of trails show what moves
 
 
-def _playback(config: EnvConfig, seed: int) -> CellPlayback:
-    return CellPlayback(MinAtarVector(config, [seed]), _colours)
+def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
+    return VectorPlayback(MinAtarVector(config, [seed]), lambda frame: enlarged(_colours(frame)))
 
 
 FAMILY = Family(_canonical_name, lambda: _NAMES, _describe, MinAtarVector, _playback)

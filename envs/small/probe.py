@@ -9,9 +9,10 @@ from gymnasium.spaces import Box, Discrete
 
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
-from envs.playback import CellPlayback, Frames, Screen
+from envs.playback import Frames, Screen, VectorPlayback, enlarged
 from envs.registry import Family
 from envs.saving import State, plain_state, restore_plain
+from envs.seeding import seed_rows
 
 __all__ = ["FAMILY"]
 
@@ -44,9 +45,7 @@ class Catch(SeededVectorEnv):
         restore_plain(self, state)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
-        if seeds is not None:
-            for row, seed in zip(np.flatnonzero(mask), seeds, strict=True):
-                self._generators[row] = np.random.default_rng(seed)
+        seed_rows(self._generators, mask, seeds)
         self._begin(mask)
         return self._frames(), {}
 
@@ -150,8 +149,8 @@ def _grey(frame: Frames) -> Screen:
     return np.repeat(frame.astype(np.uint8)[..., None], 3, axis=-1)
 
 
-def _playback(config: EnvConfig, seed: int) -> CellPlayback:
-    return CellPlayback(_make(config, [seed]), _grey)
+def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
+    return VectorPlayback(_make(config, [seed]), lambda frame: enlarged(_grey(frame)))
 
 
 FAMILY = Family(_canonical_name, _known_names, _describe, _make, _playback)

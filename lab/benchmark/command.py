@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ from lab.modes import EVALUATE, own_code_of, sessions_of, trials_of
 from lab.runner import Runner
 from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in
 from lab.spec import Experiment
-from reporting.atomic import csv_bytes, write_atomically
+from reporting.atomic import write_atomically, write_csv, write_json
 from reporting.measures.aggregates import aggregates
 from reporting.measures.fitness import standard_of
 from reporting.model_files import last_models, steps_in
@@ -180,12 +179,12 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
     rows = [row_of(each) for each in played]
     once = [row for row, each in zip(rows, played, strict=True) if each.is_first]  # each session
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / CSV, csv_bytes([Row.columns(), *(row.cells() for row in rows)]))
+    write_csv(folder / CSV, [Row.columns(), *(row.cells() for row in rows)])
     sessions = [(each.experiment.name, *_session(result)) for each in played for result in each.results]
-    write_atomically(folder / SESSIONS, csv_bytes([SESSION_COLUMNS, *sessions]))
+    write_csv(folder / SESSIONS, [SESSION_COLUMNS, *sessions])
     over_all = _over_all(rows)
     summary = {agent: known._asdict() for agent, known in over_all.items()}
-    write_atomically(folder / "benchmark.json", json.dumps(summary, indent=2).encode() + b"\n")
+    write_json(folder / "benchmark.json", summary)
     more = [part for part in [recipes.section(rows)] if part]
     write_atomically(folder / "README.md", markdown(rows, over_all, more).encode())
     shown = [row for row in rows if row.done or not row.extra]
@@ -206,7 +205,7 @@ def _recipe_sections(folder: Path, rows: Sequence[Row]) -> list[Section]:
     known = recipes.beside_published(rows)
     if not known:
         return []
-    write_atomically(folder / "recipes.csv", csv_bytes([recipes.COLUMNS, *(each.cells() for each in known)]))
+    write_csv(folder / "recipes.csv", [recipes.COLUMNS, *(each.cells() for each in known)])
     tables = {
         "Recipes beside what was published": Table(recipes.HEADINGS, recipes.shown_recipes(rows)),
         "Game by game": Table(recipes.GAME_HEADINGS, recipes.shown_games(rows)),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.benchmark.table import Row, table_line
+from lab.benchmark.table import Row, markdown_table
 from reporting.measures.aggregates import Estimate, Floats, aggregates
 from reporting.measures.fitness import standard_of
 
@@ -104,7 +104,7 @@ def section(rows: Sequence[Row]) -> str:
     if not any(row.recipe for row in rows):
         return ""
     tables = [(HEADINGS, shown_recipes(rows)), (GAME_HEADINGS, shown_games(rows))]
-    return TITLE + "\n".join(map(_markdown, *zip(*tables, strict=True)))
+    return TITLE + "\n".join(map(markdown_table, *zip(*tables, strict=True)))
 
 
 def shown_recipes(rows: Sequence[Row]) -> list[tuple[str, ...]]:
@@ -163,7 +163,3 @@ def _shown(estimate: Estimate, digits: int = 3) -> str:
     if math.isnan(estimate.low):
         return ""
     return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
-
-
-def _markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return "".join(map(table_line, [headings, ["---"] * len(headings), *lines]))

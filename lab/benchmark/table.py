@@ -1,7 +1,7 @@
 """A benchmark as rows of a table, as markdown and as graphs, beside what others published."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -145,9 +145,8 @@ Interquartile mean of the strengths without noise of all sessions (0 random play
 its 95 % interval, where every game has at least three sessions. Agents are compared only where they played
 the same games.
 
-| Agent | Games | Sessions | Mean | Interval |
-|---|---|---|---|---|
 """
+OVER_ALL_HEADINGS = ("Agent", "Games", "Sessions", "Mean", "Interval")
 
 
 class OverAll(NamedTuple):
@@ -173,11 +172,11 @@ HEADINGS = (
 def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll], more: Sequence[str] = ()) -> str:
     """The whole table for readers, and `more` sections after it; `over_all` may be empty."""
     games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
-    lines = [
-        f"| {agent} | {known.games} | {known.sessions} | {known.iqm:.2f} | {known.shown_interval} |\n"
+    cells = [
+        (agent, str(known.games), str(known.sessions), f"{known.iqm:.2f}", known.shown_interval)
         for agent, known in over_all.items()
     ]
-    summary = [OVER_ALL + "".join(lines)] if lines else []
+    summary = [OVER_ALL + markdown_table(OVER_ALL_HEADINGS, cells)] if cells else []
     return "\n".join([TITLE, *games, *summary, *more])
 
 
@@ -190,17 +189,13 @@ def _game(game: str, rows: Sequence[Row]) -> str:
     standard = standard_of(game)
     reference = f"Random play: {standard.random:,.2f}; standard: {standard.score:,.0f}.\n" if standard else ""
     picture = f"\n![{game}]({file_of(game)}.png)\n" if any(row.done for row in rows) else ""
-    lines = [
-        table_line(HEADINGS),
-        table_line(["---"] * len(HEADINGS)),
-        *map(table_line, map(shown_cells, rows)),
-    ]
-    return f"## {game}\n\n{reference}{picture}\n" + "".join(lines)
+    return f"## {game}\n\n{reference}{picture}\n{markdown_table(HEADINGS, map(shown_cells, rows))}"
 
 
-def table_line(cells: Sequence[str]) -> str:
-    """One line of a table in markdown."""
-    return f"| {' | '.join(cells)} |\n"
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in markdown."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def shown_cells(row: Row) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from lab.search.graphs import PANELS, TrialPoint, best_of, parameter_graphs, sho
 from lab.search.space import Search
 from lab.search.trial import Progress, TrialRecord, read_trials, trial_folder, write_trial
 from lab.session import known_record
-from reporting.atomic import csv_bytes, write_atomically
+from reporting.atomic import write_csv
 from reporting.measures.fitness import Fitness
 from reporting.pages.graph import plotly_panels
 from reporting.pages.page import Section, Tile, write_page
@@ -109,7 +109,7 @@ def report_search(folder: Path, search: Search, records: Mapping[int, TrialRecor
     flags = [dash(name) for name in search.flags]
     header = ("trial", "state", *flags, "agent_steps", "minutes", *COLUMNS, "commit", "node", "why")
     rows = [_row(number, record, search) for number, record in records.items()]
-    write_atomically(folder / "experiment.csv", csv_bytes([header, *rows]))
+    write_csv(folder / "experiment.csv", [header, *rows])
     points = [_point(number, record, search) for number, record in records.items()]
     graphs = parameter_graphs(points, search.metric)
     title = f"{folder.parent.name}, {folder.name}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -27,7 +26,7 @@ from lab.session import (
     trial_sessions,
 )
 from lab.spec import Experiment
-from reporting.atomic import write_atomically
+from reporting.atomic import write_json
 from reporting.model_files import steps_in
 from supervision.process import Stop
 
@@ -73,7 +72,7 @@ def read_trials(folder: Path) -> dict[int, TrialRecord]:
 
 def write_trial(folder: Path, record: TrialRecord) -> None:
     """Whole or not at all."""
-    write_atomically(folder / "trial.json", json.dumps(asdict(record), indent=2).encode() + b"\n")
+    write_json(folder / "trial.json", asdict(record))
 
 
 class TrialFailed(RuntimeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -138,9 +138,9 @@ def sight_pane(watch: Watch, run: KnownRun | None, actor: int | None) -> Childre
     return [html.P(note), html.Div(_frames(seen), className="frames"), *figures]
 
 
-class _Words:
-    def __init__(self, all_names: Sequence[str], taken: Sequence[str]) -> None:
-        self.all, self.taken = all_names, taken
+class _Words(NamedTuple):
+    all: Sequence[str]
+    taken: Sequence[str]
 
 
 def _action_words(seen: Seen, count: int) -> _Words:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reporting.atomic import csv_bytes, write_atomically
+from reporting.atomic import write_csv
 from reporting.measures.saber import (
     CAPS,
     GAME_COLUMNS,
@@ -41,8 +41,8 @@ def write_report(runs: Sequence[Run], folder: Path) -> list[str]:
     """`report.html`, `.png`, `.csv` and `games.csv`; returns the summary, line by line."""
     folder.mkdir(parents=True, exist_ok=True)
     rows, games = overall(runs), game_rows(runs)
-    write_atomically(folder / "report.csv", csv_bytes([OVERALL_COLUMNS, *map(overall_cells, rows)]))
-    write_atomically(folder / "games.csv", csv_bytes([GAME_COLUMNS, *games]))
+    write_csv(folder / "report.csv", [OVERALL_COLUMNS, *map(overall_cells, rows)])
+    write_csv(folder / "games.csv", [GAME_COLUMNS, *games])
     whole = [row for row in rows if row.cap == CAPS[WHOLE]]
     shown_rows = [row for row in whole if row.reference != "record"]
     panels = _panels(shown_rows, colours(runs))

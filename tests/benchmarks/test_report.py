@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import report
 from benchmarks.harness import MedianRange
-from benchmarks.report import GOALS, Figure, Goal, write_json
+from benchmarks.report import GOALS, Figure, Goal, write_figures
 
 
 def test_targets_know_their_direction_and_the_processor() -> None:
@@ -25,7 +25,7 @@ def test_targets_know_their_direction_and_the_processor() -> None:
 
 def test_the_documents_table_comes_from_the_json(tmp_path: Path) -> None:
     figures = [Figure(key, MedianRange(2.0, 1.0, 3.0), {"ours": MedianRange(9.0, 8.0, 9.5)}) for key in GOALS]
-    write_json(tmp_path / "figures.json", figures, 123, ["run.py", "all"])
+    write_figures(tmp_path / "figures.json", figures, 123, ["run.py", "all"])
     measured = json.loads((tmp_path / "figures.json").read_text())
     assert {"bf16_units", "avx2"} <= measured["cpu_features"].keys()
     before = report.DOCUMENT.read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """What is needed to do a run again: its arguments, its code and its machine."""
 
-import json
 import os
 import platform
 import subprocess
@@ -9,7 +8,7 @@ from datetime import datetime
 from importlib.metadata import distributions
 from pathlib import Path
 
-from reporting.atomic import write_atomically
+from reporting.atomic import write_json
 
 _REPOSITORY = Path(__file__).parents[2]
 _CHANGES = "status", "--porcelain", "--", ".", ":(exclude)results"
@@ -35,7 +34,7 @@ def write_run_json(
         "packages": _packages(),
         "machine": {**machine(), "gpu": gpu},
     }
-    write_atomically(path, json.dumps(run, indent=2, default=str).encode() + b"\n")
+    write_json(path, run)
 
 
 def commit() -> dict[str, object] | None:
