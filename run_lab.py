@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from args import UserError, fail
 from lab.files import DEFAULT
-from supervision.process import INTERRUPTED, raise_on_interrupt
+from supervision.process import INTERRUPTED, at_least_one, raise_on_interrupt
 
 if TYPE_CHECKING:
     from lab.spec import Experiment
@@ -48,13 +48,6 @@ def fits(experiment: Experiment) -> None:
             check_store(setting.args)
         except USER_ERRORS as error:
             raise UserError(f"{experiment.where}: {error}") from error
-
-
-def _at_least_one(word: str) -> int:
-    """A number of sessions; ArgumentTypeError below 1."""
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more.")
-    return int(word)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,7 +90,7 @@ def _add_playing(command: Command) -> None:
     benching.add_argument("--all", action="store_true", help="also what the file marks as extra")
     benching.add_argument("--table", action="store_true", help="run nothing: write table and graphs anew")
     benching.add_argument(
-        "--side-by-side", type=_at_least_one, default=2, metavar="N", help="sessions at a time (2)"
+        "--side-by-side", type=at_least_one, default=2, metavar="N", help="sessions at a time (2)"
     )
     benching.set_defaults(results=None)  # results/ and the file's name
     reporting = command(

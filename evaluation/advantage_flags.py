@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from supervision.process import at_least_one
+
 FRAMES = 6
 """Frames drawn where no list of them is given."""
 
@@ -24,7 +26,7 @@ def own_flags() -> argparse.ArgumentParser:
     parser.add_argument("--frames", type=_numbers, help="steps of the log or the episode, as 10,50,200")
     parser.add_argument(
         "--every",
-        type=_positive,
+        type=at_least_one,
         default=25,
         metavar="K",
         help=f"without --frames: every K-th step, {FRAMES} at most (default: 25)",
@@ -44,9 +46,3 @@ def _numbers(text: str) -> list[int]:
     if not all(word.isdecimal() for word in text.split(",")):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers as 10,50,200.")
     return [int(word) for word in text.split(",")]
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0.")
-    return int(text)

@@ -25,6 +25,7 @@ from event_log.export import write_film, write_minari, write_pictures
 from event_log.reader import read_pieces
 from event_log.records import EventLogError
 from reporting.film import FilmError
+from supervision.process import at_least_one
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +58,11 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--per-episode", action="store_true", help="count scores of whole episodes instead of rewards")
     add("--episodes", type=_numbers, metavar="3,7-9", help="only these episodes, numbered from 0")
     nth_help = "of these every Nth frame, for pictures and film"
-    add("--nth", type=_positive, default=1, metavar="N", help=nth_help)
+    add("--nth", type=at_least_one, default=1, metavar="N", help=nth_help)
     add("--img-output-dir", type=Path, metavar="DIR", help="write frames there as PNG files")
     add("--film", type=Path, metavar="FILE.mp4", help="make a film of them")
-    add("--fps", type=_positive, default=PICTURES_PER_SECOND, help="its pictures per second (%(default)s)")
+    fps_help = "its pictures per second (%(default)s)"
+    add("--fps", type=at_least_one, default=PICTURES_PER_SECOND, help=fps_help)
     add("--minari", metavar="ID", help="make a Minari dataset of this name, such as pong/random-v0")
     options = parser.parse_args(argv)
     if options.nth > 1 and not (options.img_output_dir or options.film):
@@ -76,12 +78,6 @@ def _numbers(text: str) -> EpisodeNumbers:
             raise argparse.ArgumentTypeError(f"{text!r} does not name episodes as 3,7-9 does.")
         ranges.append(range(int(first), int(last or first) + 1))
     return EpisodeNumbers(tuple(ranges))
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0.")
-    return int(text)
 
 
 def run(options: argparse.Namespace) -> None:

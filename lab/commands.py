@@ -19,7 +19,7 @@ from lab.report import make_report
 from lab.runner import Runner
 from lab.search.engine import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
-from supervision.process import Stop
+from supervision.process import Stop, agrees
 
 Fits = Callable[[Experiment], None]
 WATCH_EVERY_S = 10.0
@@ -186,18 +186,9 @@ def _remove(paths: list[Path], root: Path, options: argparse.Namespace) -> int:
         say("There is nothing to remove.")
         return 0
     say("\n".join(["This removes:", *map(str, paths)]))
-    if not options.yes and not _agreed():
+    if not options.yes and not agrees("Go on?"):
         say("Nothing was removed.")
         return 1
     upkeep.remove(paths, root)
     say("Removed.")
     return 0
-
-
-def _agreed() -> bool:
-    """Whether the user says so; where nobody can answer, no."""
-    try:
-        return input("Go on? [y/N] ").strip().lower() in {"y", "yes"}
-    except EOFError:
-        say("")
-        return False

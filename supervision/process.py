@@ -1,10 +1,11 @@
-"""A process's manners: how it answers signals, logs, and keeps its memory.
+"""A process's manners: how it answers signals, asks its user, logs, and keeps its memory.
 
 It imports the standard library only, since launchers need it before anything else is loaded.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import logging
 import os
@@ -83,6 +84,22 @@ def _toggle_verbose(_number: int, _frame: FrameType | None) -> None:
     for room in ROOMS:
         logging.getLogger(room).setLevel(logging.DEBUG if verbose else logging.NOTSET)
     log.info("Logging is %s now (SIGUSR1).", "verbose" if verbose else "plain")
+
+
+def at_least_one(word: str) -> int:
+    """A whole number of a command line; ArgumentTypeError for what is none, or below 1."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more.")
+    return int(word)
+
+
+def agrees(question: str) -> bool:
+    """Whether the user says so; where nobody can answer, no."""
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
 
 
 class Stop(threading.Event):

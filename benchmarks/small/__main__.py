@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from benchmarks.harness import ROOT, MedianRange, spread, throwaway_server
 from memory.server.connection import Client, make_client
+from supervision.process import at_least_one
 
 SHORT, LONG = 5_000, 25_000
 """Steps."""
@@ -97,13 +98,6 @@ def has_sb3(word: str) -> str:
         reason = (ended.stderr.strip().splitlines() or [f"it ends with exit code {ended.returncode}"])[-1]
         raise argparse.ArgumentTypeError(f"{word} does not import Stable-Baselines3: {reason}.")
     return path
-
-
-def at_least_one(word: str) -> int:
-    """A whole number; ArgumentTypeError for what is none, or below 1."""
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more.")
-    return int(word)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ from memory.runs.reports import read_actor_statuses, read_statuses
 from memory.runs.run import read_living_run, read_settings, run_names
 from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
 from memory.server.replies import UNREACHABLE, refusals_as_outages
-from supervision.process import INTERRUPTED, USER_ERROR
+from supervision.process import INTERRUPTED, USER_ERROR, agrees
 
 
 class RunsError(ValueError):
@@ -96,14 +96,6 @@ def acl(client: Client, run: str) -> str:
         raise RunsError(str(error)) from error
 
 
-def _asks(question: str) -> bool:
-    """Where nobody can answer, the answer is no."""
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
-
-
 def _port(word: str) -> int:
     if not word.isdecimal() or not 0 < int(word) < 65536:
         raise argparse.ArgumentTypeError(f"{word!r} is no port: it must lie between 1 and 65535")
@@ -146,7 +138,7 @@ def answer(argv: Sequence[str]) -> str:
             return show(client, args.run)
         if args.command == "acl":
             return acl(client, args.run)
-        return delete(client, args.run, (lambda _: True) if args.yes else _asks)
+        return delete(client, args.run, (lambda _: True) if args.yes else agrees)
     except (*UNREACHABLE, redis.exceptions.InvalidResponse) as error:
         raise refusal(config, error) or RunsError(advice(config, error)) from error
     except redis.exceptions.NoPermissionError as error:

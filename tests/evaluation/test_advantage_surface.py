@@ -106,7 +106,7 @@ def test_mistakes_end_with_a_sentence(
     for words, sentence in (
         (("--dimensions", "0,1"), "--dimensions takes one or two different numbers from 0 to 0."),
         (("--dimensions", "a"), "'a' is not a list of numbers"),
-        (("--every", "0"), "'0' is not a number above 0."),
+        (("--every", "0"), "0 is no whole number of 1 or more."),
         (("--frames", ",".join(map(str, range(13)))), "A page shows at most 12 frames, not 13."),
         (("--frames", "3,200"), "The episode played has no step 200."),
         (("--event-log", str(tmp_path / "none")), "none"),

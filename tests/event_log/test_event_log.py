@@ -121,7 +121,7 @@ def test_a_film_shows_every_frame_with_words_under_it(tmp_path: Path) -> None:
         ("{pixels} --img-output-dir {pixels}", "cannot be written"),
         ("{pixels} --episodes 4,100-200", "holds no episode 100-200"),
         ("{pixels} --episodes three", "does not name episodes as 3,7-9 does"),
-        ("{pixels} --nth 0", "is not a number above 0"),
+        ("{pixels} --nth 0", "0 is no whole number of 1 or more"),
         ("{pixels} --nth 2", "--nth goes with"),
         ("{folder}/nothing", "cannot be read: No such file"),
         (f"{ROOT}/LICENSE", "is not an event log"),
