@@ -113,6 +113,12 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         """The randomness of a draw from the policy."""
         return self._distribution.draw_noise(rows, generator)
 
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """Fresh noise in every environment."""
+        return self.draw_acting_noise(len(first), generator)
+
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """The noise of the most likely action."""
         return self._distribution.mean_noise(rows)
