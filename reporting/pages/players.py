@@ -12,13 +12,13 @@ from reporting.history import RewardPoint
 from reporting.measures.fitness import WINDOW
 from reporting.pages.page import (
     AXIS,
-    BAND,
     BLUE,
     COLOURS,
     RULER,
     TITLE,
     Section,
     Table,
+    band,
     base_layout,
     reward_layout,
 )
@@ -135,7 +135,6 @@ def ratings_figure(document: Document) -> go.Figure:
     players = document["players"]
     updates, elo = [each["updates"] for each in players], [each["elo"] for each in players]
     low, high = np.array([each["interval"] for each in players]).T.tolist()
-    edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
     curve = go.Scatter(
         x=updates,
         y=elo,
@@ -147,10 +146,6 @@ def ratings_figure(document: Document) -> go.Figure:
         hovertemplate="<b>Elo %{y:+.0f}</b> (%{customdata[0]:+.0f} to %{customdata[1]:+.0f})<br>"
         "update %{x:,.0f}<br>%{customdata[2]:.1%} of the points of %{customdata[3]:,} games<extra></extra>",
     )
-    band = [
-        go.Scatter(x=updates, y=low, **edge),
-        go.Scatter(x=updates, y=high, fill="tonexty", fillcolor=BAND, **edge),
-    ]
     layout = {
         **base_layout(),
         "height": 400,
@@ -158,4 +153,4 @@ def ratings_figure(document: Document) -> go.Figure:
         "xaxis": {**AXIS, **RULER, "tickformat": "~s", "title": {"text": "updates", "font": TITLE}},
         "yaxis": {**AXIS, "title": {"text": "Elo", "font": TITLE}},
     }
-    return go.Figure([*band, curve], layout)
+    return go.Figure([*band(updates, low, high, BLUE, 0.16, showlegend=False), curve], layout)
