@@ -23,7 +23,7 @@ from acting.actor import Actor
 from acting.links.link import ActorSlot, RunChanged
 from agents.registry import agent_type
 from args import Args, UserError
-from envs.multi.shared import SeatView, TableClosed, play_seats
+from envs.multi.meeting import SeatView, TableClosed, play_seats
 from learning.saved.snapshot import wait_for_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.episodes import recent_episodes
@@ -33,7 +33,7 @@ from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
-from wiring.actor import build_actor, build_lone_actor, build_tables, check_fits_tables
+from wiring.actor import args_of_seats, at_tables, build_actor, build_lone_actor, build_tables
 from wiring.code import canonical, check_code
 from wiring.endings import exit_on_errors
 from wiring.kinds import setting_of_run
@@ -51,13 +51,13 @@ def run_seats(args: Args, stop: Stop) -> None:
         raise UserError(f"--seat-runs must name a run for each seat, none twice, not {args.seat_runs}.")
     if args.event_log_out or args.render or args.no_push:
         raise UserError("--seat-runs excludes --event-log-out, --render and --no-push.")
-    first = args.model_copy(update={"run": runs[0]})
+    own = args_of_seats(args, runs)
     client = connect_redis(args, stop)
-    run = wait_for_run(client, Keys(first.run_name), Patience(args.redis_patience, stop))
-    if run is not None:
-        steps = read_counters(client, Keys(first.run_name)).steps
-        tables = build_tables(setting_of(first.adopt(run.settings)), runs, steps)
-        own = [args.model_copy(update={"run": run}) for run in runs]
+    found = [wait_for_run(client, Keys(each.run_name), Patience(args.redis_patience, stop)) for each in own]
+    settings = [setting_of(each.adopt(run.settings)) for each, run in zip(own, found, strict=True) if run]
+    if len(settings) == len(runs):
+        steps = read_counters(client, Keys(own[0].run_name)).steps
+        tables = build_tables(settings, steps)
         play_seats(tables, lambda seat, env: run_actor(own[seat], stop, env))
 
 
@@ -88,7 +88,7 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
         setting = setting_of_run(args.adopt(with_own_agent(args, run.settings)))
         check_agent_fits(setting)
         if env is not None:
-            check_fits_tables(setting, env)
+            setting = at_tables(setting, env)
         id_actor, lease = take_number(args.id_actor, client, keys, stop)
         setting = setting._replace(args=setting.args.model_copy(update={"id_actor": id_actor}))
         with lease:

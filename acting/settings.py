@@ -42,7 +42,7 @@ class ActorSettings(Settings):
     )
     seat_runs: str = parameter(
         "",
-        "Games of moves at the same time: a run for each seat, as left,right, whose learners learn independently; the actor plays all seats",
+        "Games of moves at the same time, and Unity: a run for each seat or brain, as left,right, whose learners learn independently; the actor plays all",
         programs=Programs.ACTOR,
     )
     opponents: str = parameter(

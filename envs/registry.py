@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
 from envs.config import EnvConfig, EnvDescription, EnvError, failure_of
 from envs.contract import SeededVectorEnv
@@ -39,6 +40,9 @@ class Family:
     describe: Callable[[EnvConfig], EnvDescription]
     make: Callable[[EnvConfig, Sequence[int]], SeededVectorEnv]
     playback: Callable[[EnvConfig, int], Playback]
+    share: Callable[[Sequence[EnvConfig], Sequence[int]], Any] | None = None
+    """Makes multi.meeting.Tables for --seat-runs, where seats are not those of one game: of each run's
+    environment, with a seed for each table."""
 
 
 _OWN = (
@@ -89,6 +93,16 @@ def make_env(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
         raise failure_of(game, error) from error
     env.game = game
     return env
+
+
+def share_env(configs: Sequence[EnvConfig], seeds: Sequence[int]) -> Any:
+    """What several runs play together, each its part (multi.meeting.Tables); None: seats of one game.
+
+    Raises:
+        EnvError: the runs do not fit together.
+    """
+    family, _ = _find(configs[0].game)
+    return None if family.share is None else family.share(configs, seeds)
 
 
 def family_name(game: str) -> str:

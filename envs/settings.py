@@ -72,7 +72,7 @@ class EnvironmentSettings(Settings):
     )
     env_args: str = parameter(
         "",
-        "Gymnasium and own environments: arguments of their constructor as JSON, '{\"size\": 5}'; not adopted from a run",
+        "Gymnasium, Unity, own environments: arguments of their constructor as JSON, '{\"size\": 5}' (with --seat-runs a list may have one for each run); not adopted from a run",
     )
     resize: int = parameter(
         0,

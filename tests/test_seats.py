@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 from args import UserError, read_args
 from envs.config import EnvConfig
-from envs.multi.shared import SeatView, SharedTables, play_seats
+from envs.multi.meeting import SeatView, play_seats
+from envs.multi.shared import SharedTables
 from launch_actor import run_seats
 from supervision.process import Stop
-from tests.processes import PATIENCE_S, run, start, wait
-from wiring.actor import check_fits_tables
+from tests.processes import PATIENCE_S, ROOT, run, start, wait
+from wiring.actor import at_tables
 from wiring.setting import setting_of
 
 GAME = "pettingzoo:pong_v3"
@@ -75,6 +77,8 @@ def test_independent_learners_and_a_shared_one(redis_socket: str, tmp_path: Path
         ("--seat-runs left,left", "a run for each seat, none twice"),
         ("--seat-runs left,", "a run for each seat"),
         ("--seat-runs left,right --no-push", "excludes --event-log-out, --render and --no-push"),
+        ("--seat-runs left,right --env-args [{}]", "1 entries for the 2 runs"),
+        ("--seat-runs left,right --env-args {", "is no JSON"),
         ("--seat-runs left,right --id-actor -1", "--id-actor must be 0 or more"),
     ],
 )
@@ -84,16 +88,16 @@ def test_a_mistake_is_one_sentence(words: str, sentence: str) -> None:
         run_seats(read_args(["--game", GAME, *words.split()]), Stop())
 
 
-@pytest.mark.parametrize("difference", ["--resize 84", "--max-episode-steps 5", "--envs-per-actor 3"])
+@pytest.mark.parametrize("difference", ["--resize 84", "--max-episode-steps 5"])
 def test_runs_of_unlike_tables_are_refused(difference: str) -> None:
     """Whatever shapes the tables is to be alike."""
     words = ["--game", GAME, "--resize", "42", "--grey", "True", "--envs-per-actor", "2"]
     args = read_args(words)
     tables = SharedTables(args.select(EnvConfig), 2, [1, 2])
-    check_fits_tables(setting_of(args), tables.seat(1))
+    at_tables(setting_of(args), tables.seat(1))
     other = setting_of(read_args([*words, *difference.split()]))
     with pytest.raises(UserError, match="The runs of the seats differ"):
-        check_fits_tables(other, tables.seat(1))
+        at_tables(other, tables.seat(1))
     tables.tables.close()
 
 
@@ -119,11 +123,58 @@ def test_a_wait_for_another_seat_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _environments(folder: Path) -> set[int]:
-    with (folder / "pettingzoo_pong_v3.csv").open() as file:
+    table = next(path for path in folder.glob("*.csv") if not path.stem.startswith("learning_"))
+    with table.open() as file:
         return {int(row["environment"]) for row in csv.DictReader(file)}
 
 
 def _scores(folder: Path) -> list[float]:
-    with (folder / "pettingzoo_pong_v3.csv").open() as file:
+    table = next(path for path in folder.glob("*.csv") if not path.stem.startswith("learning_"))
+    with table.open() as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (row["environment"], int(row["sequence"])))
     return [float(row["score_saber_points"]) for row in rows]
+
+
+@pytest.mark.slow
+def test_a_learner_for_each_brain_of_a_build(redis_socket: str, tmp_path: Path) -> None:
+    """Of Unity's: one run of choices, one of numbers, and one actor whose scene has both."""
+    build = tmp_path / "scene.x86_64"
+    build.write_text(
+        f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tests.envs.mlagents_build "$@"\n'
+    )
+    build.chmod(0o755)
+    game = ["--game", f"unity:{build}", "--host-redis", redis_socket, "--memory-capacity", 2000]
+    runs = {
+        "counters": [
+            "--agent",
+            "dqn",
+            "--T-max",
+            900,
+            "--envs-per-actor",
+            3,
+            "--env-args",
+            '{"brain": "Counters"}',
+        ],
+        "adder": [
+            "--agent",
+            "naf",
+            "--T-max",
+            300,
+            "--envs-per-actor",
+            1,
+            "--env-args",
+            '{"brain": "Adder"}',
+        ],
+    }
+    logs = [tmp_path / name for name in ("actor", *runs)]
+    brains = '[{"brain": "Counters"}, {"brain": "Adder"}]'
+    seats = ["--seat-runs", "counters,adder", "--env-args", brains]
+    processes = [start("launch_actor.py", *game, *seats, log=logs[0])]
+    for name, words in runs.items():
+        own = ["--run", name, "--path-to-results", tmp_path / f"results_{name}", "--learn-start", 50]
+        small = ["--hidden-size", 16, "--chunk-length", 8, "--max-episode-steps", 20]
+        processes.append(start("launch_learner.py", *game, *own, *small, *words, log=tmp_path / name))
+    wait(processes, logs, PATIENCE_S)
+    for name in runs:
+        assert _scores(tmp_path / f"results_{name}")
+        assert next((tmp_path / f"results_{name}").glob("last_model_*.pth"))

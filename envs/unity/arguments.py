@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Discrete
 from envs.config import EnvConfig, EnvError
 from envs.gym import constructor_arguments
 from envs.playback import Frames
-from envs.unity.bodies import Bodies, Brain
+from envs.unity.protocols.bodies import Bodies, Brain
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,19 @@
-"""One player with its bodies, started again where it fails."""
+"""One player with its bodies, started again where it fails, and the part that one brain has in it."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from envs.config import EnvError, EnvFailure
+from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.contract import Flags
 from envs.playback import Frames
 from envs.unity.arguments import Arguments, frames_of, spaces_of
-from envs.unity.bodies import Bodies, PlayerFailed, TimeLimits
 from envs.unity.builds import find_build
-from envs.unity.player import Player
+from envs.unity.protocols.bodies import Bodies, Brain, PlayerFailed, TimeLimits
+from envs.unity.protocols.player import Player
 
 log = logging.getLogger(__name__)
 _FAILURES = 5
@@ -21,7 +21,7 @@ _FAILURES = 5
 
 
 class Moved(NamedTuple):
-    """The first n bodies of a scene after a step."""
+    """The first n bodies of a brain after a step."""
 
     frames: Frames  # as they stand: those whose episode has ended are in their next one
     rewards: npt.NDArray[np.float64]
@@ -29,14 +29,16 @@ class Moved(NamedTuple):
     truncated: Flags  # those that a limit of steps of their own ended
     last: Frames | None  # of ended episodes, where they are known
     is_over: bool  # all of them: the time of the whole scene is up, or its player has failed
+    failed: bool  # the latter
+    age: int  # steps since the scene began
 
 
 class Scene:
     """The bodies of one player.
 
     Args:
-        game: "unity:…".
-        arguments: of its --env-args.
+        config: of the build and its scene; that of the first brain where several are played.
+        parts: which bodies are played, and what they see.
         limits: on the player's time.
         seed: of the scene's chance, where its protocol has one.
 
@@ -44,54 +46,55 @@ class Scene:
         EnvError: there is no such build, or it knows no such argument.
     """
 
-    def __init__(self, game: str, arguments: Arguments, limits: TimeLimits, seed: int) -> None:
-        self.limits = limits
-        self._program, self._arguments, self._game, self._seed = find_build(game), arguments, game, seed
+    def __init__(self, config: EnvConfig, parts: Sequence[Arguments], limits: TimeLimits, seed: int) -> None:
+        self.game, self._parts, self._limits, self._seed = config.game, parts, limits, seed
+        self._program = find_build(config.game)
         self._player: Player | None = None
-        self._failures = 0
-        self.wants_reset = True
-        self.age = 0  # steps since the scene began
-        self.failed = False  # in the last step
+        self._failures = self._age = 0
+        self._wants_reset = True
+        self.brains: list[Brain] = []
+        self.bodies: dict[str, Bodies] = {}
         self.reset()
 
-    def reset(self) -> Frames:
-        """Starts the scene anew, and a player where none runs; returns the frames of all bodies."""
+    def reset(self) -> None:
+        """Starts the scene anew, and a player where none runs."""
         while True:
             try:
                 if self._player is None:
                     self._player = self._started()
-                bodies = self._player.conversation.reset(self._arguments.scene)
-                self._own: Bodies = self._bodies_of_the_brain(bodies)
+                self.bodies = self._player.conversation.reset(self._parts[0].scene)
+                for brain in self.brains:
+                    if brain.name not in self.bodies:
+                        raise PlayerFailed(f"begins without a body of {brain.name}")
             except OSError as failure:
                 self._give_up(failure)
                 continue
-            self.wants_reset, self.age = False, 0
-            self.bodies = len(self._own.rewards)
-            return self._frames()
+            self._wants_reset, self._age = False, 0
+            return
 
-    def step(self, actions: npt.NDArray[Any]) -> Moved:
-        """Takes the actions of the first n bodies."""
-        count, self.failed = len(actions), False
-        nothing, none = np.zeros(count), np.zeros(count, np.bool_)
-        if self.wants_reset:
-            return Moved(self.reset()[:count], nothing, none, none, None, False)
+    def begin_anew(self) -> None:
+        """Starts the scene anew where it is over."""
+        if self._wants_reset:
+            self.reset()
+
+    def frames(self, part: int) -> Frames:
+        """Of all bodies of a part."""
+        return frames_of(self.bodies[self.brains[part].name], self._parts[part])
+
+    def step(self, actions: Sequence[npt.NDArray[Any]]) -> list[Moved]:
+        """Takes the actions of the first n bodies of each part; a step of a scene that is over begins it."""
+        if self._wants_reset:
+            self.reset()
+            return [self._still(part, len(chosen)) for part, chosen in enumerate(actions)]
         assert self._player is not None
+        taken = {brain.name: chosen for brain, chosen in zip(self.brains, actions, strict=True)}
         try:
-            bodies, over = self._player.conversation.step(self.brain.name, actions)
+            self.bodies, over = self._player.conversation.step(taken)
         except OSError as failure:
-            frames, self.failed = self._frames()[:count], True
             self._give_up(failure)
-            return Moved(frames, nothing, none, none, None, True)
-        self._own, self._failures, self.wants_reset, self.age = bodies, 0, over, self.age + 1
-        last = None if bodies.last is None else frames_of(bodies.last, self._arguments)[:count]
-        return Moved(
-            self._frames()[:count],
-            bodies.rewards[:count],
-            bodies.ended[:count],
-            bodies.truncated[:count],
-            last,
-            over,
-        )
+            return [self._still(part, len(chosen), failed=True) for part, chosen in enumerate(actions)]
+        self._failures, self._wants_reset, self._age = 0, over, self._age + 1
+        return [self._moved(part, len(chosen), over) for part, chosen in enumerate(actions)]
 
     def close(self) -> None:
         """Ends the player."""
@@ -99,12 +102,26 @@ class Scene:
             self._player.close()
             self._player = None
 
+    def _still(self, part: int, count: int, failed: bool = False) -> Moved:
+        none = np.zeros(count, np.bool_)
+        frames = self.frames(part)[:count]
+        return Moved(frames, np.zeros(count), none, none, None, failed, failed, self._age)
+
+    def _moved(self, part: int, count: int, over: bool) -> Moved:
+        bodies = self.bodies[self.brains[part].name]
+        last = None if bodies.last is None else frames_of(bodies.last, self._parts[part])[:count]
+        frames, rewards = self.frames(part)[:count], bodies.rewards[:count]
+        ended, truncated = bodies.ended[:count], bodies.truncated[:count]
+        return Moved(frames, rewards, ended, truncated, last, over, False, self._age)
+
     def _started(self) -> Player:
-        player = Player(self._program, self.limits, self._seed)
+        player = Player(self._program, self._limits, self._seed)
+        talk = player.conversation
         try:
-            self._check(player.conversation.reset_parameters)
-            self.brain = self._arguments.choose(player.conversation.brains, self._game)
-            spaces_of(self.brain, self._arguments, self._game)
+            self._check(talk.reset_parameters)
+            self.brains = [part.choose(talk.brains, self.game) for part in self._parts]
+            for brain, part in zip(self.brains, self._parts, strict=True):
+                spaces_of(brain, part, self.game)
         except EnvError:
             player.close()
             raise
@@ -112,23 +129,43 @@ class Scene:
 
     def _check(self, known: Mapping[str, float] | None) -> None:
         """Raises EnvError where --env-args has a parameter that the scene does not know."""
-        if known is not None and (wrong := self._arguments.scene.keys() - known.keys()):
+        if known is not None and (wrong := self._parts[0].scene.keys() - known.keys()):
             names = ", ".join(known) or "none"
-            raise EnvError(f"{self._game} has no parameter {', '.join(sorted(wrong))}; it knows {names}.")
-
-    def _bodies_of_the_brain(self, bodies: Mapping[str, Bodies]) -> Bodies:
-        if self.brain.name not in bodies:
-            raise PlayerFailed(f"begins without a body of {self.brain.name}")
-        return bodies[self.brain.name]
-
-    def _frames(self) -> Frames:
-        return frames_of(self._own, self._arguments)
+            raise EnvError(f"{self.game} has no parameter {', '.join(sorted(wrong))}; it knows {names}.")
 
     def _give_up(self, failure: OSError) -> None:
         """Ends the player. Raises EnvFailure after too many in a row."""
         self.close()
         self._failures += 1
-        self.wants_reset = True
+        self._wants_reset = True
         if self._failures >= _FAILURES:
-            raise EnvFailure(f"The player of {self._game} failed {_FAILURES} times in a row: it {failure}.")
-        log.warning("The player of %s %s; it is started again.", self._game, failure)
+            raise EnvFailure(f"The player of {self.game} failed {_FAILURES} times in a row: it {failure}.")
+        log.warning("The player of %s %s; it is started again.", self.game, failure)
+
+
+class Part:
+    """The bodies of one brain, and the only ones that are played."""
+
+    def __init__(self, scene: Scene, number: int = 0) -> None:
+        """`number`: among the parts of the scene."""
+        self._scene, self._number = scene, number
+        self.brain = scene.brains[number]
+        self.bodies = len(scene.frames(number))
+
+    def reset(self) -> Frames:
+        """Starts the scene anew."""
+        self._scene.reset()
+        return self._scene.frames(self._number)
+
+    def begin_anew(self) -> Frames:
+        """Starts the scene anew where it is over."""
+        self._scene.begin_anew()
+        return self._scene.frames(self._number)
+
+    def step(self, actions: npt.NDArray[Any]) -> Moved:
+        """Takes the actions of the first n bodies."""
+        return self._scene.step([actions])[0]
+
+    def close(self) -> None:
+        """Ends the player."""
+        self._scene.close()

@@ -5,7 +5,7 @@ Three bodies of the behavior Counters have the numbers (episode, steps in it) an
 camera as bright as their steps, and two branches of 2 and 3 actions, of which the last of the second is
 forbidden in an episode's first step. A body asks for an action every fifth tick and gains 0.5 with each. Its
 episode ends with -1, three ticks after it has asked the (4 + body)th time; by a limit of steps for body 2.
-One body of the behavior Idle takes two numbers.
+One body of the behavior Adder takes two numbers, and is shown and paid their sum; its episode has no end.
 
 What differs stands in environment variables: UNITY_STAGGER lets bodies ask at different ticks, UNITY_PACKAGE
 is the version of Unity's package, and UNITY_FAULT is as in unity_build.py.
@@ -26,7 +26,7 @@ import cv2
 import grpc
 import numpy as np
 
-from envs.unity.messages import SERVICE, Message
+from envs.unity.protocols.messages import SERVICE, Message
 from tests.envs.unity_build import fault
 
 BRANCHES = 2, 3
@@ -93,7 +93,7 @@ class Scene:
         self.call = self.channel.unary_unary(
             f"/{SERVICE}/Exchange", Message.SerializeToString, Message.FromString
         )
-        self.speed, self.announced = 1.0, False
+        self.speed, self.announced, self.sum = 1.0, False, 0.0
         self.greet()
 
     def greet(self) -> None:
@@ -139,8 +139,8 @@ class Scene:
             infos = said.of_behavior.add(key="Counters").value.value
             asks = [body for body in self.bodies if body.tick(tick, self.speed, infos)]
             if tick % PERIOD == 0:
-                idle = said.of_behavior.add(key="Idle").value.value.add(id=1)
-                idle.observations.add(shape=[1]).floats.data.append(0.0)
+                adder = said.of_behavior.add(key="Adder").value.value.add(id=1, reward=self.sum)
+                adder.observations.add(shape=[1]).floats.data.append(self.sum)
             if not infos and tick % PERIOD:
                 continue
             if not self.announced and infos:
@@ -153,7 +153,7 @@ class Scene:
         counters = greeting.brain_parameters.add(name="Counters")
         counters.actions.discrete = len(BRANCHES)
         counters.actions.branches.extend(BRANCHES)
-        greeting.brain_parameters.add(name="Idle").actions.continuous = 2
+        greeting.brain_parameters.add(name="Adder").actions.continuous = 2
 
     def act(self, said: Any, asks: list[Body]) -> None:
         """Takes the actions of those that asked, in order."""
@@ -166,8 +166,8 @@ class Scene:
         chosen = {each.key: each.value.value for each in said.rl_input.of_behavior}
         for body, choice in zip(asks, chosen.get("Counters", ()), strict=False):
             body.action, body.acts = list(choice.discrete), True
-        for choice in chosen.get("Idle", ()):
-            assert list(choice.continuous) == [0.0, 0.0]
+        for choice in chosen.get("Adder", ()):
+            self.sum = sum(choice.continuous)
 
 
 def main() -> None:

@@ -13,16 +13,20 @@ import sys
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvError, EnvFailure
+from envs.contract import SeededVectorEnv
 from envs.legal import legal_actions
-from envs.registry import describe_env, make_env
-from envs.unity import UnityVector
-from envs.unity.bodies import TimeLimits
+from envs.multi.meeting import SeatView, play_seats
+from envs.registry import describe_env, make_env, share_env
+from envs.unity import lone_brain
+from envs.unity.protocols.bodies import TimeLimits
+from envs.unity.vector import UnityVector
 from tests.envs.opened import make_env as opened
 from tests.processes import ROOT
 
@@ -47,8 +51,8 @@ def config(build: Path, make_config: MakeConfig) -> EnvConfig:
 
 
 @pytest.fixture
-def env(config: EnvConfig) -> Iterator[UnityVector]:
-    vector = UnityVector(config, [1, 2, 3], TimeLimits(reply=5.0))
+def env(config: EnvConfig) -> Iterator[SeededVectorEnv]:
+    vector = lone_brain(config, [1, 2, 3], TimeLimits(reply=5.0))
     yield vector
     vector.close()
 
@@ -61,14 +65,14 @@ def test_bodies_are_rows_and_branches_are_one_choice(config: EnvConfig) -> None:
     env = opened(config, [1, 2, 3, 4])
     assert isinstance(env, UnityVector)
     frames, _ = env.reset()
-    assert env.single_action_space == Discrete(2 * 3) and len(env._scenes) == 2
+    assert env.single_action_space == Discrete(2 * 3) and len(env._parts) == 2
     assert frames[:, :2].tolist() == [[0, 0]] * 4
     frames, rewards, terminated, truncated, _ = env.step(actions(0, 1, 3, 5))
     assert frames.tolist() == [[0, 1, 0], [0, 1, 1], [0, 1, 3], [0, 1, 5]]
     assert rewards.tolist() == [0.5] * 4 and not (terminated | truncated).any()
 
 
-def test_an_end_shows_its_own_last_frame_and_says_why(env: UnityVector) -> None:
+def test_an_end_shows_its_own_last_frame_and_says_why(env: SeededVectorEnv) -> None:
     """Ends come in calls of their own, in which the other bodies say nothing."""
     env.reset()
     for _ in range(3):
@@ -84,7 +88,7 @@ def test_an_end_shows_its_own_last_frame_and_says_why(env: UnityVector) -> None:
     assert not infos["interrupted"].any(), "a body's own limit is no trouble"
 
 
-def test_a_row_that_is_reset_at_its_end_loses_no_step(env: UnityVector) -> None:
+def test_a_row_that_is_reset_at_its_end_loses_no_step(env: SeededVectorEnv) -> None:
     env.reset()
     for _ in range(4):
         env.step(actions(1, 1, 1))
@@ -136,16 +140,74 @@ def test_a_camera_is_observed_in_either_layout(
 
 
 def test_a_brain_of_numbers_is_played(config: EnvConfig, make_config: MakeConfig) -> None:
-    idle = make_config(config.game, env_args='{"brain": "Idle"}')
+    idle = make_config(config.game, env_args='{"brain": "Adder"}')
     description = describe_env(idle)
     assert (description.num_actions, description.action_low) == (None, (-1.0, -1.0))
     env = opened(idle, [1])
     env.reset()
-    assert env.step(np.zeros((1, 2), np.float32))[0].tolist() == [[0.0]]
+    frames, rewards, *_ = env.step(np.array([[0.5, 0.25]], np.float32))
+    assert frames.tolist() == [[0.75]] and rewards.tolist() == [0.75]
+
+
+def test_several_brains_are_played_at_once_each_by_a_thread(
+    config: EnvConfig, make_config: MakeConfig
+) -> None:
+    """Each by a thread: all see the same scenes; each begins once, and one plays on after the other."""
+    adder = make_config(config.game, env_args='{"brain": "Adder"}', max_episode_steps=2)
+    scenes = share_env([config, adder], [1, 2])
+    seen: dict[int, list[Any]] = {0: [], 1: []}
+
+    def play(seat: int, env: SeatView) -> None:
+        frames, _ = env.reset()
+        with pytest.raises(EnvError, match="cannot begin anew by itself"):
+            env.reset()
+        chosen = np.full(6, 4) if seat == 0 else np.full((2, 2), 0.25, np.float32)
+        for _ in range(4 + seat):
+            frames, rewards, terminated, truncated, _ = env.step(chosen)
+            seen[seat].append((frames.tolist(), rewards.tolist(), terminated.any(), truncated.any()))
+
+    play_seats(scenes, play)
+    assert seen[0][0][:2] == ([[0, 1, 4]] * 6, [0.5] * 6) and seen[0][3][2]
+    assert seen[1][0] == ([[0.5]] * 2, [0.5] * 2, False, False)
+    assert [step[3] for step in seen[1]] == [False, True, False, False, True], "its own limit of steps alone"
+
+
+def test_a_player_that_dies_ends_the_episodes_of_all_brains(
+    config: EnvConfig, make_config: MakeConfig, build: Path
+) -> None:
+    adder = make_config(config.game, env_args='{"brain": "Adder"}')
+    scenes = share_env([config, adder], [1])
+    ends: dict[int, list[bool]] = {0: [], 1: []}
+
+    def play(seat: int, env: SeatView) -> None:
+        env.reset()
+        for number in range(3):
+            if number == 1 and seat == 0:
+                (build.parent / "fault").write_text("die")
+            *_, truncated, _ = env.step(np.zeros(3, int) if seat == 0 else np.zeros((1, 2), np.float32))
+            ends[seat].append(bool(truncated.all()))
+
+    play_seats(scenes, play)
+    assert ends == {0: [False, True, False], 1: [False, True, False]}
+
+
+@pytest.mark.parametrize(
+    ("second", "sentence"),
+    [
+        ('{"brain": "Counters"}', "of a brain of its own"),
+        ("", "of a brain of its own"),
+        ('{"brain": "Adder", "speed": 2}', "other parameters of the scene"),
+    ],
+)
+def test_brains_that_do_not_fit_together_are_one_sentence(
+    config: EnvConfig, make_config: MakeConfig, second: str, sentence: str
+) -> None:
+    with pytest.raises(EnvError, match=sentence):
+        share_env([config, make_config(config.game, env_args=second)], [1])
 
 
 @pytest.mark.parametrize("fault", ["die", "hang"])
-def test_a_player_that_dies_or_hangs_is_started_again(env: UnityVector, build: Path, fault: str) -> None:
+def test_a_player_that_dies_or_hangs_is_started_again(env: SeededVectorEnv, build: Path, fault: str) -> None:
     env.reset()
     env.step(actions(1, 1, 1))
     (build.parent / "fault").write_text(fault)
@@ -165,9 +227,9 @@ def test_another_version_is_given_up_with_its_reason(config: EnvConfig, build: P
     ("arguments", "sentence"),
     [
         ('{"brain": "Counters", "actions": 7}', "obey 6 actions and no more"),
-        ('{"brain": "Idle", "masks": true}', "are numbers"),
-        ('{"brain": "Idle", "camera": true}', "have no camera"),
-        ("", "has the brains Counters, Idle: choose one"),
+        ('{"brain": "Adder", "masks": true}', "are numbers"),
+        ('{"brain": "Adder", "camera": true}', "have no camera"),
+        ("", "has the brains Counters, Adder: choose one"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence(

@@ -15,8 +15,9 @@ from envs.config import EnvConfig, EnvError
 from envs.contract import SeededVectorEnv
 from envs.legal import drawn_action, legal_actions
 from envs.multi import described
+from envs.multi.meeting import Meeting, TableClosed, play_seats
 from envs.multi.seats import SeatsVector
-from envs.multi.shared import SharedTables, TableClosed, play_seats
+from envs.multi.shared import SharedTables
 from envs.multi.turns import TurnsVector
 from envs.registry import describe_env, make_env, make_playback
 from own_code.code import import_code
@@ -432,14 +433,14 @@ def test_seats_in_threads_play_as_the_tables_do(make_config: Callable[..., EnvCo
     assert told == ["Another seat of pettingzoo:pong_v3 has ended."]
 
 
-def test_a_step_that_was_taken_is_told_also_after_the_end(make_config: Callable[..., EnvConfig]) -> None:
+def test_a_step_that_was_taken_is_told_also_after_the_end() -> None:
     """To a seat that wakes up after the others have ended; the next step is nobody's."""
-    shared = SharedTables(make_config("pettingzoo:pong_v3", resize=42, grey=True), 2, [5])
-    shared.steps, shared.taken = shared.tables.step([0, 0]), 1
-    shared.close()
-    assert shared.step(1) is shared.steps
+    meeting = Meeting(1, lambda: None, "pong")
+    meeting.wait(0, 1)
+    meeting.close()
+    meeting.wait(0, 1)
     with pytest.raises(TableClosed):
-        shared.step(2)
+        meeting.wait(0, 2)
 
 
 def test_an_error_of_one_seat_ends_all_and_is_raised(make_config: Callable[..., EnvConfig]) -> None:

@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 
 from envs.config import EnvConfig, EnvError, EnvFailure
+from envs.contract import SeededVectorEnv
 from envs.registry import describe_env, make_env
-from envs.unity import UnityVector
-from envs.unity.bodies import TimeLimits
+from envs.unity import lone_brain
+from envs.unity.protocols.bodies import TimeLimits
+from envs.unity.vector import UnityVector
 from evaluation.evaluator import evaluate
 from evaluation.policies import baseline_policy
 from tests.processes import ROOT, until
@@ -44,8 +46,8 @@ def config(build: Path, make_config: MakeConfig) -> EnvConfig:
 
 
 @pytest.fixture
-def env(config: EnvConfig) -> Iterator[UnityVector]:
-    vector = UnityVector(config, [1, 2, 3, 4], TimeLimits(reply=1.0))
+def env(config: EnvConfig) -> Iterator[SeededVectorEnv]:
+    vector = lone_brain(config, [1, 2, 3, 4], TimeLimits(reply=1.0))
     yield vector
     vector.close()
 
@@ -58,7 +60,7 @@ def actions(number: int, count: int = 4) -> np.ndarray:
     return np.full(count, number)
 
 
-def test_bodies_are_environments_and_take_as_many_players_as_they_need(env: UnityVector) -> None:
+def test_bodies_are_environments_and_take_as_many_players_as_they_need(env: SeededVectorEnv) -> None:
     frames, _ = env.reset()
     assert frames.tolist() == [[0, 0, -1]] * 4
     frames, rewards, terminated, truncated, _ = env.step(np.array([0, 1, 0, 1]))
@@ -66,7 +68,9 @@ def test_bodies_are_environments_and_take_as_many_players_as_they_need(env: Unit
     assert rewards.tolist() == [0.5] * 4 and not (terminated | truncated).any()
 
 
-def test_an_end_shows_the_last_frame_seen_and_the_next_step_begins_the_next_episode(env: UnityVector) -> None:
+def test_an_end_shows_the_last_frame_seen_and_the_next_step_begins_the_next_episode(
+    env: SeededVectorEnv,
+) -> None:
     env.reset()
     for _ in range(3):
         env.step(actions(1))
@@ -80,7 +84,7 @@ def test_an_end_shows_the_last_frame_seen_and_the_next_step_begins_the_next_epis
     assert terminated[1]
 
 
-def test_a_row_that_is_reset_at_its_end_loses_no_step(env: UnityVector) -> None:
+def test_a_row_that_is_reset_at_its_end_loses_no_step(env: SeededVectorEnv) -> None:
     env.reset()
     for _ in range(4):
         env.step(actions(1))
@@ -103,7 +107,7 @@ def test_a_limit_of_steps_truncates_and_the_body_goes_on(
     env.close()
 
 
-def test_a_scene_whose_time_is_over_truncates_all_its_rows(env: UnityVector, build: Path) -> None:
+def test_a_scene_whose_time_is_over_truncates_all_its_rows(env: SeededVectorEnv, build: Path) -> None:
     env.reset()
     goes_wrong(build, "over")
     frames, _, terminated, truncated, _ = env.step(actions(1))
@@ -142,7 +146,7 @@ def test_an_episode_that_the_scene_cuts_short_is_played_again(
 
 @pytest.mark.parametrize("fault", ["over", "die"])
 def test_a_scene_that_ends_as_a_row_begins_begins_again_with_it(
-    env: UnityVector, build: Path, fault: str
+    env: SeededVectorEnv, build: Path, fault: str
 ) -> None:
     """Else that row would pass from one scene into another within an episode."""
     env.reset()
@@ -156,7 +160,7 @@ def test_a_scene_that_ends_as_a_row_begins_begins_again_with_it(
 
 
 @pytest.mark.parametrize("fault", ["die", "hang"])
-def test_a_player_that_dies_or_hangs_is_started_again(env: UnityVector, build: Path, fault: str) -> None:
+def test_a_player_that_dies_or_hangs_is_started_again(env: SeededVectorEnv, build: Path, fault: str) -> None:
     env.reset()
     env.step(actions(1))
     goes_wrong(build, f"{fault} die_at_start")
@@ -176,9 +180,10 @@ def test_no_player_outlives_the_process_that_started_it(config: EnvConfig) -> No
     play = f"""
 import sys, time
 from envs.config import EnvConfig
+from envs.contract import SeededVectorEnv
 from envs.registry import make_env
 env = make_env(EnvConfig({config.game!r}, 1, 0.0, False, 300.0, False), [1])
-print(env._scenes[0]._player._process.pid, flush=True)
+print(env._parts[0]._scene._player._process.pid, flush=True)
 time.sleep(60)
 """
     with subprocess.Popen(
@@ -233,7 +238,7 @@ def test_the_real_builds_play(game: str, bodies: int, arguments: str, make_confi
     config = make_config(f"unity:{game}", env_args=arguments)
     description = describe_env(config)
     env = make_env(config, list(range(bodies + 1)))
-    assert isinstance(env, UnityVector) and len(env._scenes) == 2
+    assert isinstance(env, UnityVector) and len(env._parts) == 2
     frames, _ = env.reset()
     assert frames.shape == (bodies + 1, *description.frame_shape)
     generator, ends, began = np.random.default_rng(0), 0, time.monotonic()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envs.playback import Frames
-from envs.unity.bodies import Camera, PlayerFailed
+from envs.unity.protocols.bodies import Camera, PlayerFailed
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -8,13 +8,11 @@ ended, and for each that asks for an action.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy.typing as npt
-
-from envs.unity.behaviors import Behavior
-from envs.unity.bodies import Bodies, Brain, PlayerFailed
-from envs.unity.calls import Calls
-from envs.unity.messages import Message
-from envs.unity.side_channels import TIME_SCALE, engine_settings, float_parameter
+from envs.unity.protocols.behaviors import Behavior
+from envs.unity.protocols.bodies import Actions, Bodies, Brain, PlayerFailed
+from envs.unity.protocols.calls import Calls
+from envs.unity.protocols.messages import Message
+from envs.unity.protocols.side_channels import TIME_SCALE, engine_settings, float_parameter
 
 _VERSION, _PACKAGE = "1.5.0", "1.1.0"  # of the protocol, and of the mlagents-envs that we stand for
 _STEP, _RESET = 0, 1
@@ -56,13 +54,14 @@ class PresentProtocol:
         self._exchange_until(lambda: any(each.is_complete for each in self._behaviors.values()))
         return {name: each.bodies() for name, each in self._behaviors.items() if each.is_complete}
 
-    def step(self, brain: str, actions: npt.NDArray[Any]) -> tuple[Bodies, bool]:
-        """Takes an action for the first n bodies of one brain, [n] or [n, A]; all others take action 0."""
-        behavior = self._behaviors[brain]
-        behavior.begin_step(actions)
+    def step(self, actions: Actions) -> tuple[dict[str, Bodies], bool]:
+        """Takes actions for the first n bodies of each brain that has some; all others take action 0."""
+        played = {name: self._behaviors[name] for name in actions}
+        for name, behavior in played.items():
+            behavior.begin_step(actions[name])
         self._exchange(self._choices())
-        self._exchange_until(lambda: behavior.is_complete)
-        return behavior.bodies(), False
+        self._exchange_until(lambda: all(behavior.is_complete for behavior in played.values()))
+        return {name: behavior.bodies() for name, behavior in played.items()}, False
 
     def close(self) -> None:
         """Asks the player to end."""

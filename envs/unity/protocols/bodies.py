@@ -58,6 +58,10 @@ class Bodies(NamedTuple):
     last: "Bodies | None"  # where the protocol says how ended episodes looked at their end
 
 
+Actions = Mapping[str, npt.NDArray[Any]]
+"""Of each brain's first n bodies, [n] or [n, A]."""
+
+
 class Conversation(Protocol):
     """A player's side of a protocol. Every method may raise an OSError, as PlayerFailed."""
 
@@ -70,11 +74,11 @@ class Conversation(Protocol):
     def reset(self, parameters: Mapping[str, float]) -> dict[str, Bodies]:
         """Starts the whole scene anew; returns the bodies of each brain."""
 
-    def step(self, brain: str, actions: npt.NDArray[Any]) -> tuple[Bodies, bool]:
-        """Takes an action for the first n bodies of one brain, [n] or [n, A]; all others take action 0.
+    def step(self, actions: Actions) -> tuple[dict[str, Bodies], bool]:
+        """Takes actions for the first n bodies of each brain that has some; all others take action 0.
 
         Returns:
-            the bodies of that brain, and whether the scene is over and wants a reset.
+            the bodies of those brains, and whether the scene is over and wants a reset.
         """
 
     def close(self) -> None:

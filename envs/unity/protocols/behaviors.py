@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from envs.contract import Flags
-from envs.unity.bodies import Bodies, Brain, PlayerFailed
-from envs.unity.messages import Choice
-from envs.unity.observations import Shapes
+from envs.unity.protocols.bodies import Bodies, Brain, PlayerFailed
+from envs.unity.protocols.messages import Choice
+from envs.unity.protocols.observations import Shapes
 
 
 class Behavior:

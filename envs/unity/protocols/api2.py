@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envs.playback import Frames
-from envs.unity.bodies import Bodies, Brain, Camera, PlayerFailed, TimeLimits
+from envs.unity.protocols.bodies import Actions, Bodies, Brain, Camera, PlayerFailed, TimeLimits
 
 _LENGTH = struct.Struct("<I")
 _LONGEST = 64 * 2**20  # bytes of a message; a picture of 1920 x 1080 has less
@@ -58,18 +58,18 @@ class FirstProtocol:
         self._send(json.dumps({"train_model": True, "parameters": dict(parameters)}).encode())
         return self._states()[0]
 
-    def step(self, brain: str, actions: npt.NDArray[Any]) -> tuple[Bodies, bool]:
-        """Takes an action for the first n bodies of one brain, [n] or [n, A]; all others take action 0."""
+    def step(self, actions: Actions) -> tuple[dict[str, Bodies], bool]:
+        """Takes actions for the first n bodies of each brain that has some; all others take action 0."""
         taken = {name: _nothing(self.brains[name], count) for name, count in self._bodies_of.items()}
-        taken[brain][: len(actions)] = actions
+        for name, chosen in actions.items():
+            taken[name][: len(chosen)] = chosen
         self._send(b"STEP")
         self._word()
         flat = {name: chosen.ravel().tolist() for name, chosen in taken.items()}
         nothing = {name: [0.0] * count for name, count in self._bodies_of.items()}
         message = {"action": flat, "memory": {name: [] for name in taken}, "value": nothing}
         self._send(json.dumps(message).encode())
-        states, over = self._states()
-        return states[brain], over
+        return self._states()
 
     def close(self) -> None:
         """Asks the player to end."""

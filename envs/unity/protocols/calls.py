@@ -7,8 +7,8 @@ from typing import Any
 
 import grpc
 
-from envs.unity.bodies import PlayerFailed, TimeLimits
-from envs.unity.messages import SERVICE, Message
+from envs.unity.protocols.bodies import PlayerFailed, TimeLimits
+from envs.unity.protocols.messages import SERVICE, Message
 
 _LONGEST = 64 * 2**20  # bytes of a message; the pictures of a hundred bodies have less
 _FINE, _END = 200, 400  # statuses

@@ -10,10 +10,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from envs.unity.api2 import FirstProtocol
-from envs.unity.bodies import Conversation, PlayerFailed, TimeLimits
-from envs.unity.calls import Calls
-from envs.unity.mlagents import PresentProtocol
+from envs.unity.protocols.api2 import FirstProtocol
+from envs.unity.protocols.bodies import Conversation, PlayerFailed, TimeLimits
+from envs.unity.protocols.calls import Calls
+from envs.unity.protocols.mlagents import PresentProtocol
 
 
 class Player:

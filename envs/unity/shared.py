@@ -1,0 +1,126 @@
+"""Players whose brains are each played by a thread of its own, for a learner of its own."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from envs.config import EnvConfig, EnvError
+from envs.contract import Flags, Infos
+from envs.multi.meeting import Meeting, SeatView
+from envs.playback import Frames
+from envs.unity.arguments import Arguments
+from envs.unity.protocols.bodies import TimeLimits
+from envs.unity.scene import Moved, Part, Scene
+from envs.unity.vector import UnityVector
+
+
+class SharedScenes:
+    """A player for each of `seeds`, and a seat for each of `configs`, which name a brain each of their build.
+
+    Raises:
+        EnvError: they differ in more than what is a brain's own, or name one brain twice.
+    """
+
+    def __init__(self, configs: Sequence[EnvConfig], seeds: Sequence[int]) -> None:
+        parts = [Arguments.of(config) for config in configs]
+        _check(configs, parts)
+        self._configs = configs
+        self._scenes = [Scene(configs[0], parts, TimeLimits(), seed) for seed in seeds]
+        self._shared = [_SharedScene(scene, len(configs)) for scene in self._scenes]
+
+    @property
+    def seats(self) -> int:
+        """How many brains are played."""
+        return len(self._configs)
+
+    def seat(self, seat: int) -> SeatView:
+        """All bodies of one of them."""
+        return BrainView(self._configs[seat], [_SharedPart(shared, seat) for shared in self._shared])
+
+    def leave(self, seat: int) -> None:
+        """The others go on, and its bodies take action 0."""
+        for shared in self._shared:
+            shared.actions[seat] = np.zeros(0)
+            shared.meeting.leave(seat)
+
+    def close(self) -> None:
+        """Nobody waits for anybody any more."""
+        for shared in self._shared:
+            shared.meeting.close()
+
+    def end(self) -> None:
+        """Ends the players."""
+        for scene in self._scenes:
+            scene.close()
+
+
+class BrainView(UnityVector, SeatView):
+    """The bodies of one brain, while other threads play the others."""
+
+    def __init__(self, config: EnvConfig, parts: Sequence["_SharedPart"]) -> None:
+        super().__init__(config, range(len(parts) * parts[0].bodies), parts)
+        self.game, self.config, self.environments = config.game, config, range(self.num_envs)
+        self._shared_parts, self._is_new = parts, True
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Unless a player is at work."""
+        return not any(part.shared.meeting.is_moving for part in self._shared_parts)
+
+    def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
+        if not self._is_new:
+            raise EnvError("A brain cannot begin anew by itself: start this actor again.")
+        self._is_new = False
+        return super()._restart(mask, seeds)
+
+
+class _SharedScene:
+    """A scene, and the actions that its seats have given."""
+
+    def __init__(self, scene: Scene, seats: int) -> None:
+        self.scene, self.lock = scene, threading.Lock()
+        self.actions: list[npt.NDArray[Any]] = [np.zeros(0)] * seats
+        self.moved: list[Moved] = []
+        self.meeting = Meeting(seats, self._advance, scene.game)
+
+    def _advance(self) -> None:
+        self.moved = self.scene.step(self.actions)
+
+
+class _SharedPart(Part):
+    """The bodies of one brain of several that are played."""
+
+    def __init__(self, shared: _SharedScene, number: int) -> None:
+        super().__init__(shared.scene, number)
+        self.shared, self._steps = shared, 0
+
+    def reset(self) -> Frames:
+        """Of a scene that has just begun."""
+        return self.begin_anew()
+
+    def begin_anew(self) -> Frames:
+        """Starts the scene anew where it is over and no other seat has."""
+        with self.shared.lock:
+            return super().begin_anew()
+
+    def step(self, actions: npt.NDArray[Any]) -> Moved:
+        """Takes the actions of the first n bodies, once all seats have given theirs."""
+        self.shared.actions[self._number] = actions
+        self._steps += 1
+        self.shared.meeting.wait(self._number, self._steps)
+        return self.shared.moved[self._number]
+
+    def close(self) -> None:
+        """The player goes on for the other seats."""
+
+
+def _check(configs: Sequence[EnvConfig], parts: Sequence[Arguments]) -> None:
+    if len({config.game for config in configs}) > 1 or any(part.scene != parts[0].scene for part in parts):
+        raise EnvError("The runs of --seat-runs play other builds, or have other parameters of the scene.")
+    brains = [part.brain for part in parts]
+    if len(set(brains)) < len(brains) or "" in brains:
+        told = '--env-args \'{"brain": "…"}\''
+        raise EnvError(f"Each run of --seat-runs must be of a brain of its own ({told}), not {brains}.")
