@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from envs.config import EnvConfig, EnvFailure
+from envs.config import EnvConfig, EnvFailure, failure_of
 from envs.contract import SeededVectorEnv
 
 
@@ -27,7 +27,8 @@ class Meeting:
         self._advance, self._game = advance, game
         self._seats, self._waiting = set(range(seats)), set[int]()
         self._taken = 0  # steps
-        self._is_closed, self._failure = False, ""
+        self._is_closed = False
+        self._failure: Exception | None = None
         self._changed = threading.Condition()
         self.is_moving = False  # while the step itself is taken
 
@@ -44,8 +45,8 @@ class Meeting:
             self._changed.wait_for(lambda: self._taken >= number or self._is_closed)
             if self._taken >= number:  # else it was closed before this step
                 return
-        if self._failure:
-            raise EnvFailure(f"The tables failed: {self._failure}")
+        if self._failure is not None:
+            raise failure_of(self._game, self._failure) from self._failure
         raise TableClosed(f"Another seat of {self._game} has ended.")
 
     def leave(self, seat: int) -> None:
@@ -69,7 +70,7 @@ class Meeting:
             self._advance()
             self._taken += 1
         except Exception as failure:  # noqa: BLE001 - raised in every thread that waits
-            self._failure, self._is_closed = str(failure), True
+            self._failure, self._is_closed = failure, True
         finally:
             self.is_moving = False
             self._waiting.clear()
@@ -106,6 +107,7 @@ class Tables(Protocol):
 def play_seats(tables: Tables, play: Callable[[int, SeatView], None]) -> None:
     """`play(seat, view)` of every seat in a thread of its own; raises the first error of any at the end."""
     failures: list[BaseException] = []
+    all_ended = threading.Barrier(tables.seats)
 
     def played(seat: int) -> None:
         try:
@@ -114,6 +116,7 @@ def play_seats(tables: Tables, play: Callable[[int, SeatView], None]) -> None:
             failures.append(failure)
             tables.close()
         tables.leave(seat)
+        all_ended.wait()  # a process that a thread started may end with that thread (Unity's players do)
 
     threads = [
         threading.Thread(target=played, args=(seat,), name=f"seat {seat}") for seat in range(tables.seats)

@@ -59,8 +59,8 @@ def spaces_of(brain: Brain, arguments: Arguments, game: str) -> tuple[Box, Discr
         raise EnvError(f'The actions of {game} are numbers, and "masks" is of choices.')
     if arguments.masks and not brain.has_rules:
         raise EnvError(f"{game} speaks ML-Agents' first protocol, which does not say what is legal.")
-    if brain.has_rules and arguments.actions > brain.actions:
-        raise EnvError(f"The bodies of {game} obey {brain.actions} actions and no more.")
+    if brain.has_rules and arguments.actions not in (0, brain.actions):
+        raise EnvError(f"The bodies of {game} obey {brain.actions} actions, no more and no fewer.")
     if brain.continuous:
         return _seen(brain, arguments, 0), Box(-1.0, 1.0, (brain.actions,), np.float32)
     actions = arguments.actions or brain.actions
@@ -87,8 +87,7 @@ def frames_of(bodies: Bodies, arguments: Arguments) -> Frames:
     if not arguments.masks:
         return frames
     assert bodies.legal is not None
-    legal = np.ones((len(frames), max(arguments.actions, bodies.legal.shape[1])), np.bool_)
-    legal[:, : bodies.legal.shape[1]] = bodies.legal
+    legal = bodies.legal
     if not arguments.camera:
         return np.concatenate([frames, legal.astype(np.float32)], axis=1)
     plane = np.zeros((len(frames), frames.shape[1] * frames.shape[2]), np.uint8)

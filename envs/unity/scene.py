@@ -54,6 +54,7 @@ class Scene:
         self._wants_reset = True
         self.brains: list[Brain] = []
         self.bodies: dict[str, Bodies] = {}
+        self._counts: dict[str, int] = {}  # of bodies by brain
         self.reset()
 
     def reset(self) -> None:
@@ -63,14 +64,19 @@ class Scene:
                 if self._player is None:
                     self._player = self._started()
                 self.bodies = self._player.conversation.reset(self._parts[0].scene)
-                for brain in self.brains:
-                    if brain.name not in self.bodies:
-                        raise PlayerFailed(f"begins without a body of {brain.name}")
+                self._check_bodies()
             except OSError as failure:
                 self._give_up(failure)
                 continue
             self._wants_reset, self._age = False, 0
             return
+
+    def _check_bodies(self) -> None:
+        """All brains have as many as when the scene began first."""
+        for brain in self.brains:
+            count = len(self.bodies[brain.name].rewards) if brain.name in self.bodies else 0
+            if count < self._counts.setdefault(brain.name, max(1, count)):
+                raise PlayerFailed(f"begins with {count} bodies of {brain.name}")
 
     def begin_anew(self) -> None:
         """Starts the scene anew where it is over."""

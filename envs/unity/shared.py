@@ -68,7 +68,8 @@ class BrainView(UnityVector, SeatView):
     @property
     def waits_for_others(self) -> bool:
         """Unless a player is at work."""
-        return not any(part.shared.meeting.is_moving for part in self._shared_parts)
+        shared = [part.shared for part in self._shared_parts]
+        return not any(each.meeting.is_moving or each.lock.locked() for each in shared)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         if not self._is_new:

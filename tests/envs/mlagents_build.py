@@ -7,8 +7,8 @@ forbidden in an episode's first step. A body asks for an action every fifth tick
 episode ends with -1, three ticks after it has asked the (4 + body)th time; by a limit of steps for body 2.
 One body of the behavior Adder takes two numbers, and is shown and paid their sum; its episode has no end.
 
-What differs stands in environment variables: UNITY_STAGGER lets bodies ask at different ticks, UNITY_PACKAGE
-is the version of Unity's package, and UNITY_FAULT is as in unity_build.py.
+What differs stands in environment variables: UNITY_STAGGER lets bodies ask at different ticks after the
+first, UNITY_PACKAGE is the version of Unity's package, and UNITY_FAULT is as in unity_build.py.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Body:
 
     def __init__(self, number: int) -> None:
         self.number, self.episode = number, -1
+        self.is_gone = False
         self.offset = number if os.environ.get("UNITY_STAGGER") else 0
         self.begin()
 
@@ -52,10 +53,13 @@ class Body:
 
     def tick(self, tick: int, speed: float, infos: Any) -> bool:
         """Adds what the body says; whether it asks for an action."""
-        phase = (tick - self.offset) % PERIOD
+        if self.is_gone:
+            return False
+        phase = (tick - self.offset) % PERIOD if tick else 0
         if phase == 3 and self.acts and self.steps + speed >= 4 + self.number:
             self.steps += speed
             self.say(infos, -1.0, done=True)
+            self.is_gone = fault("leave")
             self.begin()
         elif phase == 0:
             self.steps += speed if self.acts else 0.0

@@ -26,7 +26,7 @@ def said(steps: Any, number: int) -> list[Any]:
 
 
 def main() -> None:
-    """Plays the action (1, round modulo 3) with every body."""
+    """Plays the action (1, round modulo 2) with every body."""
     program, port, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     parameters = EnvironmentParametersChannel()
     env = UnityEnvironment(program, base_port=port, side_channels=[parameters], timeout_wait=60)
@@ -41,7 +41,7 @@ def main() -> None:
             seen = {int(body): said(asks, place) for place, body in enumerate(asks.agent_id)}
             forbidden = [[row.tolist() for row in branch] for branch in asks.action_mask]
             print(json.dumps({"asks": seen, "ends": ends, "forbidden": forbidden}))
-            chosen = np.tile(np.array([1, number % 3], np.int32), (len(asks), 1))
+            chosen = np.tile(np.array([1, number % 2], np.int32), (len(asks), 1))
             env.set_actions(BEHAVIOR, ActionTuple(discrete=chosen))
             number, ends = number + 1, {}
         env.step()

@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,8 +68,8 @@ def test_bodies_are_rows_and_branches_are_one_choice(config: EnvConfig) -> None:
     frames, _ = env.reset()
     assert env.single_action_space == Discrete(2 * 3) and len(env._parts) == 2
     assert frames[:, :2].tolist() == [[0, 0]] * 4
-    frames, rewards, terminated, truncated, _ = env.step(actions(0, 1, 3, 5))
-    assert frames.tolist() == [[0, 1, 0], [0, 1, 1], [0, 1, 3], [0, 1, 5]]
+    frames, rewards, terminated, truncated, _ = env.step(actions(0, 1, 3, 4))
+    assert frames.tolist() == [[0, 1, 0], [0, 1, 1], [0, 1, 3], [0, 1, 4]]
     assert rewards.tolist() == [0.5] * 4 and not (terminated | truncated).any()
 
 
@@ -94,23 +95,45 @@ def test_a_row_that_is_reset_at_its_end_loses_no_step(env: SeededVectorEnv) -> N
         env.step(actions(1, 1, 1))
     frames, _ = env.reset(seed=[8], options={"reset_mask": np.array([True, False, False])})
     assert frames[0, :2].tolist() == [1, 0] and frames[1, :2].tolist() == [0, 4]
-    frames, rewards, *_ = env.step(actions(2, 1, 1))
-    assert frames[0].tolist() == [1, 1, 2] and rewards[0] == 0.5
+    frames, rewards, *_ = env.step(actions(4, 1, 1))
+    assert frames[0].tolist() == [1, 1, 4] and rewards[0] == 0.5
 
 
 def test_bodies_that_ask_at_different_times_repeat_their_action(
     config: EnvConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a row is shown after its action has come about by that action alone."""
+    """A body's own action is the last that it took before its frame; rewards in between add up."""
     monkeypatch.setenv("UNITY_STAGGER", "1")
     env = opened(config, [1, 2, 3])
+    assert isinstance(env, UnityVector) and len(env._parts) == 1, "all three are of one player"
     env.reset()
-    total = np.zeros(3)
-    for number in (1, 2, 3):
+    steps = np.zeros(3)
+    for number in (1, 4, 3):
         frames, rewards, terminated, truncated, _ = env.step(actions(number, number, number))
-        total += rewards
         assert frames[:, 2].tolist() == [number] * 3
-    assert (frames[:, 1] >= 3).all() and (total >= 1.5).all()
+        assert (rewards == 0.5 * (frames[:, 1] - steps))[~terminated].all(), (
+            "0.5 for each step that was taken"
+        )
+        steps = frames[:, 1].copy()
+        if terminated.any():
+            break
+    assert (steps > 1).any()
+
+
+def test_a_forbidden_action_is_replaced_by_the_first_legal_one(config: EnvConfig) -> None:
+    env = opened(config, [1, 2])
+    env.reset()
+    assert env.step(actions(2, 5))[0][:, 2].tolist() == [0, 0], "the last of the second branch is forbidden"
+    assert env.step(actions(2, 5))[0][:, 2].tolist() == [2, 5]
+
+
+def test_a_scene_whose_body_leaves_for_good_is_refused(config: EnvConfig, build: Path) -> None:
+    env = opened(config, [1, 2, 3])
+    env.reset()
+    (build.parent / "fault").write_text("leave")
+    with pytest.raises(EnvError, match="has asked for 200 actions while another asked for none"):
+        for _ in range(8):
+            env.step(actions(1, 1, 1))
 
 
 def test_rules_end_the_frame_where_asked_for(config: EnvConfig, make_config: MakeConfig) -> None:
@@ -191,6 +214,38 @@ def test_a_player_that_dies_ends_the_episodes_of_all_brains(
     assert ends == {0: [False, True, False], 1: [False, True, False]}
 
 
+def test_who_started_the_player_again_may_leave(
+    config: EnvConfig, make_config: MakeConfig, build: Path
+) -> None:
+    """A player ends with the thread that started it; both seats stand still so that it is seat 0's."""
+    adder = make_config(config.game, env_args='{"brain": "Adder"}')
+    scenes = share_env([config, adder], [1])
+    truncations = list[bool]()
+
+    def play(seat: int, env: SeatView) -> None:
+        env.reset()
+        if seat == 0:
+            (build.parent / "fault").write_text("die")
+        for _ in range(4 if seat == 0 else 8):
+            time.sleep(0.1 if seat == 0 else 0.0)  # the last to come takes the step
+            *_, truncated, _ = env.step(np.zeros(3, int) if seat == 0 else np.zeros((1, 2), np.float32))
+            if seat == 1:
+                truncations.append(bool(truncated[0]))
+
+    play_seats(scenes, play)
+    assert truncations == [True, *[False] * 7]
+
+
+def test_a_process_that_closes_nothing_ends_nevertheless(config: EnvConfig) -> None:
+    play = f"""
+from envs.config import EnvConfig
+from envs.registry import make_env
+make_env(EnvConfig({config.game!r}, 1, 0.0, False, 300.0, False, env_args={config.env_args!r}), [1]).reset()
+raise SystemExit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", play], cwd=ROOT, timeout=60, check=False).returncode == 3
+
+
 @pytest.mark.parametrize(
     ("second", "sentence"),
     [
@@ -226,7 +281,7 @@ def test_another_version_is_given_up_with_its_reason(config: EnvConfig, build: P
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ('{"brain": "Counters", "actions": 7}', "obey 6 actions and no more"),
+        ('{"brain": "Counters", "actions": 7}', "obey 6 actions, no more"),
         ('{"brain": "Adder", "masks": true}', "are numbers"),
         ('{"brain": "Adder", "camera": true}', "have no camera"),
         ("", "has the brains Counters, Adder: choose one"),
@@ -289,7 +344,7 @@ def test_mlagents_own_side_sees_the_same(build: Path, official: Path, make_confi
             assert pictures[row, ..., 0].sum() == brightness
         if number + 1 == len(theirs):
             break
-        chosen = np.full(3, 3 + number % 3)
+        chosen = np.full(3, 3 + number % 2)
         frames, rewards, terminated, truncated, _ = env.step(chosen)
         pictures = seen.step(chosen)[0]
         after = theirs[number + 1]

@@ -62,7 +62,7 @@ class FirstProtocol:
         """Takes actions for the first n bodies of each brain that has some; all others take action 0."""
         taken = {name: _nothing(self.brains[name], count) for name, count in self._bodies_of.items()}
         for name, chosen in actions.items():
-            taken[name][: len(chosen)] = chosen
+            taken[name][: len(chosen)] = chosen.reshape(len(chosen), *taken[name].shape[1:])
         self._send(b"STEP")
         self._word()
         flat = {name: chosen.ravel().tolist() for name, chosen in taken.items()}

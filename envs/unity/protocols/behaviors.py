@@ -4,18 +4,25 @@ Bodies ask for actions when they like: most every fifth step of the physics, and
 step of the B bodies here lasts until each has asked again since it got its action; one that has asked earlier
 repeats its action meanwhile, and its rewards add up. An episode that begins and ends within a step is not
 seen. A body has a new number in each episode: an episode that begins takes a place that is free.
+
+An action that a body may not take is replaced by the first that it may.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from envs.config import EnvError
 from envs.contract import Flags
 from envs.unity.protocols.bodies import Bodies, Brain, PlayerFailed
 from envs.unity.protocols.messages import Choice
 from envs.unity.protocols.observations import Shapes
+
+_MOST_REPEATS = 200
+"""Of an action, while another body is waited for: at one decision in five steps of physics 20 seconds."""
 
 
 class Behavior:
@@ -45,7 +52,8 @@ class Behavior:
     def begin_anew(self) -> None:
         """Whoever asks now gets a place, and is waited for."""
         self._places = dict[int, int]()  # of the bodies in an episode, by their numbers
-        self._turn = list[int | None]()  # places of those that asked in the last call; None: they have none
+        self._turn = list[tuple[int | None, Sequence[bool]]]()
+        """Place (None: it has none) and forbidden actions of those that asked in the last call."""
         self._begin_step(None)
 
     def begin_step(self, actions: npt.NDArray[Any]) -> None:
@@ -59,6 +67,7 @@ class Behavior:
         self._answered = dict[int, Any]()  # what the places have said, once they had got their actions
         self._ended = dict[int, Any]()  # the last word of those whose episode has ended
         self._rewards = dict[int, float]()
+        self._repeats = Counter[int]()
 
     def hear(self, infos: Iterable[Any]) -> None:
         """What the bodies say in one call."""
@@ -77,8 +86,8 @@ class Behavior:
 
     def choices(self) -> list[Any]:
         """The actions of those that asked in the last call, in its order."""
-        self._has_acted.update(place for place in self._turn if place is not None)
-        return [self._choice(place) for place in self._turn]
+        self._has_acted.update(place for place, _ in self._turn if place is not None)
+        return [self._choice(place, mask) for place, mask in self._turn]
 
     def bodies(self) -> Bodies:
         """All places after a step. Raises PlayerFailed where a body is not as announced."""
@@ -103,16 +112,23 @@ class Behavior:
 
     def _ask(self, info: Any) -> None:
         place = self._places.get(info.id, self._free_place())
-        self._turn.append(place)
+        self._turn.append((place, info.action_mask))
         if place is None:
             return
         self._places[info.id] = place
-        if place in self._ended:
+        if place not in self._ended:
+            self._add_reward(place, info)
+        if self._actions is None or place in self._has_acted or place in self._ended:
             self._answered[place] = info
-            return
-        self._add_reward(place, info)
-        if self._actions is None or place in self._has_acted:
-            self._answered[place] = info
+            self._count_repeats(place)
+
+    def _count_repeats(self, place: int) -> None:
+        self._repeats[place] += 1
+        if self._actions is not None and self._repeats[place] > _MOST_REPEATS:
+            raise EnvError(
+                f"A body of {self.brain.name} has asked for {_MOST_REPEATS} actions while another asked for"
+                " none: scenes whose bodies leave for good, or pause for long, are not played."
+            )
 
     def _add_reward(self, place: int, info: Any) -> None:
         self._rewards[place] = self._rewards.get(place, 0.0) + info.reward + info.group_reward
@@ -122,13 +138,15 @@ class Behavior:
         count = len(taken) + 1 if self._count is None else self._count
         return next((place for place in range(count) if place not in taken), None)
 
-    def _choice(self, place: int | None) -> Any:
+    def _choice(self, place: int | None, mask: Sequence[bool]) -> Any:
         action: npt.NDArray[Any] = np.zeros(self.brain.actions if self.brain.continuous else ())
         if self._actions is not None and place in range(len(self._actions)) and place not in self._ended:
             action = self._actions[place]
         if self.brain.continuous:
             return Choice(continuous=action.tolist(), old_action=action.tolist())
-        branches = [int(number) for number in np.unravel_index(int(action), self._branches)]
+        legal = self._legal(mask)
+        chosen = int(action) if legal[int(action)] else int(legal.argmax())
+        branches = [int(number) for number in np.unravel_index(chosen, self._branches)]
         return Choice(discrete=branches, old_action=branches)
 
     def _read(self, infos: Mapping[int, Any]) -> Bodies:
@@ -158,4 +176,4 @@ def _actions(said: Any) -> tuple[int, tuple[int, ...]]:
     if said.actions.continuous or said.actions.discrete:
         return said.actions.continuous, tuple(said.actions.branches)
     sizes = tuple(said.old_action_sizes)
-    return (sizes[0], ()) if said.old_action_kind == 1 else (0, sizes)
+    return (sum(sizes), ()) if said.old_action_kind == 1 else (0, sizes)

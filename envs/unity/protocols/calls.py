@@ -2,7 +2,8 @@
 
 import queue
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
+from threading import Thread
 from typing import Any
 
 import grpc
@@ -15,6 +16,23 @@ _FINE, _END = 200, 400  # statuses
 _LOOK = 0.5  # seconds between two looks at whether the player still runs
 
 
+class _DaemonThreads(Executor):
+    """A thread for each call. No process waits for it at its end: a call is answered by the next step."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Starts it."""
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - the future's reader gets it
+                future.set_exception(error)
+
+        Thread(target=run, name="unity", daemon=True).start()
+        return future
+
+
 class Calls:
     """A gRPC server on a free port of this machine."""
 
@@ -22,9 +40,7 @@ class Calls:
         self._limits = limits
         self._said: queue.Queue[Any] = queue.Queue()
         self._answers: queue.Queue[Any] = queue.Queue()
-        self._server = grpc.server(
-            ThreadPoolExecutor(1, "unity"), options=[("grpc.max_receive_message_length", _LONGEST)]
-        )
+        self._server = grpc.server(_DaemonThreads(), options=[("grpc.max_receive_message_length", _LONGEST)])
         exchange = grpc.unary_unary_rpc_method_handler(
             self._handle, Message.FromString, Message.SerializeToString
         )

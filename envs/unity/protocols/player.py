@@ -45,7 +45,7 @@ class Player:
                     cwd=program.parent,
                 )
                 self.conversation = self._begun(listener, calls, seed)
-            except OSError:
+            except BaseException:  # Ctrl-C too
                 self._kill()
                 calls.close()
                 raise
@@ -76,5 +76,7 @@ class Player:
         return self._process.poll() is None
 
     def _kill(self) -> None:
+        if not hasattr(self, "_process"):
+            return  # it could not be started
         self._process.kill()
         self._process.wait()
