@@ -210,7 +210,7 @@ def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figur
     args = setting.args
     if snapshot is None:
         set_aside(folder / f"{args.file_name}.csv")
-        set_matches_aside(folder, args.file_name)
+        set_matches_aside(folder, args.games)
     first_step = snapshot["t_learner"] if snapshot else 0
     try:
         results = Results(folder, args.games, args.file_name, first_step, seats_of(descriptions(setting)))

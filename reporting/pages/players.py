@@ -1,7 +1,8 @@
 """What a run's page shows of several players: scores by seat, matches, and the ratings of a pool."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,29 +59,30 @@ def seat_figure(seats: Sequence[Sequence[RewardPoint]]) -> go.Figure:
 
 def match_sections(folder: Path, games: Sequence[str]) -> list[Section]:
     """Of the `matches_*.json` in a run's folder that are of its games."""
-    found = list(_documents(folder, games))
-    rows = [_row(each, games) for each in found if "both" in each]
+    rows, rated = list[tuple[str, ...]](), list[Section]()
+    for _, each in matches_of(folder, games):
+        with suppress(LookupError, TypeError, ValueError):
+            if "both" in each:
+                rows.append(_row(each, games))
+            if "players" in each:
+                heading = f"Ratings{_of(each, games)}"
+                rated.append(Section(ratings_figure(each), heading, _told(each), wide=True))
     table = Section(Table(HEADER, rows), "Matches", "seats swapped in every other game", wide=True)
-    rated = [
-        Section(ratings_figure(each), f"Ratings{_of(each, games)}", _told(each), wide=True)
-        for each in found
-        if "players" in each
-    ]
     return [*([table] if rows else []), *rated]
 
 
-def _documents(folder: Path, games: Sequence[str]) -> Iterator[Document]:
-    """By their opponents, and past selves by their age; what cannot be read is left out."""
-    found = []
+def matches_of(folder: Path, games: Sequence[str]) -> list[tuple[Path, Document]]:
+    """The `matches_*.json` of these games, by their opponents, and past selves by their age; others, and what
+    cannot be read, are left out.
+    """
+    found = list[tuple[int, Path, Document]]()
     for path in folder.glob("matches_*.json"):
-        try:
+        with suppress(OSError, ValueError, LookupError, TypeError):
             document = json.loads(path.read_bytes())
             updates = str(document["settings"]["against"]).removeprefix("update ")
             if document["game"] in games:
-                found.append((int(updates) if updates.isdigit() else -1, path.name, document))
-        except (OSError, ValueError, LookupError, TypeError):
-            continue
-    return (document for _, _, document in sorted(found, key=lambda each: each[:2]))
+                found.append((int(updates) if updates.isdigit() else -1, path, document))
+    return [(path, document) for _, path, document in sorted(found, key=lambda each: each[:2])]
 
 
 def _row(document: Document, games: Sequence[str]) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ def _told(document: Document) -> str:
 
 def ratings_figure(document: Document) -> go.Figure:
     """Elo of every member of the pool, and of the snapshot, over the update at which it was saved."""
-    players = document["players"]
+    players = sorted(document["players"], key=lambda each: each["updates"])
     updates, elo = [each["updates"] for each in players], [each["elo"] for each in players]
     low, high = np.array([each["interval"] for each in players]).T.tolist()
     curve = go.Scatter(

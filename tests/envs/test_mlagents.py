@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from gymnasium.spaces import Discrete
 
@@ -107,7 +108,7 @@ def test_bodies_that_ask_at_different_times_repeat_their_action(
     env = opened(config, [1, 2, 3])
     assert isinstance(env, UnityVector) and len(env._parts) == 1, "all three are of one player"
     env.reset()
-    steps = np.zeros(3)
+    steps: npt.NDArray[Any] = np.zeros(3)
     for number in (1, 4, 3):
         frames, rewards, terminated, truncated, _ = env.step(actions(number, number, number))
         assert frames[:, 2].tolist() == [number] * 3

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from reporting.history import RunHistory
+from reporting.pages.page import Table
 from reporting.pages.players import match_sections, ratings_figure, seat_figure
 from reporting.pages.run_page import GameFacts, RunFacts, write_run_html
 from reporting.tables import EpisodeRecord
+from wiring.record.played import set_matches_aside
 
 GAME = "pettingzoo:pong_v3"
 
@@ -95,3 +97,24 @@ def test_the_curve_of_ratings_has_a_band() -> None:
     low, high, curve = ratings_figure(POOL).data
     assert (list(curve.x), list(curve.y)) == ([100, 5000], [0.0, 190.8])
     assert (list(low.y), list(high.y), high.fill) == ([0.0, 90.0], [0.0, 290.0], "tonexty")
+
+
+def test_half_a_file_is_left_out_and_the_others_are_shown(tmp_path: Path) -> None:
+    half = match("random")
+    del half["both"]["interval"]
+    write(
+        tmp_path, matches_a=match("update 7"), matches_b=half, matches_c={**match("random"), "settings": {}}
+    )
+    (section,) = match_sections(tmp_path, [match("random")["game"]])
+    assert isinstance(section.shown, Table) and len(section.shown.rows) == 1
+
+
+def test_a_new_run_sets_the_matches_of_its_games_aside(tmp_path: Path) -> None:
+    """All of them, whatever they are called, and none of another game."""
+    own = match("random")
+    write(tmp_path, matches_x_random=own, matches_x_2048={**own, "game": "another"})
+    set_matches_aside(tmp_path, [own["game"]])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "earlier_matches_x_random_1.json",
+        "matches_x_2048.json",
+    ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from args import Args
 from envs.config import EnvConfig
 from evaluation.result import set_aside
+from reporting.pages.players import matches_of
 from wiring.record.tracking import tracking_of
 
 
@@ -18,11 +20,10 @@ def make_way(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
         print(f"{path} held another result, which is {earlier} now.")
 
 
-def set_matches_aside(folder: Path, name: str) -> None:
-    """Those of an earlier run of this game: a new run's page is not to show them."""
-    for ending in ("", "_pool", "_[0-9]*"):
-        for path in folder.glob(f"matches_{name}{ending}.json"):
-            set_aside(path, {})
+def set_matches_aside(folder: Path, games: Sequence[str]) -> None:
+    """Those of an earlier run of these games: a new run's page is not to show them."""
+    for path, _ in matches_of(folder, games):
+        set_aside(path, {})
 
 
 def send_film(args: Args, film: Path) -> None:
