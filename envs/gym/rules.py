@@ -1,4 +1,4 @@
-"""Puts the rules of an environment, a Dict's part "action_mask", where envs/legal.py has them: last."""
+"""Puts rules, the "action_mask" of a Dict or of infos, where envs/legal.py has them: last."""
 
 from __future__ import annotations
 
@@ -11,6 +11,34 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from envs.config import EnvError
 
 MASK = "action_mask"
+
+
+class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Observations are a Dict of the environment's own and its rules, which it says in its infos."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], game: str) -> None:
+        super().__init__(env)
+        assert isinstance(env.action_space, Discrete)
+        self._game, self._actions = game, int(env.action_space.n)
+        rules = Box(0, 1, (self._actions,), np.float32)
+        self.observation_space = Dict({"observation": env.observation_space, MASK: rules})
+
+    def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+        """Raises EnvError where the rules are missing."""
+        seen, info = super().reset(**given)
+        return self._both(seen, info), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Raises EnvError where the rules are missing, and the episode goes on."""
+        seen, reward, terminated, truncated, info = super().step(action)
+        if terminated or truncated:
+            info = {MASK: np.ones(self._actions), **info}
+        return self._both(seen, info), reward, terminated, truncated, info
+
+    def _both(self, seen: Any, info: dict[str, Any]) -> dict[str, Any]:
+        if MASK not in info:
+            raise EnvError(f"An info of {self._game} has no {MASK}, which others had.")
+        return {"observation": seen, MASK: info[MASK]}
 
 
 class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
@@ -46,6 +74,17 @@ class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
         """Two parts."""
         others = {name: part for name, part in observation.items() if name != MASK}
         return others, (np.asarray(observation[MASK]) > 0).astype(np.float32)
+
+
+def tells_rules(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether its infos say of each discrete action whether it is legal, which only a reset can show."""
+    if not isinstance(env.action_space, Discrete) or has_rules(env):
+        return False
+    try:
+        _, info = env.reset(seed=0)
+    except Exception:  # noqa: BLE001 - of code that is not ours; it raises again where it is played
+        return False
+    return MASK in info and np.shape(info[MASK]) == (env.action_space.n,)
 
 
 def has_rules(env: gymnasium.Env[Any, Any]) -> bool:
