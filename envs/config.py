@@ -41,6 +41,7 @@ class EnvConfig:
     env_args: str = ""  # Gymnasium and own: arguments of the constructor, a JSON object
     resize: int = 0  # Gymnasium and own: height and width that images are brought to, pixels; 0: as they come
     grey: bool = False  # Gymnasium and own: colour images become grey
+    info_masks: bool = False  # Gymnasium and own: the action_mask of infos is obeyed
     serial: bool = False  # ALE only: played in this process, so that it can be saved
     frame_width: int = 160  # mazes, ViZDoom and Malmo: width of the images, pixels
     frame_height: int = 120  # of the same, pixels

@@ -82,6 +82,11 @@ class EnvironmentSettings(Settings):
         le=1024,
     )
     grey: bool = parameter(False, "Of the same: colour images become grey", shared=True)
+    info_masks: bool = parameter(
+        False,
+        'Of the same: actions that info["action_mask"] forbids are never taken (Taxi-v4), as those of an observation\'s always',
+        shared=True,
+    )
     frame_width: int = parameter(
         160,
         "Width of the images of mazes, VizDoom and Malmo, pixels (malmomo: 160)",

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import parts_of
-from envs.gym.rules import ends_with_rules
+from envs.gym.rules import MASK, ends_with_rules
 from envs.gym.spaces import Env, fitted, space_of_actions, space_of_frames, to_float32
 from envs.playback import Action, Frames, Screen
 from envs.registry import Family
@@ -89,7 +89,7 @@ class GymVector(SeededVectorEnv):
         self._envs = SyncVectorEnv([one] * count, autoreset_mode=AutoresetMode.NEXT_STEP)
         frames = space_of_frames(self._envs.single_observation_space)
         super().__init__(frames, space_of_actions(self._envs.single_action_space), seeds)
-        self.masked = ends_with_rules(self._envs.envs[0])
+        self.masked, self._has_warned = ends_with_rules(self._envs.envs[0]), False
 
     def state_dict(self) -> State | None:
         """Returns the state of classic control; None of other environments."""
@@ -111,7 +111,18 @@ class GymVector(SeededVectorEnv):
             for row, seed in zip(np.flatnonzero(mask), seeds, strict=True):
                 all_seeds[row] = seed
         observations, infos = self._envs.reset(seed=all_seeds, options={"reset_mask": mask})
+        self._warn_of_rules(infos)
         return _to_frames(observations), infos
+
+    def _warn_of_rules(self, infos: Infos) -> None:
+        """Once: spaces do not tell of such, and agents must know them before the first step."""
+        if MASK not in infos or self.masked or self._has_warned:
+            return
+        log.warning(
+            "%s says in its info which actions are legal, not obeyed without --info-masks True.",
+            self.game,
+        )
+        self._has_warned = True
 
     def _advance(self, actions: Actions) -> Steps:
         env_actions = _to_env_actions(actions, self._envs.single_action_space)

@@ -14,11 +14,12 @@ MASK = "action_mask"
 
 
 class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Observations are a Dict of the environment's own and its rules, which it says in its infos."""
+    """Observations are a Dict of the environment's own, and of the rules in its infos (--info-masks)."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], game: str) -> None:
         super().__init__(env)
-        assert isinstance(env.action_space, Discrete)
+        if not isinstance(env.action_space, Discrete):
+            raise EnvError(f"--info-masks is of Discrete actions, which {game} does not have.")
         self._game, self._actions = game, int(env.action_space.n)
         rules = Box(0, 1, (self._actions,), np.float32)
         self.observation_space = Dict({"observation": env.observation_space, MASK: rules})
@@ -36,8 +37,8 @@ class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._both(seen, info), reward, terminated, truncated, info
 
     def _both(self, seen: Any, info: dict[str, Any]) -> dict[str, Any]:
-        if MASK not in info:
-            raise EnvError(f"An info of {self._game} has no {MASK}, which others had.")
+        if MASK not in info or np.shape(info[MASK]) != (self._actions,):
+            raise EnvError(f"--info-masks: {self._game} has an info without {MASK}, {self._actions} numbers.")
         return {"observation": seen, MASK: info[MASK]}
 
 
@@ -74,17 +75,6 @@ class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
         """Two parts."""
         others = {name: part for name, part in observation.items() if name != MASK}
         return others, (np.asarray(observation[MASK]) > 0).astype(np.float32)
-
-
-def tells_rules(env: gymnasium.Env[Any, Any]) -> bool:
-    """Whether its infos say of each discrete action whether it is legal, which only a reset can show."""
-    if not isinstance(env.action_space, Discrete) or has_rules(env):
-        return False
-    try:
-        _, info = env.reset(seed=0)
-    except Exception:  # noqa: BLE001 - of code that is not ours; it raises again where it is played
-        return False
-    return MASK in info and np.shape(info[MASK]) == (env.action_space.n,)
 
 
 def has_rules(env: gymnasium.Env[Any, Any]) -> bool:

@@ -20,7 +20,7 @@ from gymnasium.wrappers import ReshapeObservation, TransformAction
 from envs.config import EnvConfig, EnvError
 from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import LEAST_SIDE, channels_last, smaller
-from envs.gym.rules import RulesLast, RulesSeen, has_rules, tells_rules
+from envs.gym.rules import RulesLast, RulesSeen, has_rules
 
 Env = gymnasium.Env[Any, Any]
 
@@ -37,7 +37,7 @@ def fitted(env: Env, config: EnvConfig) -> Env:
 
 def _with_one_array(env: Env, config: EnvConfig) -> Env:
     """Observations are a vector or an image."""
-    if tells_rules(env):
+    if config.info_masks and not has_rules(env):
         env = RulesSeen(env, config.game)
     if has_rules(env):
         env = RulesLast(env, config.game)

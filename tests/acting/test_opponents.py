@@ -173,7 +173,8 @@ def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     other = old[0].with_stem("matches_pettingzoo_tictactoe_v3_b")
     old[0].parent.mkdir()
     for path in (*old, other):
-        path.write_text("{}")
+        game = GAME if path in old else "another"
+        path.write_text(json.dumps({"game": game, "settings": {"against": "random"}}))
     for run in ("one", "two"):
         run_learner(words(tmp_path, redis_socket, run, "--T-max", 1000), Stop())
     assert not any(path.exists() for path in old) and other.exists(), "an earlier run's are no longer shown"

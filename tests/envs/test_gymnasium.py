@@ -16,6 +16,7 @@ from envs.legal import drawn_action, legal_actions
 from envs.registry import describe_env, make_env
 
 MakeConfig = Callable[..., EnvConfig]
+Log = pytest.LogCaptureFixture
 PIXELS = Box(0, 255, (6, 5, 3), np.uint8)
 NUMBERS = Box(-np.inf, np.inf, (2,), np.float64)
 
@@ -261,11 +262,14 @@ def test_rules_in_a_dict_are_obeyed(
 
 
 @pytest.mark.parametrize(("seen", "size"), [(NUMBERS, 2), (Discrete(4), 4)])
-def test_rules_in_infos_are_obeyed(seen: Space[Any], size: int, make_config: MakeConfig) -> None:
+def test_rules_in_infos_are_obeyed(
+    seen: Space[Any], size: int, make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
     gymnasium.register("test/Info-v0", entry_point=partial(Rules, seen, told="info"))
     try:
-        config = make_config("test/Info-v0")
+        config = make_config("test/Info-v0", info_masks=True)
         description, env = describe_env(config), make_env(config, [0, 1])
+        unheeding = make_env(make_config("test/Info-v0"), [0])
     finally:
         gymnasium.registry.pop("test/Info-v0")
     assert description.masked and description.frame_shape == (size + 3,)
@@ -273,11 +277,28 @@ def test_rules_in_infos_are_obeyed(seen: Space[Any], size: int, make_config: Mak
     for _ in range(5):
         assert legal_actions(frames, 3).tolist() == [[False, False, True]] * 2
         frames, *_ = env.step([2, 2])
+    for _ in range(2):
+        unheeding.reset()
+    assert not unheeding.masked and [record.message for record in caplog.records] == [
+        "test/Info-v0 says in its info which actions are legal, not obeyed without --info-masks True."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("game", "sentence"),
+    [
+        ("Pendulum-v1", "is of Discrete actions"),
+        ("CartPole-v1", "has an info without action_mask, 2 numbers"),
+    ],
+)
+def test_rules_that_are_not_told_are_one_sentence(game: str, sentence: str, make_config: MakeConfig) -> None:
+    with pytest.raises(EnvError, match=sentence):
+        make_env(make_config(game, info_masks=True), [0]).reset()
 
 
 def test_taxi_is_played_by_its_rules(make_config: MakeConfig) -> None:
     """Gymnasium's own: a wall forbids a move, and whoever obeys never pays 10 for a wrong pick-up."""
-    env = make_env(make_config("Taxi-v4"), [1, 2])
+    env = make_env(make_config("Taxi-v4", info_masks=True), [1, 2])
     frames, _ = env.reset()
     assert frames.shape == (2, 500 + 6) and env.masked
     generator = np.random.default_rng(0)
