@@ -72,7 +72,7 @@ class EnvironmentSettings(Settings):
     )
     env_args: str = parameter(
         "",
-        "Gymnasium, Unity, own environments: arguments of their constructor as JSON, '{\"size\": 5}' (with --seat-runs a list may have one for each run); not adopted from a run",
+        "Gymnasium, Unity, own environments: arguments of their constructor as JSON, '{\"size\": 5}' (with --seat-runs also a list, one for each run); not adopted from a run",
     )
     resize: int = parameter(
         0,
@@ -84,7 +84,7 @@ class EnvironmentSettings(Settings):
     grey: bool = parameter(False, "Of the same: colour images become grey", shared=True)
     info_masks: bool = parameter(
         False,
-        'Of the same: actions that info["action_mask"] forbids are never taken (Taxi-v4), as those of an observation\'s always',
+        'Of the same: info["action_mask"] is obeyed, as of Taxi-v4; one in the observation always is',
         shared=True,
     )
     frame_width: int = parameter(

@@ -77,7 +77,7 @@ def test_independent_learners_and_a_shared_one(redis_socket: str, tmp_path: Path
         ("--seat-runs left,left", "a run for each seat, none twice"),
         ("--seat-runs left,", "a run for each seat"),
         ("--seat-runs left,right --no-push", "excludes --event-log-out, --render and --no-push"),
-        ("--seat-runs left,right --env-args [{}]", "1 entries for the 2 runs"),
+        ("--seat-runs left,right --env-args [{}]", "lists 1 for the 2 runs"),
         ("--seat-runs left,right --env-args {", "is no JSON"),
         ("--seat-runs left,right --id-actor -1", "--id-actor must be 0 or more"),
     ],

@@ -101,7 +101,7 @@ def args_of_seats(args: Args, runs: Sequence[str]) -> list[Args]:
     if not isinstance(told, list):
         return [args.model_copy(update={"run": run}) for run in runs]
     if len(told) != len(runs):
-        raise UserError(f"--env-args has {len(told)} entries for the {len(runs)} runs of --seat-runs.")
+        raise UserError(f"--env-args lists {len(told)} for the {len(runs)} runs of --seat-runs.")
     own = [json.dumps(each) if each else "" for each in told]
     return [
         args.model_copy(update={"run": run, "env_args": each}) for run, each in zip(runs, own, strict=True)

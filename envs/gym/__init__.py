@@ -119,7 +119,7 @@ class GymVector(SeededVectorEnv):
         if MASK not in infos or self.masked or self._has_warned:
             return
         log.warning(
-            "%s says in its info which actions are legal, not obeyed without --info-masks True.",
+            "%s says in its info which actions are legal: --info-masks True obeys that.",
             self.game,
         )
         self._has_warned = True

@@ -38,7 +38,9 @@ class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _both(self, seen: Any, info: dict[str, Any]) -> dict[str, Any]:
         if MASK not in info or np.shape(info[MASK]) != (self._actions,):
-            raise EnvError(f"--info-masks: {self._game} has an info without {MASK}, {self._actions} numbers.")
+            raise EnvError(
+                f"--info-masks needs an {MASK} of {self._actions} numbers in each info of {self._game}."
+            )
         return {"observation": seen, MASK: info[MASK]}
 
 

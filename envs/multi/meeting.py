@@ -15,7 +15,7 @@ class TableClosed(EnvFailure):
 
 
 class Meeting:
-    """A step is taken once all have come who have not left.
+    """A barrier that threads may leave: a step is taken once all have come who have not left.
 
     Args:
         seats: how many threads; each is known by its seat, 0 to seats - 1.

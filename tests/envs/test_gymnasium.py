@@ -280,7 +280,7 @@ def test_rules_in_infos_are_obeyed(
     for _ in range(2):
         unheeding.reset()
     assert not unheeding.masked and [record.message for record in caplog.records] == [
-        "test/Info-v0 says in its info which actions are legal, not obeyed without --info-masks True."
+        "test/Info-v0 says in its info which actions are legal: --info-masks True obeys that."
     ]
 
 
@@ -288,7 +288,7 @@ def test_rules_in_infos_are_obeyed(
     ("game", "sentence"),
     [
         ("Pendulum-v1", "is of Discrete actions"),
-        ("CartPole-v1", "has an info without action_mask, 2 numbers"),
+        ("CartPole-v1", "needs an action_mask of 2 numbers in each info"),
     ],
 )
 def test_rules_that_are_not_told_are_one_sentence(game: str, sentence: str, make_config: MakeConfig) -> None:

@@ -10,7 +10,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ from envs.unity import lone_brain
 from envs.unity.protocols.bodies import TimeLimits
 from envs.unity.vector import UnityVector
 from tests.envs.opened import make_env as opened
-from tests.processes import ROOT
+from tests.processes import ROOT, until
 
 MakeConfig = Callable[..., EnvConfig]
 
@@ -218,7 +217,7 @@ def test_a_player_that_dies_ends_the_episodes_of_all_brains(
 def test_who_started_the_player_again_may_leave(
     config: EnvConfig, make_config: MakeConfig, build: Path
 ) -> None:
-    """A player ends with the thread that started it; both seats stand still so that it is seat 0's."""
+    """A player ends with the thread that started it; seat 0 comes last, so it is its thread."""
     adder = make_config(config.game, env_args='{"brain": "Adder"}')
     scenes = share_env([config, adder], [1])
     truncations = list[bool]()
@@ -228,7 +227,8 @@ def test_who_started_the_player_again_may_leave(
         if seat == 0:
             (build.parent / "fault").write_text("die")
         for _ in range(4 if seat == 0 else 8):
-            time.sleep(0.1 if seat == 0 else 0.0)  # the last to come takes the step
+            if seat == 0:  # comes last, and so takes the step
+                until(lambda: scenes._shared[0].meeting._waiting == {1}, lambda: "seat 1 has not come")
             *_, truncated, _ = env.step(np.zeros(3, int) if seat == 0 else np.zeros((1, 2), np.float32))
             if seat == 1:
                 truncations.append(bool(truncated[0]))

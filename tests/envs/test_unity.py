@@ -5,13 +5,18 @@ EXTRAS=unity bash scripts/setup.sh && python -m pytest -m unity
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +25,7 @@ from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.contract import SeededVectorEnv
 from envs.registry import describe_env, make_env
 from envs.unity import lone_brain
+from envs.unity.protocols.api2 import FirstProtocol
 from envs.unity.protocols.bodies import TimeLimits
 from envs.unity.vector import UnityVector
 from evaluation.evaluator import evaluate
@@ -226,6 +232,45 @@ def test_a_wrong_argument_is_one_sentence(
 def test_a_build_that_is_not_there_is_named(make_config: MakeConfig, tmp_path: Path) -> None:
     with pytest.raises(EnvError, match="There is no program /no/build or /no/build.x86_64"):
         make_env(make_config("unity:/no/build"), [1])
+
+
+def test_a_brain_that_nobody_plays_any_more_takes_action_0() -> None:
+    """Both kinds: choices, and rows of numbers."""
+    ours, theirs = socket.socketpair()
+    kind = {"stateSize": 1, "actionSize": 2, "cameraResolutions": [], "stateSpaceType": 1}
+    greeting = {
+        "apiNumber": "API-2",
+        "resetParameters": {},
+        "brainNames": ["Choices", "Numbers"],
+        "brainParameters": [{**kind, "actionSpaceType": 0}, {**kind, "actionSpaceType": 1}],
+        "externalBrainNames": ["Choices", "Numbers"],
+    }
+    heard: list[dict[str, Any]] = []
+
+    def speak() -> None:
+        theirs.sendall(json.dumps(greeting).encode())
+        while theirs.recv(100) in (b"RESET", b"STEP"):
+            theirs.sendall(b"ready")
+            heard.append(json.loads(theirs.recv(10000)))
+            for name in greeting["brainNames"]:
+                state = {"agents": [1, 2], "states": [0, 0], "rewards": [0, 0], "dones": [False, False]}
+                words = json.dumps({"brain_name": name, **state}).encode()
+                theirs.sendall(struct.pack("<I", len(words)) + words)
+                assert theirs.recv(100) == b"RECEIVED"
+            theirs.sendall(b"False")
+
+    speaker = threading.Thread(target=speak)
+    speaker.start()
+    protocol = FirstProtocol(ours, TimeLimits(reply=5.0))
+    protocol.reset({})
+    protocol.step({"Choices": np.zeros(0), "Numbers": np.array([[0.5, 0.25], [1.0, 0.0]])})
+    protocol.step({"Choices": np.array([1, 1]), "Numbers": np.zeros(0)})
+    protocol.close()
+    speaker.join()
+    assert [each["action"] for each in heard[1:]] == [
+        {"Choices": [0, 0], "Numbers": [0.5, 0.25, 1, 0]},
+        {"Choices": [1, 1], "Numbers": [0, 0, 0, 0]},
+    ]
 
 
 @pytest.mark.slow

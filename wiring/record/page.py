@@ -36,7 +36,7 @@ def renew_page(model: str | None, args: Args, folder: Path) -> Path | None:
     try:
         _write(page, folder / f"{name}.csv", json.loads(record.read_bytes()), type(args))
     except (OSError, ValueError, LookupError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
         print(f"{page} stays as it was: the run is of another version, or its files are damaged ({reason}).")
         return None
     return page

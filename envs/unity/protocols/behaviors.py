@@ -120,9 +120,9 @@ class Behavior:
             self._add_reward(place, info)
         if self._actions is None or place in self._has_acted or place in self._ended:
             self._answered[place] = info
-            self._count_repeats(place)
+            self._check_repeats(place)
 
-    def _count_repeats(self, place: int) -> None:
+    def _check_repeats(self, place: int) -> None:
         self._repeats[place] += 1
         if self._actions is not None and self._repeats[place] > _MOST_REPEATS:
             raise EnvError(

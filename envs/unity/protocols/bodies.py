@@ -29,7 +29,7 @@ class Camera(NamedTuple):
 
     height: int
     width: int
-    channels: int  # 1: grey, 3: colours
+    channels: int  # 1: grey, 3: colours, others: several pictures
 
 
 class Brain(NamedTuple):
@@ -41,9 +41,7 @@ class Brain(NamedTuple):
     continuous: bool
     cameras: tuple[Camera, ...]
     mixed: bool = False  # whether a body takes actions of both kinds at once
-    has_rules: bool = (
-        False  # whether the protocol says which actions are legal, and there are no more of them
-    )
+    has_rules: bool = False  # whether the protocol says which of the actions are legal
 
 
 class Bodies(NamedTuple):

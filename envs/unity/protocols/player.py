@@ -36,18 +36,15 @@ class Player:
             listener.listen(1)
             ports = ["--port", str(listener.getsockname()[1]), "--mlagents-port", str(calls.port)]
             try:
-                # Killed with the process that started it: an orphan would play on for ever.
-                self._process = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "KILL", program, "-batchmode", "-nographics", *ports],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    cwd=program.parent,
-                )
+                self._process = _started(program, ports)
+            except BaseException:
+                calls.close()
+                raise
+            try:
                 self.conversation = self._begun(listener, calls, seed)
             except BaseException:  # Ctrl-C too
-                self._kill()
                 calls.close()
+                self._kill()
                 raise
 
     def close(self) -> None:
@@ -76,7 +73,16 @@ class Player:
         return self._process.poll() is None
 
     def _kill(self) -> None:
-        if not hasattr(self, "_process"):
-            return  # it could not be started
         self._process.kill()
         self._process.wait()
+
+
+def _started(program: Path, ports: list[str]) -> subprocess.Popen[bytes]:
+    """Killed with the thread that starts it: an orphan would play on for ever."""
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", program, "-batchmode", "-nographics", *ports],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=program.parent,
+    )
