@@ -126,7 +126,7 @@ class Scene:
                 self.set(data[20 : 20 + length])
             data = data[20 + length :]
         if said.rl_input.command == RESET:
-            self.bodies, self.ticks = [Body(number) for number in range(3)], count()
+            self.bodies, self.ticks = [Body(number) for number in range(2 if fault("fewer") else 3)], count()
 
     def set(self, said: bytes) -> None:
         """A parameter: its name's length and name, the kind of value, the value."""

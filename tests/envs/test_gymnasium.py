@@ -216,7 +216,7 @@ class Rules(Echo):
         assert action == 2, "illegal"
         seen, reward, terminated, truncated, _ = super().step(action)
         seen, info = self._with_rules(seen)
-        return seen, reward, terminated, truncated, info
+        return seen, reward, terminated, truncated, {} if terminated else info
 
     def _with_rules(self, seen: Any) -> Any:
         rules = {"action_mask": np.array([0, 0, self._end or self.t != 1], np.int8)}
@@ -274,8 +274,9 @@ def test_rules_in_infos_are_obeyed(
         gymnasium.registry.pop("test/Info-v0")
     assert description.masked and description.frame_shape == (size + 3,)
     frames, _ = env.reset()
-    for _ in range(5):
-        assert legal_actions(frames, 3).tolist() == [[False, False, True]] * 2
+    for step in range(5):
+        is_over = step == 3  # whose info says nothing
+        assert legal_actions(frames, 3).tolist() == [[is_over, is_over, True]] * 2
         frames, *_ = env.step([2, 2])
     for _ in range(2):
         unheeding.reset()

@@ -193,6 +193,8 @@ def test_several_brains_are_played_at_once_each_by_a_thread(
     assert seen[0][0][:2] == ([[0, 1, 4]] * 6, [0.5] * 6) and seen[0][3][2]
     assert seen[1][0] == ([[0.5]] * 2, [0.5] * 2, False, False)
     assert [step[3] for step in seen[1]] == [False, True, False, False, True], "its own limit of steps alone"
+    left = [scene.bodies["Counters"].numbers[2, 2] for scene in scenes._scenes]
+    assert left == [0, 0], "in the last step nobody played them any more"
 
 
 def test_a_player_that_dies_ends_the_episodes_of_all_brains(
@@ -271,6 +273,18 @@ def test_a_player_that_dies_or_hangs_is_started_again(env: SeededVectorEnv, buil
     assert truncated.tolist() == [True, True, True] == infos["interrupted"].tolist()
     frames, rewards, _, truncated, _ = env.step(actions(1, 1, 1))
     assert frames[:, :2].tolist() == [[0, 0]] * 3 and not truncated.any() and rewards[0] == 0
+
+
+def test_a_player_that_begins_with_fewer_bodies_is_started_again(
+    env: SeededVectorEnv, build: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says twice what it has: when it is asked, and when its scene is reset."""
+    env.reset()
+    (build.parent / "fault").write_text("die fewer fewer")
+    env.step(actions(1, 1, 1))
+    frames, *_ = env.step(actions(1, 1, 1))
+    assert frames[:, :2].tolist() == [[0, 0]] * 3
+    assert "begins with 2 bodies of Counters; it is started again" in caplog.text
 
 
 def test_another_version_is_given_up_with_its_reason(config: EnvConfig, build: Path) -> None:

@@ -49,3 +49,16 @@ def test_what_is_no_page_of_the_snapshot_s_run_stays(
     assert renew_page(model, args, tmp_path) is None
     assert f"Reward_{NAME}.html stays as it was: the run is of another version" in capsys.readouterr().out
     assert (tmp_path / f"Reward_{NAME}.html").read_text() == "as it was"
+
+
+def test_an_error_without_a_text_is_named_by_its_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise LookupError
+
+    args = read_args(["--game", GAME])
+    model = run_of(tmp_path, args)
+    monkeypatch.setattr("wiring.record.page.write_run_html", fails)
+    assert renew_page(model, args, tmp_path) is None
+    assert "(LookupError: )" in capsys.readouterr().out

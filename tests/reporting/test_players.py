@@ -23,7 +23,7 @@ def match(against: str, elo: float | None = 20.0, **changes: Any) -> dict[str, A
     return {"game": GAME, "both": {**both, "elo": elo, "elo_interval": ends}, "settings": settings, **changes}
 
 
-POOL = {
+POOL: dict[str, Any] = {
     "game": GAME,
     "players": [
         {"updates": 100, "elo": 0.0, "interval": [0.0, 0.0], "games": 20, "score": 0.25},
@@ -94,7 +94,8 @@ def test_matches_are_in_the_page_by_the_age_of_their_opponents(tmp_path: Path) -
 
 
 def test_the_curve_of_ratings_has_a_band() -> None:
-    low, high, curve = ratings_figure(POOL).data
+    """In the order of updates: a snapshot may be older than some members."""
+    low, high, curve = ratings_figure({**POOL, "players": POOL["players"][::-1]}).data
     assert (list(curve.x), list(curve.y)) == ([100, 5000], [0.0, 190.8])
     assert (list(low.y), list(high.y), high.fill) == ([0.0, 90.0], [0.0, 290.0], "tonexty")
 
