@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from agents.base import TensorBatch
 
@@ -59,9 +60,7 @@ def huber_loss(errors: Tensor, kappa: float) -> Tensor:
 
     With kappa = 1 its gradient is the error clipped to +-1 (Mnih et al. 2015, Methods).
     """
-    size = errors.abs()
-    clipped = size.clamp(max=kappa)
-    return clipped * (size - clipped / 2)
+    return functional.huber_loss(errors, torch.zeros_like(errors), reduction="none", delta=kappa)
 
 
 def huber_error(losses: Tensor, kappa: float) -> Tensor:

@@ -60,7 +60,8 @@ class GradientStep:
 
     def derive(self, loss: Tensor) -> None:
         """The gradient of `loss`, in place of the last one."""
-        self.adam.zero_grad()
+        for parameter in self._parameters:
+            parameter.grad = None
         torch.autograd.backward(loss)
 
     def descend(self) -> Tensor:

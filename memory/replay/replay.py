@@ -64,6 +64,7 @@ class Replay:
         self._helper = ThreadPoolExecutor(1, "unpack")
         self._write_back = client.register_script(WRITE_PRIORITIES)
         self._watch = ServerWatch(client, epoch)
+        self._batches = self._batches_told = 0
         self._ring = Ring(shape, rule.weights_normalised_by)
 
     @property
@@ -112,13 +113,15 @@ class Replay:
             ReplayLost: The epoch is over, or the server was started anew: it may have less, and may have
                 given the same ids again since.
         """
-        self._send_count()
         while True:
             with self._client.pipeline(transaction=True) as pipeline:
+                if self._batches != self._batches_told:
+                    pipeline.hset(self._keys.counters, "batches", self._batches)
                 pipeline.xread({self._keys.arrivals: f"{self._ring.newest}-0"}, count=ARRIVALS_PER_READ)
                 pipeline.hmget(self._keys.counters, list(FIELDS))
                 pipeline.client_id()
-                answer, values, connection = pipeline.execute()
+                *_, answer, values, connection = pipeline.execute()
+            self._batches_told = self._batches
             counters = Counters(*parse_counts(values))
             self._watch.check(counters.epoch, connection)
             arrivals = answer[0][1] if answer else []
@@ -177,7 +180,6 @@ class Replay:
             if not self.fill:
                 raise ReplayLost("No transition is left that could be drawn.")
             fetches.append(self._request(batch_size, beta))
-        self._send_count()
         return fetches.popleft()
 
     def _request(self, batch_size: int, beta: float) -> Fetch:
@@ -215,7 +217,6 @@ class Replay:
         Raises:
             ReplayLost: The epoch is over.
         """
-        self._send_count()
         ring, dirty = self._ring, sorted(self._ring.dirty)
         for start in range(0, len(dirty), SLOTS_PER_WRITE_BACK):
             arguments: list[Any] = [self._epoch]
@@ -232,19 +233,5 @@ class Replay:
         return mean_chunk_bytes(self._ring, self._client, self._keys)
 
     def count_batches(self, batches: int) -> None:
-        """Publish how many batches were consumed in this epoch: the actors' limiter waits for it.
-
-        It is sent with the next command where a batch is in flight, else now. A later `sample` raises its
-        error; a count that is lost is replaced by the next.
-        """
-        self._channel.queue(("HSET", self._keys.counters, "batches", batches))
-        if not self._in_flight:
-            self._send_count()
-
-    def _send_count(self) -> None:
-        """Send the count of batches that `count_batches` has queued, if there is one."""
-        try:
-            self._channel.send([])
-        except BaseException:
-            self._abandon()
-            raise
+        """Noted, for `ingest` to tell: the actors' limiter waits for how many were consumed in this epoch."""
+        self._batches = batches

@@ -141,7 +141,7 @@ class Shards(Replay):
             for number, (place, own) in enumerate(zip(places[1:], elsewhere, strict=True), 1)
         ]
         self._leaves = shape.slots * shape.chunk_length  # of one shard
-        self._batches, self._looked_at = 0, NEVER
+        self._looked_at = NEVER
         self._run: Counters | None = None  # as shard 0 last said; None: other shards are unknown
 
     @property
@@ -340,7 +340,3 @@ class Shards(Replay):
             with self._parting(shard), suppress(ReplayLost):
                 shard.replay.write_back()
         self._looked_at = NEVER
-
-    def count_batches(self, batches: int) -> None:
-        """Noted, for `ingest` to tell every shard."""
-        self._batches = batches

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,37 +24,24 @@ class Channel:
         pool = client.connection_pool
         self._connection = pool.get_connection()
         weakref.finalize(self, _release, pool, self._connection).atexit = False
-        self._in_flight: deque[bool] = deque()  # per command: whether its answer is wanted
-        self._queued: list[tuple[Any, ...]] = []
+        self._in_flight = 0  # commands that are not answered yet
 
     def send(self, commands: Sequence[tuple[Any, ...]]) -> None:
-        """Send the queued commands, then `commands`, whose answers are wanted.
-
-        Raises:
-            RedisError: Everything in flight is abandoned.
-        """
+        """Send `commands`, at least one. Raises redis errors, and abandons everything in flight then."""
         try:
-            packed = b"".join(map(hiredis.pack_command, [*self._queued, *commands]))
-            if packed:  # else a connection that broke unseen would be touched for nothing
-                self._connection.send_packed_command([packed])
+            self._connection.send_packed_command([b"".join(map(hiredis.pack_command, commands))])
         except BaseException:
             self._close()
             raise
-        self._in_flight.extend([False] * len(self._queued) + [True] * len(commands))
-        self._queued.clear()
-
-    def queue(self, command: tuple[Any, ...]) -> None:
-        """Send `command` with the next ones: its answer is dropped, an error raised by the next `answers`."""
-        self._queued.append(command)
+        self._in_flight += len(commands)
 
     def answers(self, count: int) -> Iterator[Any]:
-        """The next `count` wanted answers, each once the caller asks for it. Raises redis errors."""
+        """The next `count` answers, each once the caller asks for it. Raises redis errors."""
         for _ in range(count):
             try:
                 if not self._in_flight:
                     raise redis.exceptions.ConnectionError("The connection broke before this was answered.")
-                while not self._in_flight.popleft():
-                    self._connection.read_response()
+                self._in_flight -= 1
                 answer = self._connection.read_response()
             except BaseException:
                 self._close()
@@ -65,19 +51,19 @@ class Channel:
     def is_answered(self) -> bool:
         """Whether the next answer can be read without waiting. Raises redis errors."""
         try:
-            return bool(self._in_flight) and bool(self._connection.can_read())
+            return self._in_flight > 0 and bool(self._connection.can_read())
         except BaseException:
             self._close()
             raise
 
     def abandon(self) -> None:
-        """Drop all answers that are wanted."""
-        if any(self._in_flight):
+        """Drop all answers that are due."""
+        if self._in_flight:
             self._close()
 
     def _close(self) -> None:
         self._connection.disconnect()
-        self._in_flight.clear()
+        self._in_flight = 0
 
 
 def _release(pool: Any, connection: Any) -> None:

@@ -155,8 +155,10 @@ def test_nothing_is_lost_or_counted_twice(
             batch = patience(replay.sample, 16, 0.5)
             replay.update(batch.leaf, batch.chunk_id, np.full(16, 0.5))
             patience(replay.write_back)
-            patience(replay.count_batches, updates := updates + 1)
+            replay.count_batches(updates := updates + 1)
+            patience(replay.ingest)
     counters = read_counters(client, keys)
+    assert counters.batches == updates
     assert counters.steps == sum(packet.transitions for packet in made)
     assert counters.last_chunk == replay.newest_chunk == len(made) and replay.left_out == 0
     again = make_replay(client, keys, epoch, CAPACITY)
