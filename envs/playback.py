@@ -29,14 +29,10 @@ class Playback(Protocol):
 
 
 class VectorPlayback:
-    """Replays an episode on the vector environment itself.
-
-    Args:
-        env: one environment, built with the episode's seed.
-        picture: of the frame that a step led to, [h, w, 3].
-    """
+    """Replays an episode on the vector environment itself."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], picture: Callable[[Frames], Screen]) -> None:
+        """`env`: built with the episode's seed; `picture`: of the frame that a step led to, [h, w, 3]."""
         self._env, self._picture = env, picture
 
     def first(self) -> Frames:

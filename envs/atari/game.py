@@ -25,14 +25,8 @@ GameSteps = tuple[Frames, npt.NDArray[np.int32], Flags, Flags, Infos]  # of N ga
 class AleGame(Saved):
     """One game as ale_py.AtariVectorEnv plays it: bit for bit the same from the same seed.
 
-    After a reset it can be saved.
-
-    Args:
-        config: the game and its protocol.
-        film: whether `screens` collects a picture [210, 160, 3] of every emulator frame.
-
-    Raises:
-        EnvError: ALE has no such game.
+    After a reset it can be saved. With `film`, `screens` collects a picture [210, 160, 3] of every emulator
+    frame. Raises EnvError where ALE has no such game.
     """
 
     SAVED = "_held", "_captured", "_noops"
@@ -96,11 +90,7 @@ class AleGame(Saved):
         return {"ale": np.frombuffer(state, np.uint8).copy(), **(super().state_dict() or {})}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from it, after a reset.
-
-        Raises:
-            EnvError: it is damaged or of another game.
-        """
+        """Continues from it, after a reset. Raises EnvError where it is damaged or of another game."""
         ale, held = bytes(state["ale"]), int(state["held"])
         restore_ale(self.ale, ale, held if self._sticky_below else None)
         self._generator.state = generator_in(ale)

@@ -7,13 +7,12 @@ import numpy as np
 
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
-from envs.saving import State
+from envs.saving import Saved
 
 _NOOP = 0
-_SAVED = ("lives", "restarts", "begins", "over", "owed")
 
 
-class LifeEpisodes(SeededVectorEnv):
+class LifeEpisodes(Saved, SeededVectorEnv):
     """Games in which the loss of a life terminates the episode, and the next goes on in the same game.
 
     The step between both, which is no transition, is a step without an action, as in OpenAI's Baselines; its
@@ -25,6 +24,8 @@ class LifeEpisodes(SeededVectorEnv):
         games: AtariVector, whose infos tell "lives" [N].
     """
 
+    SAVED = "_games", "_lives", "_restarts", "_begins", "_over", "_owed"
+
     def __init__(self, games: SeededVectorEnv, seeds: Sequence[int]) -> None:
         super().__init__(games.single_observation_space, games.single_action_space, seeds)
         self._games = games
@@ -33,18 +34,6 @@ class LifeEpisodes(SeededVectorEnv):
         self._begins = np.zeros(self.num_envs, np.bool_)  # an episode begins with the next step, in mid-game
         self._over = np.zeros(self.num_envs, np.bool_)  # the game ended in such a step
         self._owed = np.zeros(self.num_envs)  # points of such a step
-
-    def state_dict(self) -> State | None:
-        """Those of the games, where they have one, and which lives are lost."""
-        games = self._games.state_dict()
-        own = {name: getattr(self, f"_{name}").copy() for name in _SAVED}
-        return None if games is None else {"games": games, **own}
-
-    def load_state_dict(self, state: State) -> None:
-        """Continues from it."""
-        self._games.load_state_dict(state["games"])
-        for name in _SAVED:
-            setattr(self, f"_{name}", state[name].copy())
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         frames, infos = self._games.reset(seed=seeds, options={"reset_mask": mask})

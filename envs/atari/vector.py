@@ -5,7 +5,7 @@ SABER (Toromanoff, Wirbel, Moutarde 2019, arXiv:1908.04683) adopts from Machado 
 hours instead of 30 minutes and stops it after five minutes without any reward.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,13 @@ from envs.atari.processes import AleProcesses
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
-from envs.saving import State
+from envs.saving import Saved, State
 from envs.seeding import checked_seeds
 
 _NOOP = 0
-_SAVED = ("steps_without_reward", "ended", "stuck")
 
 
-class AtariVector(SeededVectorEnv):
+class AtariVector(Saved, SeededVectorEnv):
     """N copies of one ALE game: grey frames uint8 [N, 84, 84], 18 actions or fewer, raw rewards.
 
     Of a game with rooms (envs/atari/games.py), infos["room"] int64 [N] is the one that each frame shows.
@@ -34,8 +33,10 @@ class AtariVector(SeededVectorEnv):
     `stuck_is_terminal`. Its autoreset is a partial reset within the next step.
     """
 
+    SAVED = "_ale", "_steps_without_reward", "_ended", "_stuck"
+
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
-        self._engine = _engine(config, len(checked_seeds(seeds, len(seeds))))
+        self._ale = _engine(config, len(checked_seeds(seeds, len(seeds))))
         self._actions = np.array(actions_of(config), np.int64)  # ALE's number of each
         super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(len(self._actions)), seeds)
         self._stuck_cap = stuck_cap(config)
@@ -46,31 +47,26 @@ class AtariVector(SeededVectorEnv):
 
     def state_dict(self) -> State | None:
         """Returns the state where the games are played in this process (`config.serial`); else None."""
-        if not isinstance(self._engine, AleInProcess):
-            return None
-        own = {name: getattr(self, f"_{name}").copy() for name in _SAVED}
-        return {"ale": self._engine.state_dict(), **own}
+        return super().state_dict() if isinstance(self._ale, AleInProcess) else None
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from it."""
-        if not isinstance(self._engine, AleInProcess):
+        if not isinstance(self._ale, AleInProcess):
             raise EnvError(
                 "These games cannot continue from a saved state: they are not played in this process."
             )
-        self._engine.load_state_dict(state["ale"])
-        for name in _SAVED:
-            setattr(self, f"_{name}", state[name].copy())
+        super().load_state_dict(state)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         self._steps_without_reward[mask] = 0
         self._ended[mask] = False
         self._stuck[mask] = False
         ale_seeds = None if seeds is None else np.array(seeds)
-        frames, infos = self._engine.reset(seed=ale_seeds, options={"reset_mask": mask})
+        frames, infos = self._ale.reset(seed=ale_seeds, options={"reset_mask": mask})
         return frames[:, 0], infos
 
     def _advance(self, actions: Actions) -> Steps:
-        frames, points, terminated, truncated, infos = self._engine.step(
+        frames, points, terminated, truncated, infos = self._ale.step(
             np.where(self._stuck, _NOOP, self._actions[actions])
         )
         frames, rewards = frames[:, 0], points.astype(np.float64)
@@ -88,7 +84,7 @@ class AtariVector(SeededVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what plays the games."""
-        self._engine.close()
+        self._ale.close()
 
 
 def _engine(config: EnvConfig, count: int) -> Any:

@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,8 +17,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import parts_of
+from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
-from envs.gym.spaces import Env, fitted, space_of_actions, space_of_frames, to_float32
+from envs.gym.spaces import fitted, space_of_actions, space_of_frames, to_float32
 from envs.playback import Action, Frames, Screen
 from envs.registry import Family
 from envs.saving import State, plain_state, restore_plain
@@ -95,15 +96,15 @@ class GymVector(SeededVectorEnv):
         """Returns the state of classic control; None of other environments."""
         if not all(type(env.unwrapped).__module__.startswith(_CLASSIC_CONTROL) for env in self._envs.envs):
             return None
-        layers = [[plain_state(layer) for layer in _layers(env)] for env in self._envs.envs]
-        return {"vector": plain_state(self._envs), "layers": layers}
+        saved = [list(map(plain_state, layers(env))) for env in self._envs.envs]
+        return {"vector": plain_state(self._envs), "layers": saved}
 
     def load_state_dict(self, state: State) -> None:
         """Continues from it."""
         restore_plain(self._envs, state["vector"])
-        for env, layers in zip(self._envs.envs, state["layers"], strict=True):
-            for layer, saved in zip(_layers(env), layers, strict=True):
-                restore_plain(layer, saved)
+        for env, saved in zip(self._envs.envs, state["layers"], strict=True):
+            for layer, own in zip(layers(env), saved, strict=True):
+                restore_plain(layer, own)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         all_seeds: list[int | None] = [None] * self.num_envs
@@ -118,10 +119,7 @@ class GymVector(SeededVectorEnv):
         """Once: spaces do not tell of such, and agents must know them before the first step."""
         if MASK not in infos or self.masked or self._has_warned:
             return
-        log.warning(
-            "%s says in its info which actions are legal: --info-masks True obeys that.",
-            self.game,
-        )
+        log.warning("%s says in its info which actions are legal: --info-masks True obeys that.", self.game)
         self._has_warned = True
 
     def _advance(self, actions: Actions) -> Steps:
@@ -171,14 +169,6 @@ class GymPlayback:
         return picture
 
 
-def _layers(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
-    """The wrappers from outside in, then the environment itself."""
-    while isinstance(env, gymnasium.Wrapper):
-        yield env
-        env = env.env
-    yield env
-
-
 def _to_frames(observations: npt.NDArray[Any]) -> Frames:
     return observations if observations.dtype == np.uint8 else to_float32(observations)
 
@@ -195,12 +185,8 @@ def _canonical_name(game: str) -> str | None:
     return None if ":" in game else game
 
 
-def _known_names() -> Sequence[str]:
-    return tuple(gymnasium.registry)
-
-
 def _describe(config: EnvConfig) -> EnvDescription:
     return describe_built(build_registered(config))
 
 
-FAMILY = Family(_canonical_name, _known_names, _describe, GymVector, GymPlayback)
+FAMILY = Family(_canonical_name, lambda: [*gymnasium.registry], _describe, GymVector, GymPlayback)

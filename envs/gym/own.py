@@ -15,7 +15,8 @@ from envs import multi
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.contract import SeededVectorEnv
 from envs.gym import GymPlayback, GymVector, constructor_arguments, describe_built, make_registered
-from envs.gym.spaces import Env, fitted
+from envs.gym.pictures import Env
+from envs.gym.spaces import fitted
 from envs.playback import Playback
 from envs.registry import Family
 from own_code.code import OwnCode, imported_code, short_name, told
@@ -73,10 +74,6 @@ def _canonical_name(game: str) -> str | None:
     return None if imported_code(game) is None else short_name(game)
 
 
-def _known_names() -> Sequence[str]:
-    return ()
-
-
 def _describe(config: EnvConfig) -> EnvDescription:
     try:
         return describe_built(build_own(config))
@@ -98,4 +95,4 @@ def _playback(config: EnvConfig, seed: int) -> Playback:
         return multi.playback_of(config, seed, _game)
 
 
-FAMILY = Family(_canonical_name, _known_names, _describe, _make, _playback)
+FAMILY = Family(_canonical_name, lambda: (), _describe, _make, _playback)

@@ -18,9 +18,17 @@ from gymnasium.spaces import Box, Dict, Space, Tuple
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space
 
 from envs.config import EnvConfig
-from envs.gym.pictures import PictureAlone, channels_last, frame_of, is_bytes, is_picture, smaller
+from envs.gym.pictures import (
+    Env,
+    PictureAlone,
+    channels_last,
+    frame_of,
+    is_bytes,
+    is_picture,
+    layers,
+    smaller,
+)
 
-Env = gymnasium.Env[Any, Any]
 Shape = tuple[int, ...]
 SHARE = np.float32(255)
 
@@ -55,11 +63,7 @@ class FlatObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
 
 def parts_of(env: Env) -> tuple[Shape, ...]:
     """What the vector that `env` shows is put together from, where pictures are in it; else ()."""
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, FlatObservation):
-            return env.parts
-        env = env.env
-    return ()
+    return next((layer.parts for layer in layers(env) if isinstance(layer, FlatObservation)), ())
 
 
 def _fit_of(space: Space[Any], config: EnvConfig, are_shares: bool) -> Fit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -25,6 +26,14 @@ class PictureAlone(gymnasium.Env[Any, Any]):
 
     def __init__(self, space: Space[Any]) -> None:
         self.observation_space = space
+
+
+def layers(env: Env) -> Iterator[Env]:
+    """The wrappers from outside in, then the environment itself."""
+    while isinstance(env, gymnasium.Wrapper):
+        yield env
+        env = env.env
+    yield env
 
 
 def is_bytes(space: Space[Any]) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 from envs.config import EnvError
+from envs.gym.pictures import Env, layers
 
 MASK = "action_mask"
 
@@ -16,7 +17,7 @@ MASK = "action_mask"
 class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Observations are a Dict of the environment's own, and of the rules in its infos (--info-masks)."""
 
-    def __init__(self, env: gymnasium.Env[Any, Any], game: str) -> None:
+    def __init__(self, env: Env, game: str) -> None:
         super().__init__(env)
         if not isinstance(env.action_space, Discrete):
             raise EnvError(f"--info-masks is of Discrete actions, which {game} does not have.")
@@ -47,7 +48,7 @@ class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
 class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
     """Observations are all other parts, then a float32 for each action, 1.0 where it is legal."""
 
-    def __init__(self, env: gymnasium.Env[Any, Any], game: str) -> None:
+    def __init__(self, env: Env, game: str) -> None:
         super().__init__(env)
         assert isinstance(env.observation_space, Dict) and isinstance(env.action_space, Discrete)
         others = {name: part for name, part in env.observation_space.items() if name != MASK}
@@ -79,7 +80,7 @@ class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
         return others, (np.asarray(observation[MASK]) > 0).astype(np.float32)
 
 
-def has_rules(env: gymnasium.Env[Any, Any]) -> bool:
+def has_rules(env: Env) -> bool:
     """Whether each observation says of each discrete action whether it is legal."""
     seen, actions = env.observation_space, env.action_space
     if not (isinstance(seen, Dict) and isinstance(actions, Discrete)):
@@ -87,10 +88,6 @@ def has_rules(env: gymnasium.Env[Any, Any]) -> bool:
     return MASK in seen.spaces and len(seen.spaces) > 1 and seen[MASK].shape == (actions.n,)
 
 
-def ends_with_rules(env: gymnasium.Env[Any, Any]) -> bool:
+def ends_with_rules(env: Env) -> bool:
     """Whether what `env` shows ends with them."""
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, RulesLast):
-            return True
-        env = env.env
-    return False
+    return any(isinstance(layer, RulesLast) for layer in layers(env))

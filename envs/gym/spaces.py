@@ -19,10 +19,8 @@ from gymnasium.wrappers import ReshapeObservation, TransformAction
 
 from envs.config import EnvConfig, EnvError
 from envs.gym.parts import FlatObservation, parts_of
-from envs.gym.pictures import LEAST_SIDE, channels_last, smaller
+from envs.gym.pictures import LEAST_SIDE, Env, channels_last, smaller
 from envs.gym.rules import RulesLast, RulesSeen, has_rules
-
-Env = gymnasium.Env[Any, Any]
 
 MOST_COMBINATIONS = 1024
 """Actions that combinations may become. Above 512 hidden units so many outputs have 0.5 million weights, a

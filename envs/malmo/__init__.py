@@ -32,10 +32,7 @@ _NAMES = {"malmo": "malmo:1", **{f"malmo:{mission}": f"malmo:{mission}" for miss
 class MalmoGame:
     """One environment; between its episodes it holds no client.
 
-    Args:
-        config: the settings; `action_repeat` is the pictures per step, for which commands are repeated.
-        clients: where missions can run.
-        limits: on the time of everything.
+    `config.action_repeat` is the pictures per step, for which commands are repeated.
     """
 
     def __init__(self, config: EnvConfig, clients: Clients, limits: TimeLimits) -> None:

@@ -79,12 +79,7 @@ class _Crash(NamedTuple):
 
 
 class Clients:
-    """Finds free and healthy clients; for the threads of one process, while other processes do the same.
-
-    Args:
-        addresses: of all clients.
-        limits: on the time of everything.
-    """
+    """Finds free and healthy clients; for the threads of one process, while other processes do the same."""
 
     def __init__(self, addresses: Sequence[Address], limits: TimeLimits) -> None:
         self._addresses, self._limits = addresses, limits
@@ -96,11 +91,7 @@ class Clients:
     def claim(self, began: float) -> Address:
         """Waits for a client that is free and healthy, and gives the sole right to it until its `release`.
 
-        Args:
-            began: time.monotonic() when the caller started to wait.
-
-        Raises:
-            EnvError: there was none for too long.
+        `began`: time.monotonic() when the caller started to wait. Raises EnvError after too long.
         """
         with self._turn(began):
             while True:

@@ -56,15 +56,10 @@ class Address(NamedTuple):
 
 
 class Connection:
-    """A connection for one mission; every method may raise an OSError, as ClientFailed.
-
-    Args:
-        address: of the client.
-        picture_size: bytes of a picture.
-        limits: on the time of everything.
-    """
+    """A connection for one mission; every method may raise an OSError, as ClientFailed."""
 
     def __init__(self, address: Address, picture_size: int, limits: TimeLimits) -> None:
+        """`picture_size`: bytes of a picture."""
         self._picture_size, self._limits = picture_size, limits
         self._socket = socket.create_connection(address, limits.connect)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -24,10 +24,6 @@ _SURROUNDINGS = {
 }
 
 
-def _known_names() -> Sequence[str]:
-    return [*ALIASES, *MISSIONS]
-
-
 def _describe(config: EnvConfig) -> EnvDescription:
     return replace(describe(config), history_length=1)
 
@@ -47,11 +43,7 @@ def _playback(config: EnvConfig, seed: int) -> Playback:
 
 
 def _import_miniworld() -> None:
-    """Imports the package, which opens a first OpenGL context.
-
-    Raises:
-        EnvError: the package, a library or the context cannot be had; the sentence names the remedy.
-    """
+    """Imports the package, which opens a first OpenGL context. Raises EnvError, which names the remedy."""
     for name, value in _SURROUNDINGS.items():
         os.environ.setdefault(name, value)
     try:
@@ -63,4 +55,4 @@ def _import_miniworld() -> None:
         ) from error
 
 
-FAMILY = Family(canonical_name, _known_names, _describe, _make, _playback)
+FAMILY = Family(canonical_name, lambda: [*ALIASES, *MISSIONS], _describe, _make, _playback)

@@ -19,16 +19,7 @@ from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
 from envs.contract import SeededVectorEnv
-from envs.multi.games import (
-    PREFIX,
-    Build,
-    build,
-    is_by_turns,
-    known_names,
-    masked_space,
-    repeat_of,
-    seat_of,
-)
+from envs.multi.games import PREFIX, Build, build, is_by_turns, known_names, masked_space, repeat_of, seat_of
 from envs.multi.seats import SeatsVector, seat_space
 from envs.multi.turns import TurnsVector, turns_playback
 from envs.playback import Playback

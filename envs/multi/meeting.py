@@ -17,13 +17,11 @@ class TableClosed(EnvFailure):
 class Meeting:
     """A barrier that threads may leave: a step is taken once all have come who have not left.
 
-    Args:
-        seats: how many threads; each is known by its seat, 0 to seats - 1.
-        advance: takes the step, in the thread that comes last.
-        game: its name.
+    Each thread is known by its seat, 0 to `seats` - 1.
     """
 
     def __init__(self, seats: int, advance: Callable[[], None], game: str) -> None:
+        """`advance`: takes the step, in the thread that comes last."""
         self._advance, self._game = advance, game
         self._seats, self._waiting = set(range(seats)), set[int]()
         self._taken = 0  # steps

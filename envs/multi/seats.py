@@ -14,6 +14,7 @@ from envs.gym.parts import SHARE
 from envs.gym.pictures import are_channels_first, channels_moved, is_bytes, is_picture
 from envs.multi.games import Build, Seat, build, repeat_of, seat_of
 from envs.playback import Frames
+from envs.seeding import draw_seed
 
 
 def seat_space(seat: Seat, seats: int, config: EnvConfig) -> Box:
@@ -132,10 +133,7 @@ class SeatsVector(SeededVectorEnv):
     """N seats of N / S tables, seat i % S of table i // S; each seat has the reward that the game gives it.
 
     A table's seats depend on each other, so its first row's seed is that of the table, and marking any of its
-    rows restarts all of them.
-
-    Raises:
-        EnvError: N is no multiple of S.
+    rows restarts all of them. Raises EnvError where N is no multiple of S.
     """
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build) -> None:
@@ -168,8 +166,7 @@ class SeatsVector(SeededVectorEnv):
         return self._frames.copy(), {}
 
     def _begin(self, table: int) -> None:
-        seed = int(self._generators[table].integers(2**31))
-        self._frames[self._rows(table)] = self._tables[table].begin(seed)
+        self._frames[self._rows(table)] = self._tables[table].begin(draw_seed(self._generators[table]))
         self._steps[table], self._over[table] = 0, False
 
     def _advance(self, actions: Actions) -> Steps:

@@ -12,7 +12,7 @@ from envs.legal import allows_any, legal_actions
 from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
 from envs.playback import Frames, Screen, VectorPlayback
 from envs.saving import State
-from envs.seeding import seed_rows
+from envs.seeding import draw_seed, seed_rows
 
 
 class Duel:
@@ -100,7 +100,7 @@ class TurnsVector(SeededVectorEnv):
         return self._frames.copy(), {}
 
     def _begin(self, row: int) -> None:
-        self._frames[row] = self._duels[row].begin(int(self._generators[row].integers(2**31)))
+        self._frames[row] = self._duels[row].begin(draw_seed(self._generators[row]))
 
     def _advance(self, actions: Actions) -> Steps:
         rewards = np.zeros(self.num_envs)

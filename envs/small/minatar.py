@@ -30,10 +30,7 @@ class MinAtarVector(SeededVectorEnv):
     """N games, stepped in turn: frames uint8 [N, 10, 10, channels], 255 where an object is.
 
     Sticky actions and ramps as in the paper. A game's generator continues from episode to episode. An episode
-    is truncated after `config.max_episode_steps`; 0: never.
-
-    Raises:
-        EnvError: the package is not installed.
+    is truncated after `config.max_episode_steps`; 0: never. Raises EnvError without the package.
     """
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:

@@ -34,19 +34,12 @@ class Moved(NamedTuple):
 
 
 class Scene:
-    """The bodies of one player.
-
-    Args:
-        config: of the build and its scene; that of the first brain where several are played.
-        parts: which bodies are played, and what they see.
-        limits: on the player's time.
-        seed: of the scene's chance, where its protocol has one.
-
-    Raises:
-        EnvError: there is no such build, or it knows no such argument.
-    """
+    """The bodies of one player. Raises EnvError where there is no such build, or no such argument of it."""
 
     def __init__(self, config: EnvConfig, parts: Sequence[Arguments], limits: TimeLimits, seed: int) -> None:
+        """`config`: that of the first brain where several are played; `parts`: which bodies are played, and
+        what they see; `seed`: of the scene's chance, where its protocol has one.
+        """
         self.game, self._parts, self._limits, self._seed = config.game, parts, limits, seed
         self._program = find_build(config.game)
         self._player: Player | None = None

@@ -33,12 +33,7 @@ _VERSION = "API-2"
 
 
 class FirstProtocol:
-    """The conversation with a player that has connected. Every method may raise an OSError, as PlayerFailed.
-
-    Args:
-        connection: to the player.
-        limits: on the time of each reply.
-    """
+    """The conversation with a player that has connected. Any method may raise an OSError, as PlayerFailed."""
 
     brains: dict[str, Brain]
     reset_parameters: dict[str, float] | None

@@ -26,14 +26,10 @@ _MOST_REPEATS = 200
 
 
 class Behavior:
-    """B bodies, as many as ask first; one that comes later and finds no place takes action 0.
-
-    Args:
-        said: the player's message on the behavior, and `info` on one of its bodies.
-        channels_first: how its pictures are laid out.
-    """
+    """B bodies, as many as ask first; one that comes later and finds no place takes action 0."""
 
     def __init__(self, said: Any, info: Any, channels_first: bool) -> None:
+        """`said`: the player's message on the behavior, and `info` on one of its bodies."""
         self._shapes = Shapes(tuple(tuple(each.shape) for each in info.observations), channels_first)
         numbers, branches = _actions(said)
         self._branches: Sequence[int] = branches

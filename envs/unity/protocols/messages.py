@@ -68,18 +68,10 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "variable_length_observation": (6, "bool"),
         "multi_agent_groups": (7, "bool"),
     },
-    "Command": {
-        "of_behavior": (1, "ChoicesOf*"),
-        "command": (4, "int32"),
-        "side_channel": (5, "bytes"),
-    },
+    "Command": {"of_behavior": (1, "ChoicesOf*"), "command": (4, "int32"), "side_channel": (5, "bytes")},
     "ChoicesOf": {"key": (1, "string"), "value": (2, "ChoiceList")},  # an entry of a map
     "ChoiceList": {"value": (1, "Choice*")},
-    "Choice": {
-        "old_action": (1, "float*"),
-        "continuous": (6, "float*"),
-        "discrete": (7, "int32*"),
-    },
+    "Choice": {"old_action": (1, "float*"), "continuous": (6, "float*"), "discrete": (7, "int32*")},
 }
 """Of each message its fields: number and type, * where there may be several."""
 _TYPES = {

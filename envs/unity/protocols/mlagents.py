@@ -24,10 +24,7 @@ _PATIENCE = 10000
 class PresentProtocol:
     """The conversation with a player that has called. Every method may raise PlayerFailed.
 
-    Args:
-        calls: of the player.
-        is_running: whether it does.
-        seed: of the scene's chance.
+    `is_running`: whether the player does; `seed`: of the scene's chance.
     """
 
     reset_parameters: dict[str, float] | None = None

@@ -17,15 +17,8 @@ from envs.unity.protocols.mlagents import PresentProtocol
 
 
 class Player:
-    """One running build.
-
-    Args:
-        program: the build's executable.
-        limits: on the time of everything.
-        seed: of the scene's chance, where its protocol has one.
-
-    Raises:
-        OSError: it does not start, connect or speak as it should; as PlayerFailed.
+    """One running build. Raises an OSError where it does not start, connect or speak as it should; as
+    PlayerFailed. `seed`: of the scene's chance, where its protocol has one.
     """
 
     def __init__(self, program: Path, limits: TimeLimits, seed: int = 0) -> None:
