@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,41 +42,31 @@ NEVER = -math.inf
 """Monotonic seconds, which on some systems begin with 0 at the machine's start."""
 
 
-class Stretch(NamedTuple):
-    """What a draw takes from one ring."""
-
-    ring: Ring
-    first_leaf: int  # its number in the draw
-    start: float  # sum of the rings before
-    rows: range
-
-
 def draw_from(
     rings: Mapping[int, Ring],
     batch_size: int,
     beta: float,
     generator: np.random.Generator,
     whole_memory: bool,
-) -> tuple[Draw, list[Stretch]]:
-    """As `Ring.draw`, from one ring that would hold what all of `rings` hold.
+) -> Draw:
+    """As `Ring.draw`, from one ring that would hold what all of `rings` hold. Rows of one follow one another.
 
     Args:
         rings: The number that the first leaf is to have -> the ring. One of them has a leaf above 0.
         whole_memory: Whether weights are divided by the largest of all leaves.
-
-    Returns:
-        The draw, and from which rings its rows come, one after the other.
     """
     trees = [ring.tree for ring in rings.values()]
     ends, fill = np.cumsum([tree.total for tree in trees]), sum(tree.filled for tree in trees)
-    total = ends[-1]
+    starts, total = np.array([0.0, *ends[:-1]]), ends[-1]
     sums = (np.arange(batch_size) + generator.random(batch_size)) / batch_size * total
+    last = np.flatnonzero(ends > starts)[-1]  # by rounding a sum may reach the total
+    owners = np.minimum(np.searchsorted(ends, sums, "right"), last)
     leaf, priority = np.empty(batch_size, np.int64), np.empty(batch_size)
     chunk_id, offsets = np.empty_like(leaf), np.empty_like(leaf)
-    stretches = _stretches(rings, ends, sums)
-    for ring, first_leaf, start, rows in stretches:
-        part = slice(rows.start, rows.stop)
-        found = ring.tree.find(sums[part] - start)
+    numbered = list(rings.items())
+    for number, rows in stretches_of(owners):
+        (first_leaf, ring), part = numbered[number], slice(rows.start, rows.stop)
+        found = ring.tree.find(sums[part] - starts[number])
         slots, offsets[part] = np.divmod(found, ring.chunk_length)
         leaf[part], chunk_id[part] = found + first_leaf, ring.ids[slots]
         priority[part] = ring.tree.leaves[found]
@@ -84,20 +74,7 @@ def draw_from(
     smallest = min(tree.smallest for tree in trees) if whole_memory else 0.0
     largest = (fill * (smallest / total)) ** -beta if whole_memory else weights.max()
     relative = np.asarray(weights / largest, np.float32)
-    return Draw(leaf, chunk_id, offsets, relative, generator.bit_generator.state), stretches
-
-
-def _stretches(
-    rings: Mapping[int, Ring], ends: NDArray[np.float64], sums: NDArray[np.float64]
-) -> list[Stretch]:
-    """Which rows come from which ring, by rising `sums` [B]; `ends`: where rings end in these sums."""
-    starts = np.array([0.0, *ends[:-1]])
-    last = np.flatnonzero(ends > starts)[-1]  # by rounding a sum may reach the total
-    owner = np.minimum(np.searchsorted(ends, sums, "right"), last)
-    borders = np.searchsorted(owner, range(len(rings) + 1)).tolist()
-    places = zip(rings.items(), starts.tolist(), borders[:-1], borders[1:], strict=True)
-    stretches = [Stretch(ring, leaf, start, range(*rows)) for (leaf, ring), start, *rows in places]
-    return [stretch for stretch in stretches if stretch.rows]
+    return Draw(leaf, chunk_id, offsets, relative, generator.bit_generator.state)
 
 
 def _stored_bytes(shard: Shard) -> float:
@@ -290,7 +267,7 @@ class Shards(Replay):
         """Rows of one shard follow one another."""
         rings = {life * self._leaves: replay._ring for life, replay in self._drawn().items()}
         whole_memory = self._rule.weights_normalised_by == "memory"
-        return draw_from(rings, batch_size, beta, self.generator, whole_memory)[0]
+        return draw_from(rings, batch_size, beta, self.generator, whole_memory)
 
     def _fetched(self, draw: Draw) -> Fetch:
         """Request the chunks of a draw, or of every so many rows of it."""
