@@ -11,8 +11,8 @@ from redis.crc import key_slot
 from args import UserError, read_args
 from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import Counters, read_counters
+from memory.runs.keys import tag_suffix
 from memory.runs.shards import own_steps
-from memory.runs.tags import tag_suffix
 from memory.server.connection import RedisConfig, make_client
 from memory.server.patience import Patience
 from reporting.model_files import last_models

@@ -15,11 +15,10 @@ from acting.links.shard_link import MOVE_AFTER_S
 from agents.registry import agent_type
 from args import Args, UserError
 from memory.runs.counters import read_counters
-from memory.runs.keys import Keys
+from memory.runs.keys import Keys, tag_suffix
 from memory.runs.run import POLL_EVERY_S, Place
 from memory.runs.scripts import Sender
 from memory.runs.shards import admitted
-from memory.runs.tags import tag_suffix
 from memory.server.connection import Client, RedisConfig, RedisUnreachable, connect, make_client
 from memory.server.patience import Interrupted, Patience
 from memory.server.replies import UNREACHABLE, Refusing, refusals_as_outages

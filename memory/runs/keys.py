@@ -5,12 +5,16 @@ All keys of a run's shard share the hash tag `{run:shard}`, so that a Redis Clus
 
 from __future__ import annotations
 
+from itertools import count
+
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+
 
 class Keys:
     """Names of one run's keys."""
 
     def __init__(self, run: str, shard: int = 0, tag_suffix: str = "") -> None:
-        """`run` holds no braces (checked by args.py); `tag_suffix`: as of `memory.runs.tags`."""
+        """`run` holds no braces (checked by args.py); `tag_suffix`: as of the function of that name."""
         self.run, self.shard = run, shard
         self._prefix = prefix = f"{{{run}:{shard}{tag_suffix}}}:"
         self.settings = f"{prefix}settings"  # string: the run's shared settings as JSON
@@ -36,3 +40,21 @@ class Keys:
         """What a fresh start removes: everything but the leases."""
         others = "run", "shard", "_prefix", "learner_lease"
         return tuple(key for name, key in vars(self).items() if name not in others)
+
+
+def tag_suffix(run: str, shard: int, shards: int) -> str:
+    """What the tag of a shard ends with, so that the slots of all shards lie evenly among the cluster's.
+
+    The slots are divided into as many equal parts as there are shards. Shard 0 lies where the run's name puts
+    it, which every program can tell; each of the others in the part that follows the one before it. A
+    cluster's nodes mostly have equal parts too, so that each gets its share; and nothing has to be kept, or
+    to be known of the cluster.
+    """
+    if not shard:
+        return ""
+    wanted = (_part(f"{run}:0", shards) + shard) % shards
+    return next(end for n in count() if _part(f"{run}:{shard}{(end := f'.{n}')}", shards) == wanted)
+
+
+def _part(tag: str, shards: int) -> int:
+    return key_slot(tag.encode()) * shards // REDIS_CLUSTER_HASH_SLOTS

@@ -6,9 +6,8 @@ import shutil
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from memory.runs.keys import Keys
+from memory.runs.keys import Keys, tag_suffix
 from memory.runs.run import Place
-from memory.runs.tags import tag_suffix
 from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.replies import UNREACHABLE
 from tests.cluster_nodes import redis_cluster
