@@ -68,10 +68,6 @@ class SnapshotFolder:
         with self.lock.writing():
             return self._put_beside(snapshot)
 
-    def writing(self) -> contextlib.AbstractContextManager[bool]:
-        """As FolderLock's."""
-        return self.lock.writing()
-
     def _all(self) -> list[Path]:
         return [*last_models(self._folder, self._file_name), *emergencies(self._folder, self._file_name)]
 

@@ -25,7 +25,7 @@ from learning.saved.folder import SnapshotFolder
 from learning.saved.lock import REPLACED
 from learning.saved.snapshot import Snapshot, is_finite
 from memory.runs.counters import CountersError, read_counters
-from memory.runs.reports import read_actor_statuses
+from memory.runs.reports import read_living
 from memory.runs.run import finish_run
 from memory.runs.scripts import LostLease, ReplayLost
 from memory.runs.weights import WeightsError
@@ -130,8 +130,8 @@ class Saver:
     def record_scalars(self, measured: Mapping[str, float]) -> None:
         """Record how learning goes, beside what was `measured` since the last time. Raises OSError."""
         learner, slot, source = self._learner, self._learner.slot, self._learner.source
-        actors = slot.patience(read_actor_statuses, slot.client, slot.keys)
-        steps = [status.get("steps_per_second") for status in actors]
+        actors = slot.patience(read_living, slot.client, slot.keys)
+        steps = [status.get("steps_per_second") for status in actors.values()]
         values = {
             "clock/t_actors": float(source.counters.played),
             "clock/refilled": float(source.counters.refilled),
@@ -258,7 +258,7 @@ class Saver:
 
     def _save_replay(self) -> None:
         if self._dump is not None:
-            with self._snapshots.writing() as ours:
+            with self.lock.writing() as ours:
                 if ours:
                     self._learner.slot.patience(self._dump.save, self._learner.source.counters.steps)
 

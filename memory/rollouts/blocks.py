@@ -123,7 +123,7 @@ class RolloutStore:
         self._taken: list[Taken] = []  # and not handed out yet
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
         client.unlink(keys.rollouts)
-        self._done = self._fields("pushed:")  # actor -> how many of its rollouts are no longer outstanding
+        self._done = self._pushed()  # actor -> how many of its rollouts are no longer outstanding
         for actor, pushed in self._done.items():
             client.hset(keys.counters, f"learned:{actor}", pushed)
 
@@ -172,11 +172,11 @@ class RolloutStore:
         """Say how many updates were done in this epoch."""
         self._client.hset(self._keys.counters, "batches", batches)
 
-    def _fields(self, prefix: str) -> dict[int, int]:
+    def _pushed(self) -> dict[int, int]:
+        """Actor -> how many rollouts it has pushed."""
         found = self._client.hgetall(self._keys.counters)
-        prefixed = prefix.encode()
-        own = {name: value for name, value in found.items() if name.startswith(prefixed)}
-        actors = parse_counts([name.removeprefix(prefixed) for name in own])
+        own = {name: value for name, value in found.items() if name.startswith(b"pushed:")}
+        actors = parse_counts([name.removeprefix(b"pushed:") for name in own])
         return dict(zip(actors, parse_counts(list(own.values())), strict=True))
 
     def _whole(self, data: bytes, actor: int) -> PushedRollout | None:

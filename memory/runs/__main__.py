@@ -20,7 +20,7 @@ import redis
 from memory.runs.access import acl_of
 from memory.runs.counters import Counters, CountersError, read_counters
 from memory.runs.keys import Keys
-from memory.runs.reports import read_actor_statuses, read_statuses
+from memory.runs.reports import read_living, read_statuses
 from memory.runs.run import read_living_run, read_settings, run_names
 from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
 from memory.server.replies import UNREACHABLE, refusals_as_outages
@@ -63,7 +63,7 @@ def summary(client: Client, run: str) -> Summary:
         sum(sizes) / 1e6,
         read_counters(client, keys),
         read_living_run(client, keys) is not None,
-        len(read_actor_statuses(client, keys)),
+        len(read_living(client, keys)),
         max(time.time() - max(spoken), 0.0) if spoken else None,
     )
 

@@ -40,11 +40,6 @@ def read_statuses(client: Client, keys: Keys) -> dict[str, Status]:
     return {role: status for role, status in found.items() if status is not None}
 
 
-def read_actor_statuses(client: Client, keys: Keys) -> list[Status]:
-    """The last status of each living actor."""
-    return list(read_living(client, keys).values())
-
-
 def read_living(client: Client, keys: Keys) -> dict[str, Status]:
     """Role -> the last status of each living actor; one is living while its lease is held."""
     found = {role: status for role, status in read_statuses(client, keys).items() if role != "learner"}

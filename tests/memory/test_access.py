@@ -20,7 +20,7 @@ from memory.chunks.builder import ChunkBuilder
 from memory.runs.__main__ import main as runs_command
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.reports import publish_status, read_actor_statuses
+from memory.runs.reports import publish_status, read_living
 from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, RedisRefused, connect, make_client
 from memory.server.replies import UNREACHABLE
@@ -118,7 +118,7 @@ def test_each_role_does_its_part_and_no_more(enter: Enter) -> None:
     publish_weights(learner, keys, Weights(opened.epoch, 1, 4, b"tensors"))
     weights = WeightsReader(actor, keys).poll()
     assert weights is not None and weights.payload == b"tensors"
-    assert read_actor_statuses(viewer, keys) and read_counters(viewer, keys).steps == 200
+    assert read_living(viewer, keys) and read_counters(viewer, keys).steps == 200
 
     forbidden: list[tuple[Client, list[object]]] = [
         (actor, ["SET", keys.weights, "poison"]),

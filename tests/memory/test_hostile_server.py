@@ -11,7 +11,7 @@ from memory.rollouts.blocks import RolloutStore
 from memory.rollouts.rollout import RolloutLimits
 from memory.runs.counters import CountersError, read_counters
 from memory.runs.keys import Keys
-from memory.runs.reports import publish_status, read_actor_statuses, read_episodes, read_statuses
+from memory.runs.reports import publish_status, read_episodes, read_living, read_statuses
 from memory.runs.run import read_settings
 from memory.server.connection import Client
 from tests.memory.random_rollouts import HISTORY, STEPS, open_epoch, pusher_of, random_packet, random_rollout
@@ -68,7 +68,7 @@ def test_what_processes_say_of_themselves(client: Client, keys: Keys) -> None:
         b"\xff": b"{}",
     }
     client.hset(keys.status, mapping={**hostile, "actor:" + "9" * 5000: b'{"time": 1}'})
-    assert read_statuses(client, keys).keys() == {"learner"} and read_actor_statuses(client, keys) == []
+    assert read_statuses(client, keys).keys() == {"learner"} and read_living(client, keys) == {}
 
 
 @pytest.mark.parametrize("document", [b"", b"[1]", b"{}", b'{"settings": 1, "fresh_since": 2}', b"[" * 9999])

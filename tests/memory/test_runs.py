@@ -12,7 +12,7 @@ import pytest
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.reports import publish_status, read_actor_statuses, read_statuses
+from memory.runs.reports import publish_status, read_living, read_statuses
 from memory.runs.run import (
     CHUNK_FORMAT,
     LAYOUT,
@@ -168,9 +168,9 @@ def test_small_counters(client: Client, keys: Keys) -> None:
 
 def test_only_living_actors_count(client: Client, keys: Keys) -> None:
     """What a killed actor last said stays in Redis; its lease does not."""
-    assert read_actor_statuses(client, keys) == []
+    assert read_living(client, keys) == {}
     for role in ("learner", "actor:0", "actor:1"):
         publish_status(client, keys, role, {"t": 5.0})
     client.set(keys.actor_lease(1), "token")
-    assert [said["t"] for said in read_actor_statuses(client, keys)] == [5.0]
+    assert [said["t"] for said in read_living(client, keys).values()] == [5.0]
     assert read_statuses(client, keys).keys() == {"learner", "actor:0", "actor:1"}
