@@ -6,7 +6,6 @@ with a probability that grows with (1 - P[win against p])^2: those that are stil
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,8 @@ from memory.runs.weights import WeightsError
 from memory.server.connection import Client
 from memory.server.patience import Patience
 
+Numbers = NDArray[np.float64]
+
 NOBODY = -1
 """In place of a member: the present self plays both seats."""
 
@@ -37,33 +38,20 @@ class OpponentsConfig:
     history_length: int
 
 
-class Choice(ABC):
-    """Which past self a game is played against."""
-
-    @abstractmethod
-    def probabilities(self, games: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[M] of members against which so many games brought so many points (a draw: a half)."""
+def all_alike(games: Numbers, points: Numbers) -> Numbers:
+    """Fictitious self-play."""
+    return np.full(len(games), 1 / len(games))
 
 
-class Past(Choice):
-    """All alike (fictitious self-play)."""
-
-    def probabilities(self, games: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[M]."""
-        return np.full(len(games), 1 / len(games))
-
-
-class Hardest(Choice):
+def hardest(games: Numbers, points: Numbers) -> Numbers:
     """AlphaStar's f_hard, from this actor's own games; an unknown member counts as one of equal strength."""
-
-    def probabilities(self, games: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[M]."""
-        weights = (1 - (points + 0.5) / (games + 1)) ** 2
-        probabilities: NDArray[np.float64] = weights / weights.sum()
-        return probabilities
+    weights = (1 - (points + 0.5) / (games + 1)) ** 2
+    probabilities: Numbers = weights / weights.sum()
+    return probabilities
 
 
-CHOICES: dict[str, type[Choice]] = {"past": Past, "pfsp": Hardest}
+CHOICES: dict[str, Callable[[Numbers, Numbers], Numbers]] = {"past": all_alike, "pfsp": hardest}
+"""Probabilities [M] of members against which so many games brought so many points (a draw: a half)."""
 
 
 class Members:
@@ -106,15 +94,10 @@ class PoolPlayer(Player):
     SAVED = *Player.SAVED, "_opponent", "_seat", "_plies", "_lead", "_games", "_generator"
 
     def __init__(
-        self,
-        agent: Agent,
-        env: SeededVectorEnv,
-        config: OpponentsConfig,
-        seed: int,
-        members: Members,
+        self, agent: Agent, env: SeededVectorEnv, config: OpponentsConfig, seed: int, members: Members
     ) -> None:
         super().__init__(agent, env, config.history_length, seed)
-        self._config, self._members, self._choice = config, members, CHOICES[config.opponents]()
+        self._config, self._members, self._choice = config, members, CHOICES[config.opponents]
         self._generator = np.random.default_rng([seed, 1])
         rows = env.num_envs
         self._opponent = np.full(rows, NOBODY)  # [N] member that plays a seat of the row
@@ -158,7 +141,7 @@ class PoolPlayer(Player):
             return NOBODY
         self._members.forget(known)
         games, points = np.array([self._games.get(member, [0.0, 0.0]) for member in known]).T
-        return int(self._generator.choice(known, p=self._choice.probabilities(games, points)))
+        return int(self._generator.choice(known, p=self._choice(games, points)))
 
     def _count(self, member: int, points: float) -> None:
         if member != NOBODY:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from acting.opponents import NOBODY, Hardest, Members, OpponentsConfig, Past, PoolPlayer
+from acting.opponents import NOBODY, Members, OpponentsConfig, PoolPlayer, all_alike, hardest
 from agents.base import Acting, ActingNoise, Agent, AgentError, Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from args import Args, UserError, read_args
@@ -140,8 +140,8 @@ def test_its_state_goes_on() -> None:
 
 def test_who_is_hard_to_beat_is_drawn_more_often() -> None:
     games, points = np.array([10.0, 10.0, 0.0]), np.array([9.0, 1.0, 0.0])
-    assert np.allclose(Past().probabilities(games, points), 1 / 3)
-    chances = Hardest().probabilities(games, points)
+    assert np.allclose(all_alike(games, points), 1 / 3)
+    chances = hardest(games, points)
     assert np.allclose(
         chances, np.array([(1.5 / 11) ** 2, (9.5 / 11) ** 2, 0.25]) / ((1.5**2 + 9.5**2) / 121 + 0.25)
     )
