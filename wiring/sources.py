@@ -68,33 +68,17 @@ class ReplaySizes(NamedTuple):
 
 def sizes_of(args: Args) -> ReplaySizes:
     """From the parameters."""
-    slack = limiter_slack(
-        args.weight_synchro_frequency,
-        args.nb_actor * args.envs_per_actor,
-        args.chunk_length,
-        args.multi_step,
-        args.queue_size,
-        args.replay_frequency,
-    )
-    limiter = Limiter(args.synchronize_actors_with_learner, args.replay_frequency, slack)
+    limiter = Limiter(args.synchronize_actors_with_learner, args.replay_frequency, limiter_slack(args))
     return ReplaySizes(args.select(ChunkShape), args.select(ReplayShape), args.select(PriorityRule), limiter)
 
 
-def limiter_slack(
-    weight_synchro_frequency: int,
-    environments: int,
-    chunk_length: int,
-    multi_step: int,
-    queue_size: int,
-    replay_frequency: int,
-) -> int:
+def limiter_slack(args: Args) -> int:
     """Steps by which actors may lead: twice what may lie unpushed in all environments, and what is queued as
     batches; never less than two intervals between weights.
-
-    `environments` counts those of all actors.
     """
-    unpushed = 2 * environments * (chunk_length + multi_step) + queue_size * replay_frequency
-    return max(2 * weight_synchro_frequency, unpushed)
+    unpushed = args.nb_actor * args.envs_per_actor * (args.chunk_length + args.multi_step)
+    queued = args.queue_size * args.replay_frequency
+    return max(2 * args.weight_synchro_frequency, 2 * unpushed + queued)
 
 
 def check_store(args: Args) -> None:
@@ -201,7 +185,12 @@ def _sampler(
     args, sizes, device = setting.args, sizes_of(setting.args), device_of(setting.args)
     if not opened.replay_kept and args.shards == 1:
         _fill_replay(setting, sizes, slot, snapshot)
-    replay = _loaded_replay(setting, sizes, slot, opened, snapshot, ranks)
+    generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
+    if snapshot is not None:
+        with restoring():
+            generator.bit_generator.state = snapshot["sampler_generator"]
+    replay = _replay(setting, sizes, slot, opened, generator, ranks)
+    replay.load()
     steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
     missing = 0  # where the run is finished: nothing is learned from it any more
     if not opened.counters.finished:
@@ -237,24 +226,6 @@ def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapsh
             header = header._replace(code=read_header(path).code)
         transitions = preseed(path, header, slot, sizes.chunk, sizes.replay.slots, FileProgress(path))
         log.info("The replay begins with %s transitions from %s.", f"{transitions:,}", path)
-
-
-def _loaded_replay(
-    setting: Setting,
-    sizes: ReplaySizes,
-    slot: LearnerSlot,
-    opened: OpenedRun,
-    snapshot: Snapshot | None,
-    ranks: Ranks | None,
-) -> Replay:
-    args = setting.args
-    generator = np.random.default_rng(derived_seed(args.seed, SAMPLER))
-    if snapshot is not None:
-        with restoring():
-            generator.bit_generator.state = snapshot["sampler_generator"]
-    replay = _replay(setting, sizes, slot, opened, generator, ranks)
-    replay.load()
-    return replay
 
 
 def _replay(

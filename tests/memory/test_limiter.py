@@ -7,6 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from args import Args
 from memory.runs.counters import Counters, Limiter
 from wiring.sources import limiter_slack
 
@@ -38,7 +39,17 @@ def test_no_deadlock_and_the_ratio_holds(
 ) -> None:
     """Actors of many environments push whole chunks only, one at a time dies with what it had not pushed."""
     choices = random.Random(seed)
-    slack = limiter_slack(1, actors * envs, chunk_length, multi_step, queue_size, replay_frequency)
+    slack = limiter_slack(
+        Args(
+            weight_synchro_frequency=1,
+            nb_actor=actors,
+            envs_per_actor=envs,
+            chunk_length=chunk_length,
+            multi_step=multi_step,
+            queue_size=queue_size,
+            replay_frequency=replay_frequency,
+        )
+    )
     limiter = Limiter(True, replay_frequency, slack)
     pending = [[0] * envs for _ in range(actors)]  # steps in unfinished chunks
     steps, batches, turns = before, 0, 0
