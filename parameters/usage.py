@@ -29,11 +29,11 @@ class Page(NamedTuple):
     reads: Programs
     examples: tuple[tuple[str, str], ...] = ()
     """Commands, and what comes of each."""
-    wanted: tuple[str, ...] = ()
+    wanted: Sequence[str] = ()
     """Parameters that people look for."""
 
 
-_OF_A_RUN = ("game", "agent", "spec", "T_max", "seed", "run", "host_redis", "port_redis")
+_OF_A_RUN = "game agent spec T_max seed run host_redis port_redis"
 START_LEARNING = Page(
     "A whole run in one terminal: Redis, the learner and the actors. Ctrl-C saves and stops all; the same"
     " command goes on. `bash start_learning_atari.sh` takes the same flags and sets everything up first.",
@@ -45,16 +45,7 @@ START_LEARNING = Page(
         ("--game pong --nb-actor 4 --envs-per-actor 4", "Atari as published, for a GPU"),
         ("--game path/to/my_env.py:MyEnv --agent dqn", "an environment of your own"),
     ),
-    (
-        *_OF_A_RUN,
-        "path_to_results",
-        "nb_actor",
-        "envs_per_actor",
-        "memory_capacity",
-        "learn_start",
-        "lr",
-        "hidden_size",
-    ),
+    f"{_OF_A_RUN} path_to_results nb_actor envs_per_actor memory_capacity learn_start lr hidden_size".split(),
 )
 LEARNER = Page(
     "The learner of a run; it needs a Redis server, and actors (launch_actor.py).",
@@ -63,16 +54,7 @@ LEARNER = Page(
         ("--game CartPole-v1 --agent dqn", "then launch_actor.py with the same words"),
         ("--game probe:catch --serial --threads 1", "with an actor inside, exactly repeatable"),
     ),
-    (
-        *_OF_A_RUN,
-        "path_to_results",
-        "nb_actor",
-        "memory_capacity",
-        "learn_start",
-        "lr",
-        "hidden_size",
-        "serial",
-    ),
+    f"{_OF_A_RUN} path_to_results nb_actor memory_capacity learn_start lr hidden_size serial".split(),
 )
 ACTOR = Page(
     "An actor: plays, and sends what it sees to the learner of its run, whose settings it takes over.",
@@ -82,7 +64,7 @@ ACTOR = Page(
         ("--game pong --id-actor 1 --host-redis 10.0.0.1", "on another machine"),
         ("--game pong --id-actor 1 --eval --no-push", "looks how well the agent plays"),
     ),
-    ("id_actor", *_OF_A_RUN, "envs_per_actor", "eval", "no_push", "render", "event_log_out"),
+    f"id_actor {_OF_A_RUN} envs_per_actor eval no_push render event_log_out".split(),
 )
 EVALUATION = Page(
     "Evaluation: plays episodes of fixed seeds with a snapshot, and writes their scores. What no flag says"
@@ -95,18 +77,9 @@ EVALUATION = Page(
         ("--game pong --agent random", "for comparison"),
     ),
     (
-        "model",
-        "kept",
-        "game",
-        "agent",
-        "evaluation_episodes",
-        "evaluation_envs",
-        "eval_noise",
-        "evaluation_epsilon",
-        "record",
-        "render",
-    )
-    + ("transfer", "seed", "path_to_results"),
+        "model kept game agent evaluation_episodes evaluation_envs eval_noise evaluation_epsilon record"
+        " render transfer seed path_to_results"
+    ).split(),
 )
 LIVE_PAGE = Page(
     "The live page: every run on a Redis server, and those in the results folder, in a browser. It reads.",
@@ -116,7 +89,7 @@ LIVE_PAGE = Page(
         ("--host-redis 10.0.0.1 --user-redis viewer", "runs on another machine"),
         ("--page-host 0.0.0.0", "for other machines, which need the token that is printed"),
     ),
-    ("host_redis", "port_redis", "user_redis", "path_to_results", "page_host", "page_port"),
+    "host_redis port_redis user_redis path_to_results page_host page_port".split(),
 )
 CLUSTER = Page(
     "A whole run on a cluster of Ray's: the learner here, the actors wherever there is room. Ctrl-C saves and"
@@ -129,19 +102,9 @@ CLUSTER = Page(
         ("--ray-address auto --game pong --status", "what is where; or --stop"),
     ),
     (
-        "ray_address",
-        *_OF_A_RUN,
-        "path_to_results",
-        "nb_actor",
-        "placement",
-        "learner_gpus",
-        "actor_cpus",
-        "detach",
-        "status",
-        "stop",
-        "add_actors",
-        "remove_actors",
-    ),
+        f"ray_address {_OF_A_RUN} path_to_results nb_actor placement learner_gpus actor_cpus detach"
+        " status stop add_actors remove_actors"
+    ).split(),
 )
 OTHER = Page("Rainbow-IQN Ape-X.", Programs.ALL)
 
@@ -197,11 +160,8 @@ def help_text(page: Page, groups: Iterable[type[Settings]], flags: Flags, everyt
     examples = [f"{each:<{width}}{come}" for each, (_, come) in zip(commands, page.examples, strict=True)]
     head += ["Examples:", *examples, ""]
     wanted = _section("Flags that people look for", page.wanted, flags)
-    own = (
-        ["", _section("Your own agent", own_names, flags)]
-        if (own_names := sections["Your own agent"])
-        else []
-    )
+    own_names = sections["Your own agent"]
+    own = ["", _section("Your own agent", own_names, flags)] if own_names else []
     rest = len(named - set(page.wanted))
     more = f"{rest} flags more: `python {program} --help all`; docs/flags.md has those of every program."
     lists = ["", LISTS] if "agent" in page.wanted or "game" in page.wanted else []
