@@ -30,7 +30,7 @@ from memory.settings import RedisSettings, ReplaySettings, RolloutSettings, pars
 from own_code.code import KINDS, names_code, short_name
 from own_code.flags import own_flags
 from parameters.declare import UserError as UserError
-from parameters.declare import plain_type, problem
+from parameters.declare import flag_of, plain_type, problem
 from parameters.spec_file import agent_of_spec, nearest, read_spec
 from parameters.usage import OTHER, Page, asked_for, help_text
 from wiring.settings import DeviceSettings, RunSettings
@@ -114,7 +114,7 @@ class Args(
             if getattr(self, name) != settings[name] and _is_shared(type(self).model_fields[name]):
                 mine, theirs = getattr(self, name), settings[name]
                 raise UserError(
-                    f"{_flag_of(name)} is {mine} here but {theirs} at the learner of run {self.run_name!r}."
+                    f"{flag_of(name)} is {mine} here but {theirs} at the learner of run {self.run_name!r}."
                 )
         return self.with_defaults(settings, f"What Redis holds of run {self.run_name!r}")
 
@@ -298,10 +298,6 @@ def _is_shared(field: FieldInfo) -> bool:
     return bool(cast(dict[str, Any], field.json_schema_extra)["shared"])
 
 
-def _flag_of(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _no_flag(name: str) -> str:
     """The sentence on a name, without its dashes before, that no flag has."""
     return f"There is no flag --{name}{nearest(name, Args.model_fields, '--')}"
@@ -322,7 +318,7 @@ def _parser(kind: type[Args]) -> argparse.ArgumentParser:
         optional: dict[str, Any] = (
             {"nargs": "?", "const": True} if plain_type(field.annotation) is bool else {}
         )
-        parser.add_argument(*short, _flag_of(name), dest=name, **optional)
+        parser.add_argument(*short, flag_of(name), dest=name, **optional)
     return parser
 
 
@@ -331,4 +327,4 @@ def _sentence(error: ValidationError, written: Mapping[str, str] | None = None) 
     name = str(first["loc"][0])
     if first["type"] == "extra_forbidden":  # from Python: argparse and spec files look for themselves
         return _no_flag(name.replace("_", "-"))
-    return f"{(written or {}).get(name, _flag_of(name))} {problem(first)}"
+    return f"{(written or {}).get(name, flag_of(name))} {problem(first)}"

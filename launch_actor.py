@@ -17,11 +17,11 @@ if __name__ == "__main__":
 
 import logging
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from acting.actor import Actor
 from acting.links.link import ActorSlot, RunChanged
-from agents.registry import agent_type
 from args import Args, UserError
 from envs.multi.meeting import SeatView, TableClosed, play_seats
 from learning.saved.snapshot import wait_for_snapshot
@@ -29,33 +29,26 @@ from memory.runs.counters import read_counters
 from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease, first_free
-from memory.runs.run import CHUNK_FORMAT, RunInfo, Settings, wait_for_run
+from memory.runs.run import CHUNK_FORMAT, wait_for_run
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import args_of_seats, at_tables, build_actor, build_lone_actor, build_tables
+from wiring.checks import check_agent_fits, with_own_agent
 from wiring.code import canonical, check_code
 from wiring.endings import exit_on_errors
-from wiring.kinds import setting_of_run
-from wiring.setting import check_agent_fits, connect_redis, setting_of
+from wiring.setting import connect_redis, setting_of, setting_of_run
 
 log = logging.getLogger(__name__)
 
 
 def run_seats(args: Args, stop: Stop) -> None:
     """Play every seat of a game, each for a run of its own."""
-    if args.id_actor < 0:
-        raise UserError("--id-actor must be 0 or more with --seat-runs.")
-    runs = [run.strip() for run in args.seat_runs.split(",")]
-    if len(set(runs)) < len(runs) or not all(runs):
-        raise UserError(f"--seat-runs must name a run for each seat, none twice, not {args.seat_runs}.")
-    if args.event_log_out or args.render or args.no_push:
-        raise UserError("--seat-runs excludes --event-log-out, --render and --no-push.")
-    own = args_of_seats(args, runs)
+    own = args_of_seats(args)
     client = connect_redis(args, stop)
     found = [wait_for_run(client, Keys(each.run_name), Patience(args.redis_patience, stop)) for each in own]
     settings = [setting_of(each.adopt(run.settings)) for each, run in zip(own, found, strict=True) if run]
-    if len(settings) == len(runs):
+    if len(settings) == len(own):
         steps = read_counters(client, Keys(own[0].run_name)).steps
         tables = build_tables(settings, steps)
         play_seats(tables, lambda seat, env: run_actor(own[seat], stop, env))
@@ -71,10 +64,7 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
             raise UserError("--id-actor must be 0 or more for an actor without a run.")
         return run_alone(args, stop)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
-
-    def find_run() -> RunInfo | None:
-        return wait_for_run(client, keys, Patience(args.redis_patience, stop))
-
+    find_run = partial(wait_for_run, client, keys, Patience(args.redis_patience, stop))
     reported, began = recent_episodes(), 0
     while (run := find_run()) is not None:
         if run.chunk_format != CHUNK_FORMAT:
@@ -134,15 +124,6 @@ def run_alone(args: Args, stop: Stop) -> None:
         args = args.with_defaults({**snapshot["settings"], "T_max": args.T_max}, where)
     with closing(build_lone_actor(setting_of_run(args), stop)) as actor:
         actor.run()
-
-
-def with_own_agent(args: Args, settings: Settings) -> Settings:
-    """The run's settings; a random actor may help a run that learns from a replay."""
-    if args.agent != "random":
-        return settings
-    if agent_type(str(settings["agent"])).store != agent_type("random").store:
-        raise UserError(f"Random play cannot help {settings['agent']}, which learns from its own play.")
-    return {**settings, "agent": "random"}
 
 
 def main(args: Args) -> None:

@@ -30,22 +30,16 @@ from learning.learner import run_serially
 from learning.results import closing_sentence
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.run import RunInfo, read_living_run
+from memory.runs.run import read_living_run
 from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
+from wiring.checks import check_agent_fits, check_divided
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
-from wiring.kinds import setting_of_run
 from wiring.learner import Learning, build_learner, claimed_folder
-from wiring.setting import (
-    Setting,
-    check_agent_fits,
-    check_divided,
-    connect_redis,
-    results_folder,
-)
+from wiring.setting import Setting, connect_redis, results_folder, setting_of_run
 from wiring.sources import check_mirror_fits, check_store
 
 if TYPE_CHECKING:  # a run of one learner imports none of it
@@ -97,10 +91,7 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
         claimed_folder(setting.args, client, keys, stop) as folder,
     ):
         learning = build_learner(setting, client, keys, lease, folder, stop)
-
-        def find_run() -> RunInfo | None:
-            return read_living_run(client, keys)
-
+        find_run = partial(read_living_run, client, keys)
         run = find_run()
         assert run is not None
         slot = ActorSlot(client, keys, actor_lease, run, find_run)

@@ -34,10 +34,10 @@ Command = Callable[[str, str], argparse.ArgumentParser]
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
+    from wiring.checks import check_agent_fits
     from wiring.code import canonical
     from wiring.endings import USER_ERRORS
-    from wiring.kinds import setting_of_run
-    from wiring.setting import check_agent_fits
+    from wiring.setting import setting_of_run
     from wiring.sources import check_store
 
     for game in experiment.meta.games or (None,):

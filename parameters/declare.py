@@ -72,6 +72,11 @@ def parameter(
     return Field(default, description=sentence, json_schema_extra=cast(Any, known), **bounds)
 
 
+def flag_of(name: str) -> str:
+    """`--learn-start` of the parameter learn_start."""
+    return "--" + name.replace("_", "-")
+
+
 def plain_type(annotation: object) -> type:
     """`int` of int and of `int | None`."""
     options = [option for option in typing.get_args(annotation) if option is not type(None)]

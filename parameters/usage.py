@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from parameters.declare import Programs, Settings, plain_type
+from parameters.declare import Programs, Settings, flag_of, plain_type
 
 WIDTH = 120
 COLUMN = 36
@@ -193,7 +193,7 @@ def _flag(name: str, field: FieldInfo) -> str:
     kind = plain_type(field.annotation)
     value = "" if kind is bool else f" {kind.__name__.upper()}"
     default = "" if field.default in (None, "", False) else f" (default: {field.default})"
-    flag = f"  {short}--{name.replace('_', '-')}{value}"
+    flag = f"  {short}{flag_of(name)}{value}"
     lines = textwrap.wrap(f"{field.description}{default}", WIDTH - COLUMN)
     first = f"{flag:<{COLUMN - 2}}  " if len(flag) <= COLUMN - 2 else f"{flag}\n{' ' * COLUMN}"
     return first + f"\n{' ' * COLUMN}".join(lines)

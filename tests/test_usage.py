@@ -24,7 +24,8 @@ from args import Args, read_args
 from own_code.code import KINDS
 from parameters.declare import Programs
 from parameters.usage import ACTOR, CLUSTER, EVALUATION, LEARNER, LISTS, START_LEARNING, Page, read_by
-from wiring.setting import check_agent_fits, setting_of
+from wiring.checks import check_agent_fits
+from wiring.setting import setting_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = {

@@ -13,8 +13,9 @@ from args import UserError, read_args
 from kernels import choice
 from memory.replay.priorities import SumTree
 from tests.kernel_choice import using
+from wiring.checks import check_agent_fits
 from wiring.endings import exit_on_errors
-from wiring.setting import build_agent, check_agent_fits, set_up_torch, setting_of
+from wiring.setting import build_agent, set_up_torch, setting_of
 from wiring.sources import check_store
 
 

@@ -92,8 +92,15 @@ def _moved(way: Callable[[], Sender], slots: int) -> Pusher:
     return ChunkPusher(sender, slots, until_it_moves(sender.keys.shard))
 
 
-def args_of_seats(args: Args, runs: Sequence[str]) -> list[Args]:
+def args_of_seats(args: Args) -> list[Args]:
     """Those of each run of --seat-runs; a list in --env-args has an entry for each. Raises UserError."""
+    if args.id_actor < 0:
+        raise UserError("--id-actor must be 0 or more with --seat-runs.")
+    runs = [run.strip() for run in args.seat_runs.split(",")]
+    if len(set(runs)) < len(runs) or not all(runs):
+        raise UserError(f"--seat-runs must name a run for each seat, none twice, not {args.seat_runs}.")
+    if args.event_log_out or args.render or args.no_push:
+        raise UserError("--seat-runs excludes --event-log-out, --render and --no-push.")
     try:
         told = json.loads(args.env_args or "{}")
     except ValueError as error:

@@ -17,7 +17,7 @@ from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.parts.kinds import KindsAgent, part_of
 from agents.registry import agent_type
 from args import Args, UserError
-from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.config import EnvConfig, EnvDescription
 from envs.registry import describe_env
 from kernels.choice import use as use_kernels
 from learning.saved.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
@@ -25,6 +25,7 @@ from memory.chunks.chunk import ChunkLimits
 from memory.server.connection import Client, RedisConfig, connect
 from models.parts import of_parts
 from models.trunk import WITH
+from parameters.declare import flag_of
 from wiring.code import check_code
 
 LEARNER, ACTOR, SAMPLER = 0, 1, 2
@@ -57,8 +58,7 @@ class Setting(NamedTuple):
 def setting_of(args: Args) -> Setting:
     """Look at the environment, and fill what the agent or the environment decides where the user did not.
 
-    Raises EnvError. Whether the agent can play there is checked by `check_agent_fits`. `wiring.kinds` has
-    that of a run.
+    Raises EnvError. Whether the agent can play there is checked by `wiring.checks`.
     """
     exponent = args.priority_exponent
     exponent = agent_type(args.agent).priority_exponent if exponent is None else exponent
@@ -68,6 +68,30 @@ def setting_of(args: Args) -> Setting:
         return _setting(args, descriptions[0])
     games = tuple(_setting(args, description) for description in descriptions)
     return games[0]._replace(args=args, games=games)
+
+
+def setting_of_run(args: Args) -> Setting:
+    """As `setting_of`; games of several kinds get a shard of the replay each, or more, and a trunk to share.
+
+    Raises EnvError, and UserError where --shards does not fit.
+    """
+    setting, count = setting_of(args), len(args.games)
+    if not setting.games:
+        return setting
+    if args.shards > 1 and args.shards % count:
+        raise UserError(
+            f"Games that differ in frames or actions have shards of their own: give --shards {count}, or a"
+            f" multiple of it, not {args.shards}."
+        )
+    filled = {
+        "shards": args.shards if args.shards > 1 else count,
+        "trunk_size": args.trunk_size or args.hidden_size,
+    }
+
+    def with_both(one: Setting) -> Setting:
+        return one._replace(args=one.args.model_copy(update=filled))
+
+    return with_both(setting)._replace(games=tuple(map(with_both, setting.games)))
 
 
 def _setting(args: Args, description: EnvDescription) -> Setting:
@@ -83,93 +107,6 @@ def _setting(args: Args, description: EnvDescription) -> Setting:
         description.parts,
     )
     return Setting(args.model_copy(update={"history_length": history_length}), description, problem)
-
-
-def check_agent_fits(setting: Setting) -> None:
-    """Raise AgentError where agent and environment do not fit, by building one and dropping it.
-
-    EnvError where a game by turns has values that do not change sides, or where --opponents does not fit.
-    """
-    _check_reward_scale(setting.args)
-    if setting.games:
-        _check_kinds(setting.args)
-    if setting.args.opponents != "self":
-        _check_opponents(setting)
-    for game, own in zip(setting.args.games, setting.games or (setting,), strict=False):
-        if own.description.by_turns:
-            _check_turns(setting.args, game)
-        elif setting.args.discount < 0:
-            raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
-    agent_of(setting, learning=False)
-
-
-def _check_reward_scale(args: Args) -> None:
-    agent = agent_type(args.agent)
-    is_read = any(field.name == "reward_scale" for field in fields(agent.config_type))
-    if args.reward_scale != 1 and agent.learns and not is_read:
-        raise AgentError(
-            f"--agent {args.agent} learns from rewards as they are: leave --reward-scale out; --reward-clip"
-            " bounds them."
-        )
-
-
-def _check_kinds(args: Args) -> None:
-    if agent_type(args.agent).store != "replay":
-        raise AgentError(
-            f"--agent {args.agent} learns from rollouts of games of one kind: games that differ in frames or"
-            " actions are for agents with a replay."
-        )
-    alone = (
-        ("intrinsic", "none"),
-        ("opponents", "self"),
-        ("save_replay", False),
-        ("event_log_in", None),
-        ("gpu_replay", False),
-    )
-    for name, default in alone:
-        if getattr(args, name) != default:
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} is for games of one kind, and {' and '.join(args.games)} differ.")
-
-
-def _check_turns(args: Args, game: str) -> None:
-    if args.discount > 0:
-        raise EnvError(
-            f"{game} is played by turns, and what is worth much to one player is worth as much less to"
-            " the other: give a negative --discount, as -1."
-        )
-    if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
-        raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
-    if args.intrinsic != "none":
-        raise AgentError(
-            f"--intrinsic {args.intrinsic} has rewards that do not change sides, and {game} is played by"
-            " turns: leave it out."
-        )
-    if args.history_length > 1:
-        raise EnvError(
-            f"{game} is played by turns, and each frame is seen from the other side than the one before:"
-            " --history-length 1 fits."
-        )
-
-
-def _check_opponents(setting: Setting) -> None:
-    if not setting.description.by_turns:
-        raise EnvError(f"--opponents is for games by turns, which {setting.args.game} is not.")
-    if agent_type(setting.args.agent).store != "replay":
-        raise AgentError(
-            f"--agent {setting.args.agent} learns from its own moves alone, not from those of past selves:"
-            " --opponents is for agents with a replay."
-        )
-
-
-def check_divided(args: Args) -> None:
-    """Raise UserError where actors cannot be divided among the run's games."""
-    games = len(args.games)
-    if games > 1 and (args.serial or args.nb_actor < games):
-        raise UserError(
-            f"{games} games need at least as many actors: give --nb-actor {games} or more"
-            f"{', and no --serial' if args.serial else ''}."
-        )
 
 
 def device_of(args: Args) -> torch.device:
@@ -306,7 +243,7 @@ def _differing(args: Args, found: Mapping[str, object]) -> list[str]:
     names |= {"history_length", "trunk_size", "intrinsic"}
     names -= {"t_max"}  # changed to go on for longer
     return [
-        f"--{name.replace('_', '-')} {_shown(found[name])} (here {_shown(getattr(args, name))})"
+        f"{flag_of(name)} {_shown(found[name])} (here {_shown(getattr(args, name))})"
         for name in type(args).model_fields
         if name.lower() in names and name in found and found[name] != getattr(args, name)
     ]

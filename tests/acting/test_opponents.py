@@ -32,8 +32,9 @@ from reporting.model_files import last_models
 from supervision.process import Stop
 from tests.processes import run as run_program
 from wiring.candidates import Opponent, baseline_candidate, opponents_of, snapshot_candidate
+from wiring.checks import check_agent_fits
 from wiring.code import canonical
-from wiring.setting import check_agent_fits, setting_of
+from wiring.setting import setting_of
 
 GAME = "pettingzoo:tictactoe_v3"
 CONFIG = EnvConfig(GAME, 1, 0.0, False, 300.0, False)

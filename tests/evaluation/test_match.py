@@ -27,7 +27,8 @@ from own_code.code import OwnCode
 from reporting.film import FilmError
 from test_multiple_seed import run_evaluation
 from tests.processes import run
-from wiring.setting import check_agent_fits, setting_of
+from wiring.checks import check_agent_fits
+from wiring.setting import setting_of
 
 CONFIG = EnvConfig("pettingzoo:tictactoe_v3", 1, 0.0, False, 300.0, False)
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))

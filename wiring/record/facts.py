@@ -9,6 +9,7 @@ from args import Args
 from envs.action_names import action_names
 from envs.config import EnvDescription
 from own_code.code import full_name
+from parameters.declare import flag_of
 from reporting.pages.run_page import GameFacts, RunFacts
 from wiring.record.provenance import commit
 from wiring.setting import Setting
@@ -57,7 +58,7 @@ def _game_facts(game: str, env: EnvDescription) -> GameFacts:
 def changed_settings(args: Args) -> list[tuple[str, str, str]]:
     """Flag, value and default of each that has not its default, the game first; a spec is in its values."""
     rows = [
-        (f"--{name.replace('_', '-')}", str(getattr(args, name)), str(field.default))
+        (flag_of(name), str(getattr(args, name)), str(field.default))
         for name, field in type(args).model_fields.items()
         if name == "game" or (name not in ("spec", "id_actor") and getattr(args, name) != field.default)
     ]

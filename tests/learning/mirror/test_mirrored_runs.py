@@ -23,11 +23,11 @@ from supervision.process import Stop
 from tests.learning.mirror.twins import DEVICES, is_gathered
 from tests.processes import ROOT, start, wait
 from tests.test_exact_resume import WORDS, StopAfter, _differences, _end
+from wiring.checks import check_agent_fits
 from wiring.code import canonical
 from wiring.endings import USER_ERRORS
-from wiring.kinds import setting_of_run
 from wiring.ranks import check_ranks
-from wiring.setting import check_agent_fits, setting_of
+from wiring.setting import setting_of, setting_of_run
 from wiring.sources import check_mirror_fits, check_store
 
 

@@ -1,0 +1,110 @@
+"""Whether a run's agent, games and parameters go together, before anything is built for good."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from agents.base import AgentError
+from agents.registry import agent_type
+from args import Args, UserError
+from envs.config import EnvError
+from memory.runs.run import Settings
+from parameters.declare import flag_of
+from wiring.setting import Setting, agent_of
+
+
+def check_agent_fits(setting: Setting) -> None:
+    """Raise AgentError where agent and environment do not fit, by building one and dropping it.
+
+    EnvError where a game by turns has values that do not change sides, or where --opponents does not fit.
+    """
+    _check_reward_scale(setting.args)
+    if setting.games:
+        _check_kinds(setting.args)
+    if setting.args.opponents != "self":
+        _check_opponents(setting)
+    for game, own in zip(setting.args.games, setting.games or (setting,), strict=False):
+        if own.description.by_turns:
+            _check_turns(setting.args, game)
+        elif setting.args.discount < 0:
+            raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
+    agent_of(setting, learning=False)
+
+
+def _check_reward_scale(args: Args) -> None:
+    agent = agent_type(args.agent)
+    is_read = any(field.name == "reward_scale" for field in fields(agent.config_type))
+    if args.reward_scale != 1 and agent.learns and not is_read:
+        raise AgentError(
+            f"--agent {args.agent} learns from rewards as they are: leave --reward-scale out; --reward-clip"
+            " bounds them."
+        )
+
+
+def _check_kinds(args: Args) -> None:
+    if agent_type(args.agent).store != "replay":
+        raise AgentError(
+            f"--agent {args.agent} learns from rollouts of games of one kind: games that differ in frames or"
+            " actions are for agents with a replay."
+        )
+    alone = (
+        ("intrinsic", "none"),
+        ("opponents", "self"),
+        ("save_replay", False),
+        ("event_log_in", None),
+        ("gpu_replay", False),
+    )
+    for name, default in alone:
+        if getattr(args, name) != default:
+            raise UserError(
+                f"{flag_of(name)} is for games of one kind, and {' and '.join(args.games)} differ."
+            )
+
+
+def _check_turns(args: Args, game: str) -> None:
+    if args.discount > 0:
+        raise EnvError(
+            f"{game} is played by turns, and what is worth much to one player is worth as much less to"
+            " the other: give a negative --discount, as -1."
+        )
+    if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
+        raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
+    if args.intrinsic != "none":
+        raise AgentError(
+            f"--intrinsic {args.intrinsic} has rewards that do not change sides, and {game} is played by"
+            " turns: leave it out."
+        )
+    if args.history_length > 1:
+        raise EnvError(
+            f"{game} is played by turns, and each frame is seen from the other side than the one before:"
+            " --history-length 1 fits."
+        )
+
+
+def _check_opponents(setting: Setting) -> None:
+    if not setting.description.by_turns:
+        raise EnvError(f"--opponents is for games by turns, which {setting.args.game} is not.")
+    if agent_type(setting.args.agent).store != "replay":
+        raise AgentError(
+            f"--agent {setting.args.agent} learns from its own moves alone, not from those of past selves:"
+            " --opponents is for agents with a replay."
+        )
+
+
+def check_divided(args: Args) -> None:
+    """Raise UserError where actors cannot be divided among the run's games."""
+    games = len(args.games)
+    if games > 1 and (args.serial or args.nb_actor < games):
+        raise UserError(
+            f"{games} games need at least as many actors: give --nb-actor {games} or more"
+            f"{', and no --serial' if args.serial else ''}."
+        )
+
+
+def with_own_agent(args: Args, settings: Settings) -> Settings:
+    """The run's settings; a random actor may help a run that learns from a replay."""
+    if args.agent != "random":
+        return settings
+    if agent_type(str(settings["agent"])).store != agent_type("random").store:
+        raise UserError(f"Random play cannot help {settings['agent']}, which learns from its own play.")
+    return {**settings, "agent": "random"}
