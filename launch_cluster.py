@@ -20,7 +20,6 @@ if __name__ == "__main__":
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=CLUSTER)
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,12 +27,12 @@ from pathlib import Path
 from args import Args, UserError, fail
 from cluster.names import namespace_of
 from cluster.ray_session import ray_session
-from envs.config import EnvConfig, EnvError, EnvFailure
-from envs.registry import describe_env
+from envs.config import EnvError, EnvFailure
+from parameters.declare import flag_of
 from supervision.last_words import last_words
-from supervision.process import USER_ERROR, Stop
-from wiring.code import canonical, check_agent
-from wiring.starting.run_plan import RunPlan, check_parts, snapshots_of
+from supervision.process import USER_ERROR, Stop, say
+from wiring.code import canonical, check_games
+from wiring.starting.run_plan import RunPlan, check_parts, from_here, snapshots_of
 
 ONE_OF = ("status", "stop", "add_actors", "remove_actors")
 OWN_WAY = {
@@ -47,12 +46,12 @@ OWN_WAY = {
 
 def check(args: Args) -> None:
     """Raises UserError for words that do not go together here."""
-    named = [f"--{name.replace('_', '-')}" for name in ONE_OF if getattr(args, name)]
+    named = [flag_of(name) for name in ONE_OF if getattr(args, name)]
     if len(named) > 1:
         raise UserError(f"{' and '.join(named)} exclude each other: give one.")
     for name, why in OWN_WAY.items():
         if name in args.model_fields_set and getattr(args, name):
-            raise UserError(f"--{name.replace('_', '-')} is not for launch_cluster.py: {why}.")
+            raise UserError(f"{flag_of(name)} is not for launch_cluster.py: {why}.")
     if not args.ray_address and (args.detach or named):
         flag = "--detach" if args.detach else named[0]
         raise UserError(
@@ -68,21 +67,20 @@ def run(args: Args, argv: Sequence[str], stop: Stop) -> int:
 
     plan = RunPlan(args, argv, snapshots_of(Path(args.path_to_results), args.file_name))
     if args.status:
-        return commands.status(plan, say)
+        return commands.status(plan)
     if args.stop:
-        return commands.end(plan, stop, say)
+        return commands.end(plan, stop)
     if args.remove_actors:
-        return commands.remove(plan, say)
+        return commands.remove(plan)
     check_reachable(args)
     if args.add_actors:
         args = args.model_copy(update={"id_actor": commands.free_numbers(args)})
-        return commands.start(RunPlan(args, argv, plan.earlier), stop, say)
+        return commands.start(RunPlan(args, argv, plan.earlier), stop)
     if sentence := check_room(args):
         say(sentence)
-    code = commands.start(plan, stop, say)
+    code = commands.start(plan, stop)
     if code != USER_ERROR and not args.detach:
-        program = min(os.path.relpath(__file__), __file__, key=len)
-        for line in last_words(plan.folder, args.file_name, ["python", program, *argv]):
+        for line in last_words(plan.folder, args.file_name, ["python", from_here(__file__), *argv]):
             say(line)
     return code
 
@@ -93,20 +91,14 @@ def main(args: Args, argv: Sequence[str]) -> int:
     try:
         check(args)
         args = canonical(args)  # as the processes call the run
-        for game in () if args.status or args.stop or args.remove_actors else args.games:
-            described = describe_env(args.playing(game).select(EnvConfig))
-            check_agent(args.agent, described)  # else each process would say what is wrong
-        if not (args.status or args.stop or args.add_actors or args.remove_actors):
-            check_parts(args)
+        if not (args.status or args.stop or args.remove_actors):
+            check_games(args)
+            if not args.add_actors:
+                check_parts(args)
         with ray_session(args.ray_address, stop, "cluster", namespace_of(args)):
             return run(args, argv, stop)
     except (UserError, EnvError, EnvFailure) as error:
         fail(error)
-
-
-def say(line: str) -> None:
-    """To the terminal, at once."""
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

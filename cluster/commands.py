@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +18,24 @@ from cluster.host import ProcessHost, Whereabouts
 from cluster.keeper import password
 from cluster.names import KEEPER, SPACE, actor_number, keeper_name
 from cluster.placement import on_this_machine
+from cluster.ray_session import ROOT
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.run import read_living_run
 from memory.server.connection import RedisConfig, make_client
-from memory.server.replies import UNREACHABLE, refusals_as_outages
+from memory.server.replies import UNREACHABLE
 from parameters.declare import UserError
 from supervision.child import ChildSpec
-from supervision.process import Stop
-from wiring.starting.run_plan import ROOT, RunPlan
+from supervision.process import Stop, say
+from wiring.starting.run_plan import RunPlan
 
 ANSWER_S = 3.0
 """After which a host that has not answered has no room yet, or is starting."""
 REPORT_EVERY_S = 1.0
 POLL_EVERY_S = 0.2
-Say = Callable[[str], None]
 
 
-def start(plan: RunPlan, stop: Stop, say: Say) -> int:
+def start(plan: RunPlan, stop: Stop) -> int:
     """Start the run, or actors that join it, and follow until the end, or with --detach until it goes on by
     itself; exit code. Raises UserError.
     """
@@ -48,7 +49,7 @@ def start(plan: RunPlan, stop: Stop, say: Say) -> int:
     if args.detach:
         options["lifetime"] = "detached"
     keeper = ray.remote(ProcessHost).options(**options).remote(spec, Path.cwd())
-    code = follow(keeper, stop, say, (lambda: _goes_on(plan)) if args.detach else lambda: False)
+    code = follow(keeper, stop, (lambda: _goes_on(plan)) if args.detach else lambda: False)
     if code is None:
         say("It goes on without this terminal: --status shows it, --stop ends it.")
         return 0
@@ -60,24 +61,21 @@ def _goes_on(plan: RunPlan) -> bool:
     """Whether a run has begun: its learner has found nothing wrong. Or who joins has a place."""
     if plan.args.add_actors:
         return whereabouts().get(f"actor {plan.args.id_actor}") is not None
-    client = make_client(plan.redis)
-    with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
-        return read_living_run(client, plan.keys) is not None
-    return False
+    return plan.read(read_living_run) is not None
 
 
+@dataclass(frozen=True)
 class KeeperCommand:
-    """Program and arguments of a keeper."""
+    """Program and arguments of a keeper, in whatever Python asks."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = words
+    words: Sequence[str]
 
     def __call__(self) -> list[str]:
-        """In this Python."""
-        return [sys.executable, "-m", "cluster.keeper", *self._words]
+        """The command."""
+        return [sys.executable, "-m", "cluster.keeper", *self.words]
 
 
-def follow(keeper: Any, stop: Stop, say: Say, is_enough: Callable[[], bool]) -> int | None:
+def follow(keeper: Any, stop: Stop, is_enough: Callable[[], bool]) -> int | None:
     """Say what a keeper says, and hand on every Ctrl-C, until it has ended or `is_enough`; its exit code."""
     while not is_enough():
         try:
@@ -103,21 +101,20 @@ def whereabouts() -> dict[str, Whereabouts | None]:
     return {name: _answer(report) for name, report in reports.items()}
 
 
-def status(plan: RunPlan, say: Say) -> int:
+def status(plan: RunPlan) -> int:
     """Say what is where, and forget a run that has ended; exit code. Raises UserError."""
     places = _places(plan.args)
     for name, place in sorted(places.items(), key=lambda item: _order(item[0])):
         say(f"{name:<12}{_described(place)}")
-    client = make_client(plan.redis)
-    with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
-        say(f"{read_counters(client, plan.keys).steps:,} of {plan.args.T_max:,} agent steps are played.")
+    if (counters := plan.read(read_counters)) is not None:
+        say(f"{counters.steps:,} of {plan.args.T_max:,} agent steps are played.")
     for name, place in places.items():
         if name.startswith(KEEPER) and place is not None and place.exit_code is not None:
             _forget(name)
     return 0
 
 
-def end(plan: RunPlan, stop: Stop, say: Say) -> int:
+def end(plan: RunPlan, stop: Stop) -> int:
     """Have the run save and end, and wait for that; exit code. Raises UserError."""
     names = [name for name in _places(plan.args) if name.startswith(KEEPER)]
     codes = [_end(name, stop) for name in sorted(names, reverse=True)]  # who joined leaves first
@@ -146,7 +143,7 @@ def _exit_code(keeper: Any) -> int | None:
     return place.exit_code
 
 
-def remove(plan: RunPlan, say: Say) -> int:
+def remove(plan: RunPlan) -> int:
     """Have actors leave; exit code. Raises UserError."""
     places = _places(plan.args)
     playing = sorted(

@@ -23,11 +23,11 @@ from cluster.ray_session import ray_session
 from cluster.remote_child import RemoteChild
 from memory.server.connection import PASSWORD_VARIABLE
 from supervision.child import ChildSpec
-from supervision.process import Stop, exit_quietly_on_interrupt
+from supervision.process import Stop, exit_quietly_on_interrupt, say
 from supervision.redis_server import RedisServer, RedisServerError
-from supervision.supervisor import Limits, Output, Supervisor
+from supervision.supervisor import Output, Supervisor
 from wiring.code import canonical
-from wiring.starting.run_plan import SAVE_REPLAY_LIMIT_S, RunPlan, snapshots_of
+from wiring.starting.run_plan import RunPlan, snapshots_of
 
 LEAVING_S = 20.0
 """For those who joined: an actor has 15 s to send what it has."""
@@ -77,8 +77,7 @@ def keep(plan: RunPlan) -> int:
 
     server = RedisServer if args.add_actors else ServerForAll
     redis = server(plan.redis, plan.conf_file, plan.log("redis"), plan.kept)
-    limits = Limits(stop=SAVE_REPLAY_LIMIT_S) if args.save_replay else Limits()
-    return Supervisor(learner, actors, redis, is_finished, Output(_say, _say), limits, process).run()
+    return Supervisor(learner, actors, redis, is_finished, Output(say, say), plan.limits, process).run()
 
 
 def learner_threads(args: Args) -> int:
@@ -92,10 +91,6 @@ def password() -> Mapping[str, str]:
     return {PASSWORD_VARIABLE: given} if given else {}
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
 def main() -> int:
     """Entry point; exit code."""
     args = canonical(parse_args())
@@ -106,8 +101,7 @@ def main() -> int:
     except (UserError, RedisServerError) as error:
         fail(error)
     except OSError as error:
-        folder = plan.folder
-        fail(UserError(f"Nothing can be written to {folder} ({error.strerror}): check --path-to-results."))
+        fail(plan.unwritable(error))
 
 
 if __name__ == "__main__":

@@ -29,13 +29,12 @@ def on_this_machine() -> NodeAffinitySchedulingStrategy:
 
 def options_for(role: str, args: Args) -> dict[str, Any]:
     """Options of the Ray actor that hosts that process."""
-    restarts = {"max_restarts": args.max_restarts}
+    place: Any = STRATEGIES[args.placement]
+    room = {"num_cpus": args.actor_cpus, "num_gpus": args.actor_gpus}
     if role == "learner":
         place = STRATEGIES["packed"] if args.learner_anywhere else on_this_machine()
         room = {"num_cpus": args.learner_cpus, "num_gpus": _learner_gpus(args)}
-        return {**room, **restarts, "scheduling_strategy": place}
-    room = {"num_cpus": args.actor_cpus, "num_gpus": args.actor_gpus}
-    return {**room, **restarts, "scheduling_strategy": STRATEGIES[args.placement]}
+    return {**room, "max_restarts": args.max_restarts, "scheduling_strategy": place}
 
 
 def check_room(args: Args) -> str:

@@ -93,6 +93,11 @@ def at_least_one(word: str) -> int:
     return int(word)
 
 
+def say(line: str) -> None:
+    """To the terminal, or a log, at once."""
+    print(line, flush=True)
+
+
 def agrees(question: str) -> bool:
     """Whether the user says so; where nobody can answer, no."""
     try:

@@ -151,11 +151,12 @@ class RedisServer:
         """Have the server write its data to `kept` and end; where it cannot, it lives on."""
         began, missing = time.monotonic(), "The replay is not kept, and fills again when the run goes on"
         try:
-            if not self._holds_a_run():
-                return ""
-            need, free = self._used_bytes(), shutil.disk_usage(kept.parent).free
+            with contextlib.closing(make_client(self._config)) as client:
+                if not any(client.scan_iter(Keys("*").settings)):  # no learner has opened a run
+                    return ""
+                need = int(client.info("memory")["used_memory"])  # no dump is larger
+            folder, free = kept.parent, shutil.disk_usage(kept.parent).free
             if need > free:
-                folder = kept.parent
                 return f"{missing}: it takes up to {need:,} bytes, and {free:,} are free in {folder}."
             self._shut_down(save=True)
         except (redis.exceptions.RedisError, OSError) as error:
@@ -168,16 +169,6 @@ class RedisServer:
             return f"{missing}: there was no time for that."
         took = time.monotonic() - began
         return f"The replay stays in {kept} ({kept.stat().st_size / 1e6:,.1f} MB, {took:.1f} s)."
-
-    def _holds_a_run(self) -> bool:
-        """Whether a learner has ever opened one: none has where it was refused."""
-        with contextlib.closing(make_client(self._config)) as client:
-            return any(client.scan_iter(Keys("*").settings))
-
-    def _used_bytes(self) -> int:
-        """What the server holds: no dump is larger."""
-        with contextlib.closing(make_client(self._config)) as client:
-            return int(client.info("memory")["used_memory"])
 
     def _shut_down(self, save: bool) -> None:
         """Raises a redis error where the server cannot save."""

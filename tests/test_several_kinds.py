@@ -22,12 +22,12 @@ from memory.runs.keys import Keys
 from memory.server.connection import Client
 from reporting.model_files import last_models
 from reporting.tables import read_learning
-from start_learning import with_spec
 from tests.processes import ROOT, run, start, until, wait
+from wiring.checks import check_agent_fits, check_divided
 from wiring.endings import USER_ERRORS
-from wiring.kinds import setting_of_run
-from wiring.setting import acting_agent, check_agent_fits, check_divided
+from wiring.setting import acting_agent, setting_of_run
 from wiring.sources import check_store
+from wiring.starting.game_specs import with_spec
 
 GAMES = "CartPole-v1,probe:catch"
 SPEC = "--spec", ROOT / "specs" / "multi" / "cartpole_catch.yaml"

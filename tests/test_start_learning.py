@@ -22,9 +22,10 @@ from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from rainbow_iqn_apex import open_replay
 from reporting.model_files import steps_in
-from start_learning import Plan, learner_threads, with_spec
 from supervision.redis_server import RedisServer
 from tests.processes import ONE_THREAD
+from wiring.starting.game_specs import with_spec
+from wiring.starting.local_plan import LocalPlan, learner_threads
 from wiring.starting.run_plan import SnapshotFile, snapshots_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,8 +48,8 @@ class Image(Env):
 """
 
 
-def plan(*argv: str, cores: int = 2, earlier: frozenset[SnapshotFile] = frozenset()) -> Plan:
-    return Plan(parse_args(argv), argv, earlier, cores, argv)
+def plan(*argv: str, cores: int = 2, earlier: frozenset[SnapshotFile] = frozenset()) -> LocalPlan:
+    return LocalPlan(parse_args(argv), argv, earlier, cores, argv)
 
 
 def command(folder: Path, *argv: str) -> list[str]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from agents.names import misfit
 from args import CODE, Args, Plain, UserError
-from envs.config import EnvDescription, EnvError
-from envs.registry import canonical_game
+from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.registry import canonical_game, describe_env
 from event_log.records import LogHeader, log_header
 from own_code.code import SHOWN, import_code, imported_code, names_code, short_name
 
@@ -51,10 +51,16 @@ def _canonical_json(text: str) -> str:
         return text
 
 
-def check_agent(agent: str, described: EnvDescription) -> None:
-    """Raise UserError where an agent of ours cannot play; a user's own says so itself."""
-    if not names_code(agent) and (sentence := misfit(agent, described.num_actions is not None)):
-        raise UserError(sentence)
+def check_games(args: Args) -> None:
+    """Look at each game, and raise UserError where an agent of ours cannot play it; a user's own says so
+    itself. Launchers of many processes ask, since else each of these would say what is wrong.
+
+    Raises EnvError and EnvFailure.
+    """
+    for game in args.games:
+        described = describe_env(args.playing(game).select(EnvConfig))
+        if not names_code(args.agent) and (sentence := misfit(args.agent, described.num_actions is not None)):
+            raise UserError(sentence)
 
 
 def code_settings(args: Args) -> dict[str, Plain]:

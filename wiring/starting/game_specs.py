@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from args import Args
+from args import Args, read_args
 from envs.config import EnvConfig
 from envs.registry import describe_env, family_name
 from own_code.folder_imports import ROOT
+from wiring.code import canonical
 
 GAMES = {
     "CartPole-v*,probe:catch": "multi/cartpole_catch",
@@ -31,6 +34,21 @@ GYMNASIUMS = "gym", "gym.own"
 """Families of games whose kind their spaces tell: Gymnasium's ids and a user's own environments."""
 OF_DISCRETE, OF_CONTINUOUS = "classic/cartpole_{agent}", "classic/pendulum_{agent}"
 """Specs of those that observe vectors, by their actions."""
+
+
+def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
+    """The run with the spec of its kind of game and agent, unless it names one (--spec '': none).
+
+    Raises:
+        UserError, EnvError, EnvFailure: what the game is cannot be found out.
+    """
+    if "spec" in args.model_fields_set or (path := spec_of(canonical(args))) is None:
+        return args, list(argv)
+    with contextlib.suppress(OSError):
+        sentence = f"What is not given comes from {path.relative_to(ROOT)} (without it: --spec '')."
+        print(sentence, file=sys.stderr, flush=True)
+    argv = ["--spec", str(path), *argv]
+    return read_args(argv), argv
 
 
 def spec_of(args: Args) -> Path | None:

@@ -6,21 +6,26 @@ Commands are plain data, so that a process on another machine can work one out w
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from args import Args
+from args import Args, UserError
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import RedisConfig, make_client
+from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
+from own_code.folder_imports import ROOT
 from reporting.model_files import last_models
 from supervision.child import ChildSpec, thread_limits
 from supervision.redis_server import KEPT_PREFIX
+from supervision.supervisor import Limits
 
-ROOT = Path(__file__).resolve().parents[2]
+Found = TypeVar("Found")
+
 SAVE_REPLAY_LIMIT_S = 600.0
 """How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
 
@@ -32,6 +37,11 @@ def snapshots_of(folder: Path, file_name: str) -> frozenset[SnapshotFile]:
     """Those in the results folder now."""
     found = ((path.name, path.stat()) for path in last_models(folder, file_name))
     return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
+
+
+def from_here(path: str) -> str:
+    """A path as the user may type it from where they stand."""
+    return min(os.path.relpath(path), path, key=len)
 
 
 def check_parts(args: Args) -> None:
@@ -114,6 +124,16 @@ class RunPlan:
             return None
         return self.folder / f"{KEPT_PREFIX}{self.args.file_name}.rdb"
 
+    @property
+    def limits(self) -> Limits:
+        """How long processes may take to end."""
+        return Limits(stop=SAVE_REPLAY_LIMIT_S) if self.args.save_replay else Limits()
+
+    def unwritable(self, error: OSError) -> UserError:
+        """What to say where a log cannot be written."""
+        folder = self.args.path_to_results
+        return UserError(f"Nothing can be written to {folder} ({error.strerror}): check --path-to-results.")
+
     def log(self, name: str) -> Path:
         """File of one process."""
         return self.folder / "logs" / f"{self.args.file_name}_{name}.log"
@@ -130,9 +150,15 @@ class RunPlan:
 
     def is_finished(self, role: str) -> bool:
         """Whether that process has no more to do: when the learner says so; with --end-by actors at T_max."""
+        counters = self.read(read_counters)
+        if counters is None:
+            return False
+        over_for_actors = counters.is_over(self.args.T_max, self.args.end_by)
+        return bool(counters.finished) or (role != "learner" and over_for_actors)
+
+    def read(self, reading: Callable[[Client, Keys], Found]) -> Found | None:
+        """What `reading` finds of the run on its server; None where that is away."""
         client = make_client(self.redis)
         with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
-            counters = read_counters(client, self.keys)
-            over_for_actors = counters.is_over(self.args.T_max, self.args.end_by)
-            return bool(counters.finished) or (role != "learner" and over_for_actors)
-        return False
+            return reading(client, self.keys)
+        return None
