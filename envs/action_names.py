@@ -38,8 +38,7 @@ def _of_ale(game: str, count: int) -> list[str] | None:
     """All 18, or those that a game reads where they are as many; None where neither is so."""
     if count == len(ATARI):
         return ATARI
-    from envs.atari.actions import minimal_actions  # an emulator, which no other game needs
-    from envs.atari.games import canonical_name
+    from envs.atari.games import canonical_name, minimal_actions  # an emulator, which no other game needs
 
     known = canonical_name(game)
     return None if known is None else [ATARI[action] for action in minimal_actions(known)]

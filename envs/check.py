@@ -183,12 +183,8 @@ def _command(args: Args, description: EnvDescription) -> str:
 
 
 def _start(spec: Path) -> str:
-    program = _from_here(ROOT / "start_learning_atari.sh")
-    return f"bash {program} --spec {_from_here(spec)} --game GAME"
-
-
-def _from_here(path: Path) -> str:
-    return os.path.relpath(path)
+    program = os.path.relpath(ROOT / "start_learning_atari.sh")
+    return f"bash {program} --spec {os.path.relpath(spec)} --game GAME"
 
 
 def main(argv: Sequence[str]) -> None:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from envs.atari.actions import actions_of
 from envs.atari.game import AleGame, Grey
-from envs.atari.games import FRAMES_PER_SECOND, SCREEN, all_games, canonical_name
+from envs.atari.games import FRAMES_PER_SECOND, SCREEN, actions_of, all_games, canonical_name
 from envs.atari.lives import LifeEpisodes
 from envs.atari.vector import AtariVector
 from envs.config import EnvConfig, EnvDescription

@@ -2,7 +2,7 @@
 
 ale_py.AtariVectorEnv (0.12.1) turns on by default what SABER forbids: reward clipping, no-ops and FIRE at a
 reset, no sticky actions, the minimal action set. All of it is set here by hand; of
-these, flags turn on no-ops and the minimal set (envs/atari/actions.py). Further facts about it:
+these, flags turn on no-ops and the minimal set. Further facts about it:
 
 * A reset with a seed sets ALE's `random_seed` and loads the ROM again; one without a seed (an autoreset) lets
   the generator run on. The generator decides sticky actions; no-ops have another (envs/atari/noops.py).
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ale_py import roms
+from ale_py import ALEInterface, LoggerMode, roms
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
@@ -58,6 +58,20 @@ def rom_of(game: str) -> Path:
     if path is None:
         raise EnvError(f"ALE has no game called {game}.")
     return path
+
+
+def actions_of(config: EnvConfig) -> tuple[int, ...]:
+    """ALE's number of each of the agent's actions: all 18, or the minimal ones."""
+    return minimal_actions(config.game) if config.minimal_actions else tuple(range(NUM_ACTIONS))
+
+
+@cache
+def minimal_actions(game: str) -> tuple[int, ...]:
+    """Those that the game reads, in ascending order: 3 to 18 of them, the first of which does nothing."""
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    ale = ALEInterface()
+    ale.loadROM(rom_of(game))
+    return tuple(action.value for action in ale.getMinimalActionSet())
 
 
 def room_byte(game: str) -> int | None:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.atari.actions import actions_of
 from envs.atari.game import AleInProcess
-from envs.atari.games import ROLLOVER, SCREEN, AleThreads, room_byte, stuck_cap, without_rollover
+from envs.atari.games import ROLLOVER, SCREEN, AleThreads, actions_of, room_byte, stuck_cap, without_rollover
 from envs.atari.processes import AleProcesses
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
