@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from acting.actor import Actor
 from learning.learner import Learner
 from learning.results import LearnerStatus, PatientDisk, Results
 from learning.saved.saving import Saver
-from learning.silent_actors import SilentActors
-from memory.runs.reports import read_living
+from memory.runs.reports import Status, read_living
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 10.0
 """How often the learner looks for actors that are silent."""
+SILENT_AFTER_S = 30.0
+"""An actor publishes a status each second; one that does not is in a step of its environment, or stopped."""
 SAVE_AGAIN_AFTER_S = 10.0
 """Until a snapshot for which the disk had no room is tried again."""
 
@@ -29,6 +31,28 @@ class HousekeepingConfig:
     log_interval: int
     evaluation_interval: int
     snapshot_seconds: float
+
+
+class SilentActors:
+    """Warns of actors from which nothing is heard any more, although they hold their lease."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, tuple[object, float]] = {}  # role -> time in its status, and when that was new
+        self._silent: set[str] = set()
+
+    def look(self, now: float, statuses: Mapping[str, Status]) -> None:
+        """Look at the statuses of living actors by their roles; `now` is monotonic."""
+        heard, self._heard = self._heard, {}
+        for role, status in statuses.items():
+            said, since = heard.get(role, (None, now))
+            self._heard[role] = status["time"], since if status["time"] == said else now
+        silent = {role for role in statuses if now - self._heard[role][1] >= SILENT_AFTER_S}
+        for role in sorted(silent - self._silent):
+            sentence = "%s has said nothing for %.0f s: its environment may hang, or its machine."
+            log.warning(sentence, role.replace(":", " ").capitalize(), now - self._heard[role][1])
+        for role in sorted((self._silent - silent) & statuses.keys()):
+            log.info("%s is no longer silent.", role.replace(":", " ").capitalize())
+        self._silent = silent
 
 
 class EachSecond:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from learning.each_second import LOOK_EVERY_S
+from learning.each_second import LOOK_EVERY_S, SILENT_AFTER_S, SilentActors
 from learning.saved.snapshot import load_snapshot
-from learning.silent_actors import SILENT_AFTER_S, SilentActors
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import publish_status, read_living
