@@ -20,9 +20,10 @@ from learning.learner import Learner, LearnerConfig
 from learning.pool import Pool, PoolConfig
 from learning.publishing import packing_as
 from learning.results import Results
+from learning.saved.figures import Figures, set_aside
 from learning.saved.folder import SnapshotFolder, emergencies, newest_snapshot
 from learning.saved.lock import FolderLock
-from learning.saved.saving import Figures, Saver, restore_global_generators, set_aside
+from learning.saved.saving import Saver, restore_global_generators
 from learning.saved.snapshot import Snapshot, check_holds, load_snapshot, restoring
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys

@@ -1,4 +1,4 @@
-"""What a learner writes now and then, and at its end: snapshots, figures, the dump of its replay."""
+"""When a learner saves: now and then, and at its end, whatever that is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from acting.links.link import RunChanged
 from agents.base import Diverged
 from learning.learner import Learner
 from learning.ranks.lost import RankLost
-from learning.results import PatientDisk, Results, learning_path
+from learning.results import PatientDisk
+from learning.saved.figures import Figures
 from learning.saved.fill_replay import ReplayDump
 from learning.saved.folder import SnapshotFolder
 from learning.saved.lock import REPLACED
@@ -32,9 +33,6 @@ from memory.runs.weights import WeightsError
 from memory.server.patience import FULL_PATIENCE_S, Interrupted, Patience
 from reporting.measures.fitness import WINDOW
 from reporting.measures.scores import ScoreSummary
-from reporting.pages.run_page import RunFacts, write_run_html
-from reporting.tensorboard import Scalars
-from reporting.trackers import Tracking
 
 log = logging.getLogger(__name__)
 
@@ -52,53 +50,6 @@ STOPPING_S = 15.0
 """Longest wait for room on the disk where the process was asked to end: its supervisor allows it a minute."""
 TRY_EVERY_S = 1.0
 NOT_FINITE = "The weights are not finite: they are not saved, and the last snapshot stays."
-
-
-class Figures:
-    """`Reward_<game>.html` and TensorBoard's scalars of a run."""
-
-    def __init__(
-        self,
-        folder: Path,
-        file_name: str,
-        results: Results,
-        facts: RunFacts,
-        first_step: int,
-        tracking: Tracking | None = None,
-    ) -> None:
-        """Continues a predecessor's files, without its scalars from T_learner `first_step` on."""
-        self.results = results
-        self._html = folder / f"Reward_{file_name}.html"
-        self._facts, self._tracking = facts, tracking
-        self._scalars = Scalars(folder / "tensorboard" / file_name, purge_step=first_step)
-
-    def plot(self) -> None:
-        """Write the html anew, also when no episode has ended yet."""
-        results = self.results
-        results.write_metrics()
-        write_run_html(self._html, results.history, self._facts)
-
-    def scalars(self, t_learner: int, values: Mapping[str, float]) -> None:
-        """Record scalars at T_learner, and beside them the scores."""
-        results = self.results
-        scores = {"score/": results.training.summary(), "score/evaluation_": results.evaluation.summary()}
-        if len(results.games) > 1:
-            scores |= {f"score/{game}/": each for game, each in results.training.by_game().items()}
-        values = {**values, "score/left_out": float(results.left_out)}
-        for prefix, summary in scores.items():
-            if summary is not None:
-                values |= {prefix + name: getattr(summary, name) for name in ("mean", "std", "mean_length")}
-        if rooms := results.history.first_visits:
-            values |= {"rooms/known": len(rooms), "rooms/mean": float(np.mean(results.last_rooms))}
-        self._scalars.add(t_learner, values)
-        if self._tracking is not None:
-            self._tracking.scalars(t_learner, values)
-
-    def close(self) -> None:
-        """Write the scalars that the disk refused so far, and what waits for the tracker."""
-        self._scalars.flush()
-        if self._tracking is not None:
-            self._tracking.close()
 
 
 class Saver:
@@ -298,29 +249,6 @@ def is_better(scores: ScoreSummary, best_mean: float | None, best_episodes: int)
     if best_mean is None or (scores.episodes == WINDOW and best_episodes < WINDOW):
         return True
     return scores.episodes >= min(best_episodes, WINDOW) and scores.mean > best_mean
-
-
-def set_aside(table: Path) -> None:
-    """Rename an earlier run's `table` of episodes and its history of learning, if they have rows.
-
-    So two runs never mix in one.
-    """
-    tables = [path for path in (table, learning_path(table)) if _has_rows(path)]
-    number = 1
-    while any(_aside(path, number).exists() for path in tables):
-        number += 1
-    for path in tables:
-        path.rename(_aside(path, number))
-        log.warning("The table of an earlier run was moved to %s.", _aside(path, number))
-
-
-def _aside(table: Path, number: int) -> Path:
-    return table.with_suffix(f".earlier_{number}.csv")
-
-
-def _has_rows(table: Path) -> bool:
-    """Whether a csv file has lines beyond its header."""
-    return table.is_file() and table.read_bytes().count(b"\n") > 1
 
 
 def global_generators() -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from learning.results import Results
-from learning.saved.saving import Figures, set_aside
+from learning.saved.figures import Figures, set_aside
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
