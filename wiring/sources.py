@@ -252,7 +252,7 @@ def _replay(
         return Shards(*places, *draws)
     names = zip(args.games, setting.games, strict=True)
     games = [GameShape(name, game.args.history_length, chunk_limits(game)) for name, game in names]
-    return GamesReplay(*places, sizes.rule, generator, games)
+    return GamesReplay(games, *places, sizes.rule, generator)
 
 
 def _mirrored(setting: Setting, of_replay: tuple[Any, ...]) -> Replay:

@@ -10,18 +10,13 @@ Shard s holds game s modulo the number of games, of which the number of shards i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from memory.chunks.chunk import ChunkLimits
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch
-from memory.replay.priorities import PriorityRule
 from memory.replay.replay import Replay
-from memory.replay.shape import ReplayShape
 from memory.replay.shards import Shards
-from memory.runs.run import Place
 
 
 class GameShape(NamedTuple):
@@ -42,19 +37,9 @@ class GameFill(NamedTuple):
 class GamesReplay(Shards):
     """Draws each batch from the shards of one game."""
 
-    def __init__(
-        self,
-        places: Sequence[Place],
-        shape: ReplayShape,
-        epoch: int,
-        fresh_since: int,
-        elsewhere: Sequence[int],
-        rule: PriorityRule,
-        generator: np.random.Generator,
-        games: Sequence[GameShape],
-    ) -> None:
-        """As `Shards`; `games`: in the order of the run."""
-        super().__init__(places, shape, epoch, fresh_since, elsewhere, rule, generator)
+    def __init__(self, games: Sequence[GameShape], *of_shards: Any) -> None:
+        """`games`: in the order of the run; the others are as of `Shards`, up to its generator."""
+        super().__init__(*of_shards)
         self._games, self._readers = games, [ChunkReader(game.limits) for game in games]
         self._game = -1  # that the last batch was drawn from
 

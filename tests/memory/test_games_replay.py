@@ -46,7 +46,7 @@ def replay_of(places: Sequence[Place], run: OpenedRun, alpha: float = 1.0) -> Ga
     info = read_settings(*places[0])
     assert info is not None
     generator, of_run = np.random.default_rng(0), (run.epoch, info.fresh_since, run.elsewhere)
-    replay = GamesReplay(places, shape, *of_run, PriorityRule(alpha), generator, GAMES)
+    replay = GamesReplay(GAMES, places, shape, *of_run, PriorityRule(alpha), generator)
     replay.load()
     replay.ingest()
     return replay
