@@ -32,13 +32,7 @@ from evaluation.policies import is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
 from supervision.process import raise_on_interrupt
-from wiring.candidates import (
-    Candidate,
-    baseline_candidate,
-    evaluated_name,
-    snapshot_candidate,
-    snapshot_text,
-)
+from wiring.candidates import Candidate, baseline_candidate, evaluated_name, snapshot_candidate, snapshot_text
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.matches.against import check_flags, play_against
@@ -53,12 +47,11 @@ def observers(
     """A window (--render), a film or a graph (--record), or neither."""
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
-    recorder = _recorder(Path(args.record), config, metric) if args.record else None
-    return (Window(config) if args.render else recorder), recorder
-
-
-def _recorder(path: Path, config: EnvConfig, metric: FrameMetric | None) -> Recorder:
-    return StatePlot(path, config) if path.suffix == ".png" else FilmRecorder(path, config, metric)
+    if not args.record:
+        return (Window(config) if args.render else None), None
+    path = Path(args.record)
+    recorder = StatePlot(path, config) if path.suffix == ".png" else FilmRecorder(path, config, metric)
+    return recorder, recorder
 
 
 def run_evaluation(args: Args) -> None:

@@ -12,7 +12,7 @@ LINE = "┄"
 
 
 def score_chart(
-    scores: Sequence[tuple[float, float]], levels: Mapping[str, float], width: int, height: int = HEIGHT
+    scores: Sequence[tuple[float, float]], levels: Mapping[str, float], width: int
 ) -> list[tuple[str, str]]:
     """A label and a row of `width` characters, from top to bottom.
 
@@ -26,11 +26,11 @@ def score_chart(
     if not values:
         return []
     low, high = min(values), max(values)
-    lines = {_row(level, low, high, height): f"{name} {short(level)}" for name, level in levels.items()}
-    labels = {_row(end, low, high, height): short(end) for end in (low, high)} | lines
-    eighths = [None if score is None else _eighths(score, low, high, height) for score in columns]
+    lines = {_row(level, low, high): f"{name} {short(level)}" for name, level in levels.items()}
+    labels = {_row(end, low, high): short(end) for end in (low, high)} | lines
+    eighths = [None if score is None else _eighths(score, low, high) for score in columns]
     rows = []
-    for row in reversed(range(height)):
+    for row in reversed(range(HEIGHT)):
         line = LINE if row in lines else " "
         cells = (line if each is None else BARS[_of_row(each, row)] for each in eighths)
         text = "".join(line if cell == " " else cell for cell in cells)
@@ -60,14 +60,14 @@ def _columns(scores: Sequence[tuple[float, float]], width: int) -> list[float | 
     return columns
 
 
-def _eighths(score: float, low: float, high: float, height: int) -> int:
+def _eighths(score: float, low: float, high: float) -> int:
     """Of a row; at least one, so that the lowest score is seen."""
     share = (score - low) / (high - low) if high > low else 0.5
-    return max(round(share * height * EIGHTHS), 1)
+    return max(round(share * HEIGHT * EIGHTHS), 1)
 
 
-def _row(score: float, low: float, high: float, height: int) -> int:
-    return min((_eighths(score, low, high, height) - 1) // EIGHTHS, height - 1)
+def _row(score: float, low: float, high: float) -> int:
+    return min((_eighths(score, low, high) - 1) // EIGHTHS, HEIGHT - 1)
 
 
 def _of_row(eighths: int, row: int) -> int:

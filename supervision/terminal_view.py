@@ -28,11 +28,7 @@ class TerminalView:
     """Drawn by `refresh`; `print` prints above it. Neither raises when Redis or the terminal is gone."""
 
     def __init__(
-        self,
-        title: str,
-        watch: RunWatch,
-        levels: Mapping[str, float],
-        console: Console | None = None,
+        self, title: str, watch: RunWatch, levels: Mapping[str, float], console: Console | None = None
     ) -> None:
         self._title, self._watch, self._levels = title, watch, levels
         self._console = console or Console()
