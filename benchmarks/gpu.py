@@ -25,7 +25,7 @@ from rich.table import Table
 
 from agents.parts.devices import COMPILE, Staging
 from agents.parts.off_policy import OffPolicyAgent
-from benchmarks.harness import Contestant, Works, recorded_batches, setting_for, throwaway_server
+from benchmarks.harness import Contestant, Works, on_device, recorded_batches, setting_for, throwaway_server
 from benchmarks.loops import POLL_S, Processes, launchers
 from benchmarks.report import write_document
 from kernels.cuda_graph import CudaGraph
@@ -127,7 +127,8 @@ def learner_rows(redis: RedisConfig, options: argparse.Namespace, words: str) ->
             ]
             works = [is_built(stack.enter_context(contestant)) for contestant in learners]
             for way, contestant, is_working in zip(ways, learners, works, strict=True):
-                yield LearnerRow(size, *way, measured(contestant, options.seconds) if is_working else None)
+                rate = contestant.rate_of("update", options.seconds) if is_working else None
+                yield LearnerRow(size, *way, rate)
 
 
 def is_built(contestant: Contestant) -> bool:
@@ -137,12 +138,6 @@ def is_built(contestant: Contestant) -> bool:
     except EOFError:
         return False
     return True
-
-
-def measured(contestant: Contestant, seconds: float) -> float:
-    """Batches per second."""
-    contestant.begin("update", seconds)
-    return contestant.rate()
 
 
 class LoopRow(NamedTuple):
@@ -220,7 +215,6 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
     quick = "--quick" in argv
     parser = argparse.ArgumentParser(description="How fast a GPU learns, and the whole loop runs.")
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer actors, shorter windows")
     parser.add_argument("--spec", default=SPEC, help="of an agent on a replay, on an ALE game")
     parser.add_argument("--flags", default="", help="further flags of every process, in quotes")
@@ -237,7 +231,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--window", type=float, default=5.0 if quick else 60.0, help="of each loop, seconds")
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
-    options = parser.parse_args(argv)
+    options = on_device(parser, argv)
     ways = ["none"] if quick else [*COMPILE] if options.device == "cuda" else ["none", "default"]
     options.compile = options.compile or ways
     return options
@@ -246,12 +240,6 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str]) -> int:
     """Entry point; the exit code."""
     options = parsed(argv)
-    if options.device == "cuda" and not torch.cuda.is_available():
-        print(
-            "error: PyTorch finds no CUDA device here; --device cpu tries the script without.",
-            file=sys.stderr,
-        )
-        return 2
     words = f"--spec {options.spec} {options.flags}" + (" --disable-cuda" if options.device == "cpu" else "")
     with throwaway_server() as redis:
         learning = list(learner_rows(redis, options, words))

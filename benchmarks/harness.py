@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -45,6 +48,9 @@ BETA = 0.4
 PATIENCE_S = 10.0
 CLOCK_OF_PROCESS = 2
 """In Linux the last bits of the clock's number, before them the inverted process number."""
+
+Name = TypeVar("Name")
+Found = TypeVar("Found")
 
 
 @contextmanager
@@ -191,11 +197,16 @@ class Contestant:
         """Wait until it is done; how much of the work it did per second."""
         return float(self._pipe.recv())
 
+    def rate_of(self, work: str, seconds: float) -> float:
+        """How much of `work` it does per second, measured for so long."""
+        self.begin(work, seconds)
+        return self.rate()
+
     @property
     def processor_s(self) -> float:
-        """Seconds that its process has kept a core busy."""
+        """As `processor_seconds`, of its process."""
         assert self._process.pid is not None
-        return time.clock_gettime(~self._process.pid << 3 | CLOCK_OF_PROCESS)
+        return processor_seconds(self._process.pid)
 
     def __enter__(self) -> Contestant:
         return self
@@ -221,6 +232,17 @@ def _serve(pipe: Connection, build: Callable[..., Works], arguments: tuple[Any, 
         pipe.send(done / spent)
 
 
+def processor_seconds(process: int) -> float:
+    """That all its threads have kept a core busy, to the nanosecond: /proc counts in 10 ms."""
+    return time.clock_gettime(~process << 3 | CLOCK_OF_PROCESS)
+
+
+def server_seconds(client: Client) -> float:
+    """The same of a Redis server."""
+    info = client.info("cpu")
+    return float(info["used_cpu_user"] + info["used_cpu_sys"])
+
+
 class Race(NamedTuple):
     """What each contestant did per second in each round."""
 
@@ -236,12 +258,27 @@ class Race(NamedTuple):
 
 
 def race(contestants: Mapping[str, Contestant], work: str, effort: Effort) -> Race:
-    """Let each contestant work for a while in every round, in an order that is reversed each time."""
+    """Let each contestant work for a while in every round."""
     for contestant in contestants.values():
         contestant.ready()
-    rates: dict[str, list[float]] = {name: [] for name in contestants}
-    for number in range(effort.rounds):
-        for name in list(contestants)[:: 1 if number % 2 == 0 else -1]:
-            contestants[name].begin(work, effort.seconds)
-            rates[name].append(contestants[name].rate())
-    return Race(rates)
+    sides = {name: partial(each.rate_of, work, effort.seconds) for name, each in contestants.items()}
+    return Race(by_turns(sides, effort.rounds))
+
+
+def by_turns(sides: Mapping[Name, Callable[[], Found]], rounds: int) -> dict[Name, list[Found]]:
+    """What each side gives in every round, in an order that is reversed each time."""
+    found: dict[Name, list[Found]] = {name: [] for name in sides}
+    for number in range(rounds):
+        for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
+            found[name].append(sides[name]())
+    return found
+
+
+def on_device(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """The command line with --device; exit code 2 where it asks for a GPU and there is none."""
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    options = parser.parse_args(argv)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("error: PyTorch finds no CUDA device here; --device cpu goes without.", file=sys.stderr)
+        raise SystemExit(2)
+    return options

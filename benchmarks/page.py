@@ -23,7 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.harness import throwaway_server
+from benchmarks.harness import Effort, processor_seconds, throwaway_server
 from benchmarks.loops import launchers, python
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
@@ -111,22 +111,10 @@ class Meter:
         return Window(time.monotonic(), steps, page, redis, sum(run))
 
 
-def processor_seconds(process: int) -> float:
-    """Of all its threads, in user and system mode, to the nanosecond: /proc counts in 10 ms."""
-    return time.clock_gettime((~process << 3) | 2)  # clock_getcpuclockid(3), as Linux numbers these clocks
-
-
-class Effort(NamedTuple):
-    """How long to measure."""
-
-    turns: int  # windows with the page, and as many without it
-    seconds: float  # of each
-
-
 def measure(meter: Meter, page: int, show: Callable[[str], None], view: str, effort: Effort) -> Cost:
     """Of one view, with the page and without it in turns."""
     looking, resting = list[Window](), list[Window]()
-    for _ in range(effort.turns):
+    for _ in range(effort.rounds):
         os.kill(page, signal.SIGCONT)
         show(view)
         meter.settle()

@@ -1,1 +1,1 @@
-"""Baselines that work as Toromanoff et al. 2019 did: a replay of keys per transition, an agent, a loop."""
+"""Baselines: a replay of keys per transition, an agent and a loop as Toromanoff et al. 2019 did; BTR."""

@@ -18,6 +18,7 @@ from benchmarks.harness import (
     Works,
     random_agent,
     record,
+    server_seconds,
     setting_for,
     spread,
 )
@@ -28,7 +29,7 @@ from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import open_run
 from memory.runs.scripts import Sender
-from memory.server.connection import Client, RedisConfig, make_client
+from memory.server.connection import RedisConfig, make_client
 from memory.server.patience import Patience
 from wiring.setting import Setting
 from wiring.sources import sizes_of
@@ -125,11 +126,11 @@ def _load(
     redis: RedisConfig, pushers: list[ChunkPusher], packets: list[Packet], sampler: Contestant, seconds: float
 ) -> Load:
     client = make_client(redis)
-    cpu_before = cpu_seconds(client)
+    cpu_before = server_seconds(client)
     sampler.begin("sample", seconds)
     delivered, latencies = offer(pushers, packets, seconds)
     sampled = sampler.rate()
-    cpu = cpu_seconds(client) - cpu_before
+    cpu = server_seconds(client) - cpu_before
     efficiency = delivered / (len(pushers) * RATE * seconds)
     p99_ms = float(np.quantile(latencies, 0.99)) * 1000
     return Load(len(pushers), efficiency, p99_ms, cpu / seconds, sampled)
@@ -154,9 +155,3 @@ def offer(pushers: list[ChunkPusher], packets: list[Packet], seconds: float) -> 
         latencies.append(time.perf_counter() - asked)
         delivered += packet.transitions
     return delivered, latencies
-
-
-def cpu_seconds(client: Client) -> float:
-    """Of a server so far."""
-    info = client.info("cpu")
-    return float(info["used_cpu_user"] + info["used_cpu_sys"])

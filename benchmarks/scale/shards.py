@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +17,14 @@ from benchmarks.harness import (
     Effort,
     MedianRange,
     Works,
+    by_turns,
+    server_seconds,
     serving,
     setting_for,
     spread,
 )
 from benchmarks.report import Figure
-from benchmarks.scale.actors import FLAGS, TOKEN, cpu_seconds, draws, offer, packed_play
+from benchmarks.scale.actors import FLAGS, TOKEN, draws, offer, packed_play
 from memory.replay.replay import Replay
 from memory.replay.shards import Shards
 from memory.runs.counters import read_counters
@@ -76,14 +79,14 @@ class Division:
 
     def measure(self, seconds: float) -> Load:
         """One round."""
-        servers = [cpu_seconds(client) for client in self._clients]
+        servers = [server_seconds(client) for client in self._clients]
         learner_s, actors_s = self.sampler.processor_s, time.process_time()
         self.sampler.begin("sample", seconds)
         delivered, latencies = offer(self._pushers, self._packets, seconds)
         actors_s = time.process_time() - actors_s
         drawn = self.sampler.rate()
         learner_s = self.sampler.processor_s - learner_s
-        spent = [cpu_seconds(client) - s for client, s in zip(self._clients, servers, strict=True)]
+        spent = [server_seconds(client) - s for client, s in zip(self._clients, servers, strict=True)]
         self.sampler.begin("draw", seconds / 3)
         return Load(
             delivered / seconds,
@@ -116,10 +119,8 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
         divisions = {count: Division([redis, *more][:count], packets, seed) for count in SHARDS}
         for division in divisions.values():
             stack.enter_context(division.sampler).ready()
-        loads: dict[int, list[Load]] = {count: [] for count in SHARDS}
-        for number in range(effort.rounds):
-            for count in SHARDS[:: 1 if number % 2 == 0 else -1]:
-                loads[count].append(divisions[count].measure(effort.seconds))
+        sides = {count: partial(each.measure, effort.seconds) for count, each in divisions.items()}
+        loads = by_turns(sides, effort.rounds)
     for count, of_rounds in loads.items():
         whole = spread(load.processor_us for load in of_rounds)
         yield Figure(f"scale.shards_{count}_processor_us", whole, _beside(of_rounds))

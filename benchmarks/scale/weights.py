@@ -18,8 +18,7 @@ from typing import NamedTuple
 from acting.links.shared_weights import SharedWeightsReader
 from acting.links.weights import WeightsReader, checked_tensors
 from benchmarks.agent import SPEC
-from benchmarks.harness import Contestant, Works, setting_for, throwaway_server
-from benchmarks.scale.actors import cpu_seconds
+from benchmarks.harness import Contestant, Works, server_seconds, setting_for, throwaway_server
 from learning.publishing import packing_as
 from memory.runs.keys import Keys
 from memory.runs.run import open_run
@@ -55,14 +54,16 @@ def actor(redis: RedisConfig, shares: bool) -> Works:
 
 def publication(client: Client, actors: Sequence[Contestant], weights: Weights) -> Cost:
     """Publish these, and wait until all have them."""
-    busy = cpu_seconds(client) + sum(each.processor_s for each in actors)
+    busy = server_seconds(client) + sum(each.processor_s for each in actors)
     sent = client.info("stats")["total_net_output_bytes"]
     for each in actors:
         each.begin("fetch", 0.0)
     publish_weights(client, KEYS, weights)
     latest_s = max(1 / each.rate() for each in actors)
     sent = client.info("stats")["total_net_output_bytes"] - sent
-    return Cost(sent / 1e6, cpu_seconds(client) + sum(each.processor_s for each in actors) - busy, latest_s)
+    return Cost(
+        sent / 1e6, server_seconds(client) + sum(each.processor_s for each in actors) - busy, latest_s
+    )
 
 
 def main() -> None:

@@ -19,10 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import ROOT, MedianRange, spread, throwaway_server
+from benchmarks.harness import ROOT, MedianRange, by_turns, server_seconds, spread, throwaway_server
 from memory.server.connection import Client, make_client
 from supervision.process import at_least_one
 
@@ -64,26 +65,18 @@ def _environment() -> dict[str, str]:
 
 
 def ours(client: Client, socket: str, folder: Path, steps: int) -> Cost:
-    """A serial run through Redis, the server's processor time included."""
-    place = f"--host-redis {socket} --run {folder.name}_{steps} --path-to-results {folder / str(steps)}"
-    before = _server_s(client)
-    cost = cost_of([sys.executable, "launch_learner.py", *f"{SPEC} --T-max {steps} {place}".split()])
-    return cost._replace(processor=cost.processor + _server_s(client) - before)
+    """A serial run through Redis, in a folder of its own, the server's processor time included."""
+    own = Path(tempfile.mkdtemp(dir=folder))
+    words = f"{SPEC} --T-max {steps} --host-redis {socket} --run {own.name} --path-to-results {own}"
+    before = server_seconds(client)
+    cost = cost_of([sys.executable, "launch_learner.py", *words.split()])
+    return cost._replace(processor=cost.processor + server_seconds(client) - before)
 
 
-def _server_s(client: Client) -> float:
-    info = client.info("cpu")
-    return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
-
-
-def rounds_of(sides: dict[str, Callable[[int, int], Cost]], rounds: int) -> dict[str, list[Cost]]:
-    """What a step costs on each side in each round, in an order that is reversed each time."""
-    costs: dict[str, list[Cost]] = {name: [] for name in sides}
-    for number in range(rounds):
-        for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
-            short, long = (sides[name](number, steps) for steps in (SHORT, LONG))
-            costs[name].append(short.of_a_step(long))
-    return costs
+def cost_of_a_step(run: Callable[[int], Cost]) -> Cost:
+    """From a short run and a long one of so many steps."""
+    short, long = run(SHORT), run(LONG)
+    return short.of_a_step(long)
 
 
 def has_sb3(word: str) -> str:
@@ -121,11 +114,11 @@ def measured(sb3: str, rounds: int) -> dict[str, list[Cost]]:
     peer = [sb3, str(ROOT / "benchmarks" / "small" / "sb3.py")]
     with throwaway_server() as redis, tempfile.TemporaryDirectory() as folder:
         client = make_client(redis)
-        sides = {
-            "ours": lambda number, steps: ours(client, redis.host_redis, Path(folder) / str(number), steps),
-            "Stable-Baselines3": lambda number, steps: cost_of([*peer, str(steps)]),
+        runs: dict[str, Callable[[int], Cost]] = {
+            "ours": lambda steps: ours(client, redis.host_redis, Path(folder), steps),
+            "Stable-Baselines3": lambda steps: cost_of([*peer, str(steps)]),
         }
-        return rounds_of(sides, rounds)
+        return by_turns({name: partial(cost_of_a_step, run) for name, run in runs.items()}, rounds)
 
 
 def show(costs: dict[str, list[Cost]]) -> None:

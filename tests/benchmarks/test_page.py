@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import throwaway_server
-from benchmarks.page import SPEC, Effort, Window, cost, costs, processor_seconds
+from benchmarks.harness import Effort, processor_seconds, throwaway_server
+from benchmarks.page import SPEC, Window, cost, costs
 
 WORK = """
 import time
@@ -45,5 +45,5 @@ def test_what_redis_takes_for_the_run_is_no_cost_of_the_page() -> None:
 def test_the_page_costs_a_run_little(tmp_path: Path) -> None:
     views = "Scores", "What the agent sees"
     with throwaway_server() as redis:
-        found = dict(costs(redis, tmp_path, f"--spec {SPEC}", views, Effort(turns=1, seconds=30.0)))
+        found = dict(costs(redis, tmp_path, f"--spec {SPEC}", views, Effort(rounds=1, seconds=30.0)))
     assert all(0 < each.page < MOST and each.run > 0.1 for each in found.values()), found

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.harness import Contestant, Effort, MedianRange, Race, Works, race
+from benchmarks.harness import Contestant, Effort, MedianRange, Race, Works, by_turns, race
 
 
 def sleeper(seconds: float) -> Works:
@@ -20,6 +20,18 @@ def test_contestants_are_measured_in_turns() -> None:
         result = race({"quick": quick, "slow": slow}, "sleep", Effort(rounds=2, seconds=0.05))
     assert 0 < result.rates()["slow"].low <= result.rates()["slow"].high <= 3 / 0.2
     assert result.ratio("quick", "slow").median > 1
+
+
+def test_sides_take_turns_in_an_order_that_is_reversed() -> None:
+    order: list[str] = []
+
+    def measured(name: str) -> int:
+        order.append(name)
+        return len(order)
+
+    found = by_turns({"a": lambda: measured("a"), "b": lambda: measured("b")}, 3)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert found == {"a": [1, 4, 5], "b": [2, 3, 6]}
 
 
 def test_ratios_are_of_the_same_round() -> None:

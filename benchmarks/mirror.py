@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import torch
@@ -21,7 +22,16 @@ import torch
 from agents.base import TensorBatch
 from agents.parts.devices import Staging
 from agents.parts.learning import batch_to_device
-from benchmarks.harness import BETA, Road, record, setting_for, throwaway_server
+from benchmarks.harness import (
+    BETA,
+    Road,
+    by_turns,
+    on_device,
+    record,
+    setting_for,
+    spread,
+    throwaway_server,
+)
 from learning.mirror.mirror import Mirror, MirrorShape
 from learning.mirror.replay import MirroredReplay
 from learning.sampler import DRAWN_AHEAD
@@ -71,12 +81,8 @@ def _arrived(batch: TensorBatch) -> None:
 def main(argv: Sequence[str]) -> int:
     """Entry point; the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--batch-size", type=int, default=256)
-    options = parser.parse_args(argv)
-    if options.device == "cuda" and not torch.cuda.is_available():
-        print("error: PyTorch finds no CUDA device here; --device cpu goes without.", file=sys.stderr)
-        return 2
+    options = on_device(parser, argv)
     keep_freed_memory()  # as launchers do
     torch.set_num_threads(1)  # a sampler is one
     device, size = torch.device(options.device), options.batch_size
@@ -84,21 +90,18 @@ def main(argv: Sequence[str]) -> int:
     with throwaway_server() as redis, closing(Road(setting, make_client(redis), ENVIRONMENTS)) as road:
         road.push(record(setting, ENVIRONMENTS, STEPS))
         road.replay.load()
-        mirror, stage = (
-            mirrored(setting, road, device),
-            Staging(device).stage if options.device == "cuda" else None,
-        )
-        sides = [(road.replay, device, size, stage), (mirror, device, size, None)]
-        took: list[list[float]] = [[], []]
-        for number in range(1 + ROUNDS):
-            for side, times in zip(sides, took, strict=True):
-                each = milliseconds(*side)
-                if number:  # the first round warms up
-                    times.append(each)
-    for name, times in zip(("from Redis", "from the mirror"), took, strict=True):
+        mirror = mirrored(setting, road, device)
+        stage = Staging(device).stage if device.type == "cuda" else None
+        sides = {
+            "from Redis": partial(milliseconds, road.replay, device, size, stage),
+            "from the mirror": partial(milliseconds, mirror, device, size, None),
+        }
+        by_turns(sides, 1)  # to warm up
+        took = by_turns(sides, ROUNDS)
+    for name, times in took.items():
         print(f"{name}: {statistics.median(times):.2f} ms a batch of {size}, {min(times):.2f} at the fastest")
-    ratios = [plain / own for plain, own in zip(*took, strict=True)]
-    print(f"ratio: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    ratio = spread(plain / own for plain, own in zip(*took.values(), strict=True))
+    print(f"ratio: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
     return 0
 
 

@@ -1,7 +1,7 @@
 """BTR's update (Clark et al. 2024, arXiv 2411.03820) written plainly in PyTorch.
 
 PyTorch's own spectral norm, autocast, channels-last weights and Adam; every step is launched by itself. From
-ours it takes hyper-parameters and the batch; IQN's network and noise are plain ones of benchmarks/original.
+ours it takes hyper-parameters and the batch; IQN's network and noise are those of agent.py.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""BTR's update beside the same one as PyTorch alone would have it."""

@@ -1,1 +1,0 @@
-"""A batch from Redis beside one from the mirror of `--gpu-replay`."""
