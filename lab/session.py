@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from args import Plain, UserError
@@ -16,6 +15,7 @@ from lab.files import read_model, read_whole, spec_bytes
 from lab.spec import Experiment
 from reporting.atomic import write_atomically, write_json
 from reporting.history import reward_points
+from reporting.measures.aggregates import Floats
 from reporting.measures.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
 from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord, by_purpose, read_episodes
@@ -23,10 +23,6 @@ from reporting.tables import EpisodeRecord, by_purpose, read_episodes
 DONE = ("finished", "out of time")
 """States after which a session is not run again."""
 STATES = ("new", "running", *DONE, "stopped", "failed")
-
-
-Floats = NDArray[np.float64]
-
 SPEC = "spec.yaml"
 """In a session's folder: a plain one, which --spec reads."""
 POINTS = 200

@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memory.runs.keys import Keys
 from memory.runs.reports import read_episodes
 from memory.server.connection import Client
 from reporting.history import RewardPoint, RunHistory
+from reporting.measures.aggregates import Floats
 from reporting.tables import EpisodeRecord
 from reporting.tables import read_episodes as read_table
-
-Floats = NDArray[np.float64]
 
 READS_AT_ONCE = 5
 """Of 1,000 episodes each, at a look: a long run's episodes are taken in over some looks."""

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reporting.measures.aggregates import Floats
 from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW
 from reporting.measures.scores import summarise
 from reporting.tables import EpisodeRecord, LearningPoint, mean_metrics
-
-Floats = NDArray[np.float64]
 
 REWARD_POINTS = 1000
 ACTION_PARTS = 120

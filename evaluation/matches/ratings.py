@@ -7,7 +7,6 @@ counts as half a win of each. The strengths are those of maximum likelihood, by 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,14 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from envs.config import EnvConfig
 from envs.registry import canonical_game
 from evaluation.matches.result import INTERVAL, Matches, Record
-from reporting.atomic import write_atomically
-
-Floats = NDArray[np.float64]
+from reporting.atomic import write_json
+from reporting.measures.aggregates import Floats
 
 PRIOR = 1.0
 """Drawn games that are added for each player, in equal parts against all others, as BayesElo adds some: who
@@ -155,7 +152,7 @@ def write_ratings(
         "method": METHOD,
         "settings": {**settings, **asdict(config)},
     }
-    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+    write_json(path, document)
 
 
 def _rows(players: Sequence[Player], pairs: Pairs) -> list[tuple[Player, Rating, Record]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from envs.config import EnvConfig
 from envs.registry import canonical_game
-from reporting.atomic import write_atomically
+from reporting.atomic import write_json
 
 INTERVAL = 1.96
 """Standard errors to each side: 95 %."""
@@ -121,7 +120,7 @@ def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Map
         "results": matches.results.tolist(),
         "settings": {**settings, **asdict(config)},
     }
-    write_atomically(path, json.dumps(document, indent=2, default=str).encode() + b"\n")
+    write_json(path, document)
 
 
 def _finite(number: float) -> float | None:

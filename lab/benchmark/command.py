@@ -19,7 +19,6 @@ from lab.benchmark.table import (
     LEAST_FOR_INTERVAL,
     OverAll,
     Row,
-    agent_colours,
     file_of,
     game_graphs,
     markdown,
@@ -32,11 +31,11 @@ from lab.runner import Runner
 from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import write_atomically, write_csv, write_json
-from reporting.measures.aggregates import aggregates
+from reporting.measures.aggregates import Floats, aggregates
 from reporting.measures.fitness import standard_of
 from reporting.model_files import last_models, steps_in
 from reporting.pages.graph import plotly_figure, write_png
-from reporting.pages.page import Section, Table, Tile, write_page
+from reporting.pages.page import Section, Table, Tile, colours, write_page
 
 EPISODES = 100
 
@@ -189,9 +188,10 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
     write_atomically(folder / "README.md", markdown(rows, over_all, more).encode())
     shown = [row for row in rows if row.done or not row.extra]
     sections = [table_section(shown), *_recipe_sections(folder, rows)]
+    by_agent = colours(row.agent for row in rows)  # the same in all games
     for game in dict.fromkeys(row.game for row in rows if row.done):
         mine = [row for row in rows if row.game == game and row.done]
-        scores, training = game_graphs(game, mine, agent_colours(rows))
+        scores, training = game_graphs(game, mine, by_agent)
         write_png(folder / f"{file_of(game)}.png", game, [scores, training], 2, PNG_INCHES, (1, 1.3))
         sections.append(Section(plotly_figure(scores, 420), game))
         sections.append(Section(plotly_figure(training, 420), f"{game}, in training"))
@@ -269,7 +269,7 @@ def _session(result: SessionResult) -> Sequence[object]:
 
 def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
     """By agent."""
-    groups: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
+    groups: dict[str, list[Floats]] = {}
     for row in rows:
         standard = standard_of(row.game)
         if standard and row.scores:
@@ -277,7 +277,7 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
     return {agent: over_games(each) for agent, each in groups.items()}
 
 
-def over_games(groups: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> OverAll:
+def over_games(groups: Sequence[Floats]) -> OverAll:
     """Of the strengths of the sessions of each game."""
     enough = min(map(len, groups)) >= LEAST_FOR_INTERVAL
     iqm = aggregates(groups).iqm

@@ -13,7 +13,7 @@ from lab.session import Curve, spread
 from reporting.measures.aggregates import aggregates
 from reporting.measures.fitness import Fitness, Standard, standard_of
 from reporting.pages.graph import Axis, Bars, Graph, Line, Marks
-from reporting.pages.page import COLOURS, INK, Section, Table
+from reporting.pages.page import INK, Section, Table
 
 _TABLE = Path(__file__).with_name("published.csv")
 SMALL_SCORE = 5.0
@@ -227,12 +227,6 @@ def _short(steps: int) -> str:
 def file_of(game: str) -> str:
     """A game as part of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "_.-" else "_" for letter in game)
-
-
-def agent_colours(rows: Sequence[Row]) -> dict[str, str]:
-    """An agent has the same colour in all games."""
-    agents = dict.fromkeys(row.agent for row in rows)
-    return {agent: COLOURS[number % len(COLOURS)] for number, agent in enumerate(agents)}
 
 
 def table_section(rows: Sequence[Row]) -> Section:

@@ -5,13 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reporting.pages.graph import Axis, Graph, Marks, write_png
 from reporting.pages.page import BLUE, GREEN, MUTED, RED
 
-Floats = NDArray[np.float64]
 Value = bool | int | float | str | None
 
 PANELS = 3

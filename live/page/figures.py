@@ -11,14 +11,13 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from live.curves import Floats, Line
+from live.curves import Line
 from live.moments import Rate
+from reporting.measures.aggregates import Floats
 from reporting.measures.fitness import score_levels
 from reporting.pages.page import (
     AXIS,
     BLUE,
-    COLOURS,
-    INK,
     LEGEND_ABOVE,
     MUTED,
     RED,
@@ -27,6 +26,7 @@ from reporting.pages.page import (
     TITLE,
     band,
     base_layout,
+    colours,
     curve,
     empty_figure,
     titled,
@@ -38,16 +38,11 @@ KEEP_VIEW = "keep"
 """Of plotly's uirevision: what was zoomed into stays when new data comes."""
 
 
-def colours(labels: Sequence[str]) -> dict[str, str]:
-    """One for each, in their order."""
-    return {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
-
-
 def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game: str) -> go.Figure:
     """Mean scores of the last 100 episodes of training, and of the last 20 of evaluation, dashed."""
     if not (lines or evaluated):
         return _sentence(f"No episode of {game} has ended yet.")
-    colour = colours([*lines, *(label for label in evaluated if label not in lines)])
+    colour = colours([*lines, *evaluated])
     figure = go.Figure(layout=_layout(420, "agent steps", f"score in {game}"))
     for label, line in lines.items():
         figure.add_traces(_band_and_line(label, line, colour[label], "solid"))
@@ -66,8 +61,8 @@ def learning_figure(curves: Mapping[str, Mapping[str, Line]]) -> go.Figure:
     """Metric -> label -> its curve; every metric in a strip of its own."""
     if not curves:
         return _sentence("No update has been recorded yet.")
-    labels = list(dict.fromkeys(label for lines in curves.values() for label in lines))
-    colour, shown, traces = colours(labels), set[str](), list[go.Scatter]()
+    colour = colours(label for lines in curves.values() for label in lines)
+    shown, traces = set[str](), list[go.Scatter]()
     for number, lines in enumerate(curves.values(), 1):
         strip = str(number) if number > 1 else ""
         for label, line in lines.items():
@@ -95,7 +90,7 @@ def priorities_figure(found: Mapping[str, NDArray[np.float32]]) -> go.Figure:
     joined = np.log10(np.concatenate(list(found.values())))
     edges = np.linspace(joined.min() - 1e-3, joined.max() + 1e-3, BINS + 1)
     figure = go.Figure(layout=_layout(340, "priority, (loss + ε)<sup>α</sup>", "share of transitions"))
-    for label, colour in colours(list(found)).items():
+    for label, colour in colours(found).items():
         counts, _ = np.histogram(np.log10(found[label]), edges)
         x = 10 ** ((edges[1:] + edges[:-1]) / 2)
         line = {"color": colour, "shape": "hvh"}
@@ -107,7 +102,7 @@ def fill_figure(fills: Mapping[str, float]) -> go.Figure:
     """How full each replay is."""
     if not fills:
         return _sentence("No run with a replay is chosen.")
-    colour = colours(list(fills))
+    colour = colours(fills)
     figure = go.Figure(layout=_layout(90 + 40 * len(fills), "full"))
     figure.add_bar(
         x=list(fills.values()),
@@ -125,7 +120,7 @@ def over_time_figure(found: Mapping[str, Sequence[Rate]], title: str) -> go.Figu
     if not found:
         return _sentence("Nothing has been seen yet: the page records while it runs.")
     figure = go.Figure(layout=_layout(300, "", title))
-    for label, colour in colours(list(found)).items():
+    for label, colour in colours(found).items():
         times = np.array([rate.time * 1000 for rate in found[label]]).astype("datetime64[ms]")
         values = [rate.value for rate in found[label]]
         figure.add_scatter(x=times, y=values, name=label, mode="lines", line={"color": colour, "width": 1.8})
@@ -138,9 +133,8 @@ def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
     shares = {process: states for process, states in shares.items() if states}
     if not shares:
         return _sentence("Nothing has been seen yet: the page records while it runs.")
-    states = list(dict.fromkeys(state for found in shares.values() for state in found))
     figure = go.Figure(layout=_layout(130 + 36 * len(shares), "share of time"))
-    for state, colour in colours(states).items():
+    for state, colour in colours(state for found in shares.values() for state in found).items():
         values = [found.get(state, 0.0) for found in shares.values()]
         figure.add_bar(x=values, y=list(shares), name=state, orientation="h", marker={"color": colour})
     figure.update_xaxes(range=[0, 1], tickformat=".0%").update_yaxes(autorange="reversed")
@@ -203,7 +197,7 @@ def vector_figure(states: Floats) -> go.Figure:
     """The newest frames [M, D] of some steps, component by component."""
     figure = go.Figure(layout=_layout(300, "step of the chunk", "observation"))
     steps = list(range(1, len(states) + 1))
-    for component, colour in zip(range(min(states.shape[1], 16)), COLOURS * 2, strict=False):
+    for component, colour in colours(range(min(states.shape[1], 16))).items():
         figure.add_scatter(
             x=steps,
             y=states[:, component],
@@ -238,7 +232,6 @@ def _layout(height: int, x: str = "", y: str = "") -> dict[str, object]:
         "margin": {"l": 70, "r": 24, "t": 48, "b": 50},
         "xaxis": titled(STEPS, x, **({} if x == "agent steps" else {"tickformat": ""})),
         "yaxis": titled(AXIS, y),
-        "font": {**dict(base_layout()["font"]), "color": INK},  # type: ignore[call-overload]
     }
 
 

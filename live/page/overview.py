@@ -14,7 +14,6 @@ from memory.runs.reports import Status
 from memory.settings import RedisSettings
 from wiring.settings import DeviceSettings, RunSettings
 
-SILENT_AFTER_S = 10.0
 UNKNOWN = "–"
 HEADER = (
     "run",

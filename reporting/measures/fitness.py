@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reporting.measures.aggregates import Floats
 
 _DATA = Path(__file__).parents[1] / "data"
 WINDOW = 100

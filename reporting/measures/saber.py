@@ -13,7 +13,7 @@ import numpy as np
 from reporting.measures.aggregates import TAUS, Aggregates, Estimate, Floats, aggregates, profile
 from reporting.measures.fitness import Standard, human_reference, normalised, references, standard_of
 from reporting.pages.graph import Axis, Graph, Line, Marks
-from reporting.pages.page import COLOURS
+from reporting.pages.page import colours
 
 _TABLE = Path(__file__).parents[1] / "data" / "atari_published.csv"
 CAPS = ("5 min", "30 min", "SABER")
@@ -157,11 +157,6 @@ def _published() -> dict[str, tuple[str, ...]]:
         return {row["game"]: tuple(row[each] for each in ALGORITHMS) for row in csv.DictReader(file)}
 
 
-def colours(runs: Sequence[Run]) -> dict[str, str]:
-    """By agent, alike in all figures."""
-    return {agent: COLOURS[number % len(COLOURS)] for number, agent in enumerate(agents_of(runs))}
-
-
 def aggregate_graph(rows: Sequence[Overall], by_agent: Mapping[str, str], name: str, title: str) -> Graph:
     """One aggregate of every agent, a disc with its interval, in its colour."""
     parts: list[Line | Marks] = []
@@ -176,7 +171,7 @@ def aggregate_graph(rows: Sequence[Overall], by_agent: Mapping[str, str], name: 
 def profile_graph(runs: Sequence[Run], reference: Reference) -> Graph:
     """Performance profiles of all agents under SABER's cap, their intervals as bands."""
     parts: list[Line] = []
-    for agent, colour in colours(runs).items():
+    for agent, colour in colours(agents_of(runs)).items():
         groups = [*by_game(runs, agent, WHOLE, reference).values()]
         if groups:
             found = profile(groups)

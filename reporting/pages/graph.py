@@ -13,11 +13,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
 from reporting.atomic import write_atomically
+from reporting.measures.aggregates import Floats
 from reporting.pages.page import (
     AXIS,
     GRID,
@@ -35,8 +35,6 @@ from reporting.pages.page import (
     reward_layout,
     titled,
 )
-
-Floats = NDArray[np.float64]
 
 
 class Line(NamedTuple):

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import plotly.graph_objects as go
 
 from reporting.atomic import write_atomically
 from reporting.pages.plotly_bundle import VERSION, bundle_for, packed
+
+Name = TypeVar("Name")
 
 BLUE, GREEN, RED, PURPLE = "#1f5fbf", "#2e9e6b", "#d1603d", "#8a3fae"
 COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
@@ -64,6 +66,11 @@ def band(x: Any, low: Any, high: Any, colour: str, opacity: float, **form: objec
     edge = {"x": x, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     fill = {"fill": "tonexty", "fillcolor": f"{colour}{round(255 * opacity):02x}"}
     return [go.Scatter(y=low, showlegend=False, **edge), go.Scatter(y=high, **fill, **edge, **form)]
+
+
+def colours(names: Iterable[Name]) -> dict[Name, str]:
+    """One for each name, in their order."""
+    return {name: COLOURS[number % len(COLOURS)] for number, name in enumerate(dict.fromkeys(names))}
 
 
 def base_layout() -> dict[str, object]:

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
 from reporting.history import ActionShares, RewardPoint
+from reporting.measures.aggregates import Floats
 from reporting.pages.page import (
     AXIS,
     BLUE,
@@ -30,8 +30,6 @@ from reporting.pages.page import (
     titled,
 )
 from reporting.tables import LearningPoint
-
-Floats = NDArray[np.float64]
 
 _HOVER = (
     "<b>%{fullData.name} %{y:,.1f}</b> ± %{customdata[0]:,.1f}<br>"

@@ -15,8 +15,8 @@ from reporting.measures.saber import (
     WHOLE,
     Overall,
     Run,
+    agents_of,
     aggregate_graph,
-    colours,
     game_rows,
     left_out,
     overall,
@@ -25,7 +25,7 @@ from reporting.measures.saber import (
     shown,
 )
 from reporting.pages.graph import Graph, plotly_figure, plotly_panels, write_png
-from reporting.pages.page import Section, Table, Tile, write_page
+from reporting.pages.page import Section, Table, Tile, colours, write_page
 
 AGGREGATES = {
     "median": "median",
@@ -45,7 +45,7 @@ def write_report(runs: Sequence[Run], folder: Path) -> list[str]:
     write_csv(folder / "games.csv", [GAME_COLUMNS, *games])
     whole = [row for row in rows if row.cap == CAPS[WHOLE]]
     shown_rows = [row for row in whole if row.reference != "record"]
-    panels = _panels(shown_rows, colours(runs))
+    panels = _panels(shown_rows, colours(agents_of(runs)))
     profiles = [profile_graph(runs, reference) for reference in REFERENCES]
     drawn = [each for each in profiles if each.parts]
     graphs = [*panels, *drawn]
