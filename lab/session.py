@@ -18,7 +18,7 @@ from reporting.history import reward_points
 from reporting.measures.aggregates import Floats
 from reporting.measures.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
 from reporting.measures.scores import GameScores
-from reporting.tables import EpisodeRecord, by_purpose, read_episodes
+from reporting.tables import EpisodeRecord, read_episodes
 
 DONE = ("finished", "out of time")
 """States after which a session is not run again."""
@@ -210,10 +210,10 @@ def read_session(folder: Path) -> SessionResult:
         return SessionResult(folder, known_record(folder), "", 0, "", EMPTY, {})
     run = read_model(runs[0], _Run, "record of a run")
     try:
-        training, _ = by_purpose(read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv"))
+        records = [*read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv")]
     except ValueError as error:
         raise UserError(str(error)) from error
-    training = sorted(training, key=lambda record: record.actor_steps)
+    training = sorted((r for r in records if not r.evaluation), key=lambda record: record.actor_steps)
     game = run.arguments.game
     games = game.split(",")
     played = {each: [r for r in training if each == (r.game or games[0])] for each in games}

@@ -33,31 +33,12 @@ class EpisodeRecord(NamedTuple):
 
 
 HEADER = (
-    "actor",
-    "sequence",
-    "environment",
-    "actor_agent_steps",
-    "learner_agent_steps",
-    "score_5min_points",
-    "score_30min_points",
-    "score_saber_points",
-    "length_agent_steps",
-    "evaluation",
-    "action_counts",
-    "rooms",
-    "game",
-    "agent",
-)
+    "actor", "sequence", "environment", "actor_agent_steps", "learner_agent_steps",
+    "score_5min_points", "score_30min_points", "score_saber_points", "length_agent_steps",
+    "evaluation", "action_counts", "rooms", "game", "agent",
+)  # fmt: skip
 _REQUIRED = len(HEADER) - len(EpisodeRecord._field_defaults)
 """Columns were only ever added at the end: tables of earlier versions lack the last ones."""
-
-
-def by_purpose(records: Iterable[EpisodeRecord]) -> tuple[list[EpisodeRecord], list[EpisodeRecord]]:
-    """Training episodes, and evaluation episodes, each in the order of `records`."""
-    parts: tuple[list[EpisodeRecord], list[EpisodeRecord]] = ([], [])
-    for record in records:
-        parts[record.evaluation].append(record)
-    return parts
 
 
 class EpisodeTable:
@@ -76,7 +57,7 @@ class EpisodeTable:
         self.newest: dict[int, int] = {}
         """Actor -> number of its newest episode here; an actor's episodes come in order."""
         for record in read_episodes(path):
-            self._note(record)
+            self.newest[record.actor] = max(record.sequence, self.newest.get(record.actor, -1))
         self._is_whole = _is_whole(path)
         with suppress(OSError):  # no room yet: written with the next episode
             self._mend()
@@ -97,9 +78,6 @@ class EpisodeTable:
             append(self._path, csv_bytes(map(_cells, new)))
             self.newest = known
         return new
-
-    def _note(self, record: EpisodeRecord) -> None:
-        self.newest[record.actor] = max(record.sequence, self.newest.get(record.actor, -1))
 
     def _mend(self) -> None:
         """Write the table anew where it is missing, or lacks its header or whole rows. Raises OSError."""

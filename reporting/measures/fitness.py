@@ -72,7 +72,7 @@ def _references() -> dict[str, tuple[float | None, float | None, float | None]]:
     """Game -> mean scores of random play, of human play and of the world record."""
     return {
         row["game"]: (_number(row["random"]), _number(row["human"]), _number(row["world_record"]))
-        for row in _rows("atari_scores.csv")
+        for row in rows_of("atari_scores.csv")
     }
 
 
@@ -80,7 +80,8 @@ def _number(cell: str) -> float | None:
     return float(cell) if cell else None
 
 
-def _rows(table: str) -> list[dict[str, str]]:
+def rows_of(table: str) -> list[dict[str, str]]:
+    """Of a csv file in data/."""
     with (_DATA / table).open(encoding="utf-8", newline="") as file:
         return [*csv.DictReader(file)]
 
@@ -126,7 +127,7 @@ def _standards() -> dict[str, Standard]:
         row["game"]: Standard(
             float(row["random_score"]), float(row["standard_score"]), int(row["standard_steps"])
         )
-        for row in _rows("standards.csv")
+        for row in rows_of("standards.csv")
     }
 
 

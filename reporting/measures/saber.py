@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from reporting.measures.aggregates import TAUS, Aggregates, Estimate, Floats, aggregates, profile
-from reporting.measures.fitness import Standard, human_reference, normalised, references, standard_of
+from reporting.measures.fitness import Standard, human_reference, normalised, references, rows_of, standard_of
 from reporting.pages.graph import Axis, Graph, Line, Marks
 from reporting.pages.page import colours
 
-_TABLE = Path(__file__).parents[1] / "data" / "atari_published.csv"
 CAPS = ("5 min", "30 min", "SABER")
 WHOLE = CAPS.index("SABER")
 """Times of play after which a score is taken; SABER: of the whole episode."""
@@ -153,8 +150,7 @@ def _levels(game: str) -> list[float | None]:
 
 @cache
 def _published() -> dict[str, tuple[str, ...]]:
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        return {row["game"]: tuple(row[each] for each in ALGORITHMS) for row in csv.DictReader(file)}
+    return {row["game"]: tuple(row[each] for each in ALGORITHMS) for row in rows_of("atari_published.csv")}
 
 
 def aggregate_graph(rows: Sequence[Overall], by_agent: Mapping[str, str], name: str, title: str) -> Graph:

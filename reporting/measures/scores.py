@@ -50,11 +50,7 @@ class GameScores:
 
     def by_game(self) -> dict[str, ScoreSummary]:
         """Raw scores of each game that has any."""
-        summaries = {}
-        for game, window in self._windows.items():
-            if window:
-                summaries[game] = summarise(window)
-        return summaries
+        return {game: summarise(window) for game, window in self._windows.items() if window}
 
     def summary(self) -> ScoreSummary | None:
         """One game's own; of several the means over games. None until each has an episode."""

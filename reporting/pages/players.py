@@ -14,19 +14,19 @@ from reporting.measures.fitness import WINDOW
 from reporting.pages.page import (
     AXIS,
     BLUE,
-    COLOURS,
     RULER,
-    TITLE,
     Section,
     Table,
     band,
     base_layout,
+    colours,
+    curve,
     reward_layout,
+    titled,
 )
 
 Document = Mapping[str, Any]
 HEADER = ("Player", "Opponent", "Games", "Wins", "Draws", "Losses", "Points, 95 %", "Elo above it, 95 %")
-_LINES = "lines+markers"
 
 
 def seat_sections(seats: Sequence[Sequence[RewardPoint]], heading: str) -> list[Section]:
@@ -40,17 +40,17 @@ def seat_sections(seats: Sequence[Sequence[RewardPoint]], heading: str) -> list[
 def seat_figure(seats: Sequence[Sequence[RewardPoint]]) -> go.Figure:
     """A line for each seat that was played."""
     lines = [
-        go.Scatter(
-            x=[point.actor_steps for point in points],
-            y=[point.mean for point in points],
+        curve(
+            [point.actor_steps for point in points],
+            [point.mean for point in points],
+            f"seat {seat}",
+            colour,
+            2.2,
             customdata=[(point.std, point.episodes) for point in points],
-            name=f"seat {seat}",
-            mode=_LINES if len(points) <= 30 else "lines",
-            line={"color": COLOURS[seat % len(COLOURS)], "width": 2.2},
             hovertemplate="<b>%{fullData.name} %{y:,.2f}</b> ± %{customdata[0]:,.2f}"
             " over %{customdata[1]} episodes<extra></extra>",
         )
-        for seat, points in enumerate(seats)
+        for (seat, colour), points in zip(colours(range(len(seats))).items(), seats, strict=True)
         if points
     ]
     figure = go.Figure(lines, reward_layout())
@@ -92,13 +92,8 @@ def _row(document: Document, games: Sequence[str]) -> tuple[str, ...]:
     points = f"{both['score']:.1%} ({low:.1%} to {high:.1%})"
     counts = [int(both[name]) for name in ("wins", "draws", "losses")]
     shown = [f"{count:,}" for count in (sum(counts), *counts)]
-    return (
-        f"{player}{_of(document, games)}",
-        _opponent(str(settings["against"])),
-        *shown,
-        points,
-        _elo(both),
-    )
+    names = f"{player}{_of(document, games)}", _opponent(str(settings["against"]))
+    return *names, *shown, points, _elo(both)
 
 
 def _elo(both: Document) -> str:
@@ -137,12 +132,14 @@ def ratings_figure(document: Document) -> go.Figure:
     players = sorted(document["players"], key=lambda each: each["updates"])
     updates, elo = [each["updates"] for each in players], [each["elo"] for each in players]
     low, high = np.array([each["interval"] for each in players]).T.tolist()
-    curve = go.Scatter(
-        x=updates,
-        y=elo,
+    line = curve(
+        updates,
+        elo,
+        "",
+        BLUE,
+        2.2,
         customdata=[(*each["interval"], each["score"], each["games"]) for each in players],
-        mode=_LINES,
-        line={"color": BLUE, "width": 2.2},
+        mode="lines+markers",
         marker={"size": 8},
         showlegend=False,
         hovertemplate="<b>Elo %{y:+.0f}</b> (%{customdata[0]:+.0f} to %{customdata[1]:+.0f})<br>"
@@ -152,7 +149,7 @@ def ratings_figure(document: Document) -> go.Figure:
         **base_layout(),
         "height": 400,
         "margin": {"l": 70, "r": 28, "t": 24, "b": 60},
-        "xaxis": {**AXIS, **RULER, "tickformat": "~s", "title": {"text": "updates", "font": TITLE}},
-        "yaxis": {**AXIS, "title": {"text": "Elo", "font": TITLE}},
+        "xaxis": titled({**AXIS, **RULER}, "updates", tickformat="~s"),
+        "yaxis": titled(AXIS, "Elo"),
     }
-    return go.Figure([*band(updates, low, high, BLUE, 0.16, showlegend=False), curve], layout)
+    return go.Figure([*band(updates, low, high, BLUE, 0.16, showlegend=False), line], layout)

@@ -17,17 +17,11 @@ from reporting.pages.page import (
     Table,
     Tile,
     base_layout,
-    empty_figure,
     titled,
     write_page,
 )
 from reporting.pages.players import match_sections, seat_sections
-from reporting.pages.run_figures import (
-    Bounds,
-    action_figure,
-    learning_figure,
-    reward_figure,
-)
+from reporting.pages.run_figures import Bounds, action_figure, learning_figure, reward_figure
 
 
 class GameFacts(NamedTuple):
@@ -51,20 +45,23 @@ def write_run_html(path: Path, run: RunHistory, facts: RunFacts) -> None:
     """Draws the run so far, and the matches beside the page; a sentence stands where nothing is there yet."""
     games = [_GameHistory(game, run, facts.games[game]) for game in run.games]
     several = len(games) > 1
+    note_of_rooms = "by the end of the first episode that came to each"
     learning = learning_figure(run.learning)
     sections = [
         *(game.section(named=several) for game in games),
         *(section for game in games for section in game.seats(named=several)),
         *match_sections(path.parent, run.games),
         *(game.actions(named=several) for game in games),
-        *_room_sections(run),
+        *([Section(rooms_figure(run), "Rooms", note_of_rooms)] if run.first_visits else []),
         Section(learning, "Learning", "means over about 10 s, against agent steps", wide=True),
         *_record_sections(facts),
     ]
     tiles = [game.tile() for game in games] if several else games[0].tiles()
+    if run.first_visits:
+        tiles.append(Tile("Rooms", str(len(run.first_visits)), f"at most {run.most_rooms} in one episode"))
     heading = ", ".join(run.games)
     note = _note(any(game.evaluated for game in games))
-    write_page(path, f"{heading}: reward", heading, note, [*tiles, *_room_tiles(run)], sections)
+    write_page(path, f"{heading}: reward", heading, note, tiles, sections)
 
 
 class _GameHistory:
@@ -92,22 +89,29 @@ class _GameHistory:
         return Section(figure, heading, "share of each, by when their episodes ended")
 
     def tiles(self) -> list[Tile]:
-        """Of the only game."""
-        tiles = _tiles(self.trained, self.evaluated, self._facts.frames_per_step)
-        return [*tiles, *_reference_tiles(self._game)]
+        """Of the only game: the state of the run in a few numbers, and scores to compare with."""
+        levels = [
+            Tile("Goal" if name == "goal" else f"{name.capitalize()} play", f"{score:,.1f}")
+            for name, score in score_levels(self._game).items()
+        ]
+        if not (self.trained or self.evaluated):
+            return levels
+        last = max([*self.trained[-1:], *self.evaluated[-1:]], key=lambda point: point.actor_steps)
+        per_step = self._facts.frames_per_step
+        frames = f"{_short(last.actor_steps * per_step)} frames" if per_step > 1 else ""
+        return [
+            *_training_tiles(self.trained),
+            *(Tile("Evaluation mean", f"{p.mean:,.1f}", f"± {p.std:,.1f}") for p in self.evaluated[-1:]),
+            Tile("Agent steps", _short(last.actor_steps), frames),
+            Tile("Learner steps", _short(last.learner_steps)),
+            *levels,
+        ]
 
     def tile(self) -> Tile:
         """Of one game among several."""
         points = self.trained or self.evaluated
         known = (f"{points[-1].mean:,.1f}", f"± {points[-1].std:,.1f}") if points else ("–", "no episode yet")
         return Tile(self._game, *known)
-
-
-def _reference_tiles(game: str) -> list[Tile]:
-    return [
-        Tile("Goal" if name == "goal" else f"{name.capitalize()} play", f"{score:,.1f}")
-        for name, score in score_levels(game).items()
-    ]
 
 
 def _record_sections(facts: RunFacts) -> list[Section]:
@@ -122,27 +126,12 @@ def _record_sections(facts: RunFacts) -> list[Section]:
     ]
 
 
-def _room_sections(run: RunHistory) -> list[Section]:
-    if not run.first_visits:
-        return []
-    return [Section(rooms_figure(run), "Rooms", "by the end of the first episode that came to each")]
-
-
-def _room_tiles(run: RunHistory) -> list[Tile]:
-    if not run.first_visits:
-        return []
-    return [Tile("Rooms", str(len(run.first_visits)), f"at most {run.most_rooms} in one episode")]
-
-
 def rooms_figure(run: RunHistory) -> go.Figure:
     """A stair with a step for each room, which names it; upward how many rooms were known."""
     first = dict(sorted(run.first_visits.items(), key=lambda item: item[1]))
-    if not first:
-        return empty_figure("No episode in a game with rooms has ended yet.")
-    end = run.actor_steps
     known = list(range(1, len(first) + 1))
     stair = go.Scatter(
-        x=[*first.values(), end],
+        x=[*first.values(), run.actor_steps],
         y=[*known, known[-1]],
         mode="lines",
         line={"color": BLUE, "width": 2, "shape": "hv"},
@@ -171,22 +160,6 @@ def rooms_figure(run: RunHistory) -> go.Figure:
 def _note(evaluated: bool) -> str:
     training = f"scores of the last {WINDOW} episodes while training"
     return f"{training} and of the last {EVALUATION_WINDOW} of evaluation" if evaluated else training
-
-
-def _tiles(
-    trained: Sequence[RewardPoint], evaluated: Sequence[RewardPoint], frames_per_step: int
-) -> list[Tile]:
-    """The state of the run in a few numbers."""
-    if not (trained or evaluated):
-        return []
-    last = max([*trained[-1:], *evaluated[-1:]], key=lambda point: point.actor_steps)
-    frames = f"{_short(last.actor_steps * frames_per_step)} frames" if frames_per_step > 1 else ""
-    return [
-        *_training_tiles(trained),
-        *(Tile("Evaluation mean", f"{point.mean:,.1f}", f"± {point.std:,.1f}") for point in evaluated[-1:]),
-        Tile("Agent steps", _short(last.actor_steps), frames),
-        Tile("Learner steps", _short(last.learner_steps)),
-    ]
 
 
 def _training_tiles(points: Sequence[RewardPoint]) -> list[Tile]:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from reporting.tables import HEADER, EpisodeRecord, EpisodeTable, by_purpose, read_episodes
+from reporting.tables import HEADER, EpisodeRecord, EpisodeTable, read_episodes
 
 
 def record(actor: int, sequence: int, score: float = 10.5, evaluation: bool = False) -> EpisodeRecord:
@@ -113,11 +113,6 @@ def test_a_table_without_the_newer_columns_gets_them(tmp_path: Path) -> None:
         old._replace(action_counts=[], rooms=[]),
         record(0, 2, evaluation=True),
     ]
-
-
-def test_training_and_evaluation_are_told_apart() -> None:
-    records = [record(0, 1), record(1, 1, evaluation=True), record(0, 2), record(1, 2, evaluation=True)]
-    assert by_purpose(records) == (records[::2], records[1::2])
 
 
 def test_torn_header_begins_anew(tmp_path: Path) -> None:

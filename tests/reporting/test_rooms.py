@@ -31,4 +31,3 @@ def test_the_figure_names_every_room_at_its_step() -> None:
         (900, 3, "room 2"),
     ]
     assert (stair.x[-1], stair.y[-1]) == (900, 3)
-    assert not rooms_figure(run(EPISODES[3:])).data
