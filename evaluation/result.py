@@ -83,7 +83,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
         "scores_30min": evaluation.scores_30min,
         "lengths": evaluation.lengths,
         "seeds": evaluation.seeds,
-        **_room_columns(evaluation),
+        **({"rooms": evaluation.rooms, "all_rooms": evaluation.all_rooms} if evaluation.all_rooms else {}),
         "settings": {**settings, **asdict(evaluation.env_config)},
     }
     write_json(path, document)
@@ -143,12 +143,6 @@ def evaluation_text(evaluation: Evaluation) -> str:
     if evaluation.all_rooms:
         lines.append(_rooms_text(evaluation))
     return "\n".join(lines)
-
-
-def _room_columns(evaluation: Evaluation) -> dict[str, object]:
-    if not evaluation.all_rooms:
-        return {}
-    return {"rooms": evaluation.rooms, "all_rooms": evaluation.all_rooms}
 
 
 def _rooms_text(evaluation: Evaluation) -> str:

@@ -21,6 +21,8 @@ from lab.session import known_record, read_record
 from reporting.atomic import write_atomically
 
 POLL_EVERY_S = 0.1
+PATIENCE_S = 90.0
+"""From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
 
 
 def started_at(pid: int) -> int:
@@ -38,7 +40,7 @@ def lives(pid: int, began: int) -> bool:
     return pid > 0 and began > 0 and started_at(pid) == began
 
 
-def end(pid: int, began: int, patience_s: float) -> bool:
+def end(pid: int, began: int, patience_s: float = PATIENCE_S) -> bool:
     """Ask that process to save and end, and kill its group after `patience_s`; whether it lived."""
     if not lives(pid, began):
         return False
@@ -51,10 +53,6 @@ def end(pid: int, began: int, patience_s: float) -> bool:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     return True
-
-
-PATIENCE_S = 90.0
-"""From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +68,10 @@ def command_for(name: str, root: Path) -> str:
     return f"python run_lab.py {name}" if root == DEFAULT else f"python run_lab.py {name} --results {root}"
 
 
-def make_root(root: Path) -> None:
-    """Make the folder of the lab. Raises UserError where it cannot be."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"Nothing can be written to {root} ({error.strerror}): check --results.") from error
-
-
 def _opened(root: Path, name: str) -> IO[bytes]:
     """An empty file in the folder of the lab, which is made. Raises UserError where it cannot be."""
-    make_root(root)
     try:
+        root.mkdir(parents=True, exist_ok=True)
         return (root / name).open("wb")
     except OSError as error:
         raise UserError(f"Nothing can be written to {root} ({error.strerror}): check --results.") from error
@@ -114,24 +104,24 @@ def session_folders(root: Path) -> list[Path]:
     return sorted(root.glob("*/*/*/session_*"))
 
 
-def stop_lab(root: Path, patience_s: float = PATIENCE_S) -> int:
+def stop_lab(root: Path) -> int:
     """End the lab and sessions that outlived it, by their recorded numbers; how many processes that were.
 
     Raises UserError for a damaged record, once all others are ended.
     """
     holder = lab_process(root)
-    ended = holder is not None and end(holder.pid, holder.began, patience_s)
+    ended = holder is not None and end(holder.pid, holder.began)
     folders = session_folders(root)
-    sessions = end_sessions(folders, patience_s)
+    sessions = end_sessions(folders)
     for folder in folders:
         read_record(folder)
     return ended + sessions
 
 
-def end_sessions(folders: Iterable[Path], patience_s: float = PATIENCE_S) -> int:
+def end_sessions(folders: Iterable[Path]) -> int:
     """End sessions that outlived the process that started them; returns how many."""
     records = [known_record(folder) for folder in folders]
-    return sum(end(record.pid, record.began, patience_s) for record in records)
+    return sum(end(record.pid, record.began) for record in records)
 
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "run_lab.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from lab.session import (
     Curve,
     SessionResult,
     Spread,
+    commits_of,
     fitness_of,
     read_session,
     sessions_in,
@@ -27,7 +29,7 @@ from reporting.measures.aggregates import Estimate, aggregates
 from reporting.measures.fitness import WINDOW, Fitness
 from reporting.model_files import steps_in
 from reporting.pages.graph import Axis, Bars, Graph, Line, plotly_figure, write_png
-from reporting.pages.page import BLUE, COLOURS, MUTED, Section, Tile, write_page
+from reporting.pages.page import BLUE, MUTED, Section, Tile, colours, write_page
 
 
 def report_session(folder: Path) -> None:
@@ -100,15 +102,14 @@ def sound(results: Sequence[SessionResult]) -> list[SessionResult]:
 
 def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     bar = _bar(name, results) or Bar(name, float("nan"), float("nan"))
-    commits = sorted({result.commit for result in results if result.commit})
     games = sorted({result.game for result in results if result.game})
     steps = [steps_in(result.folder) for result in results]
     minutes = sum(result.record.seconds for result in results) / 60
     done = sum(result.record.is_done for result in results)
     failed = sum(result.record.state == "failed" for result in results)
-    sizes = len(results), done, failed, " / ".join(commits), sum(steps), round(minutes, 2)
+    sizes = len(results), done, failed, commits_of(results), sum(steps), round(minutes, 2)
     fitness = fitness_of(sound(results))
-    vector = (*fitness, fitness.length) if fitness else ("",) * (len(Fitness._fields) + 1)
+    vector = fitness.numbers.values() if fitness else [""] * (len(Fitness._fields) + 1)
     return name, " / ".join(games), *sizes, bar.mean, bar.std, _score_by_game(results), *vector
 
 
@@ -148,7 +149,7 @@ def _write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> Non
     ]
     common = set.intersection(*({*spec.items()} for spec in specs)) if specs else set()
     flags = {name: value for name, value in (specs or [{}])[0].items() if (name, value) in common}
-    commits = " / ".join(sorted({result.commit for result in results if result.commit})) or "none known"
+    commits = commits_of(results) or "none known"
     title = f"{title}: what its {len(specs)} sessions have in common; commit: {commits}"
     write_atomically(path, spec_bytes(title, flags))
 
@@ -174,11 +175,6 @@ class Bar(NamedTuple):
     std: float
     fitness: Fitness | None = None  # None where the game has no standard
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        """Name -> each number of the fitness, and the length of their vector; empty where there is none."""
-        return {**self.fitness._asdict(), "fitness": self.fitness.length} if self.fitness else {}
-
 
 def score_graph(bars: Sequence[Bar]) -> Graph:
     """The trials' scores side by side, with one standard deviation over their sessions."""
@@ -189,9 +185,9 @@ def score_graph(bars: Sequence[Bar]) -> Graph:
 
 def fitness_graph(bars: Sequence[Bar]) -> Graph:
     """The numbers of each trial's fitness side by side, where its game has a standard."""
-    known = [bar for bar in bars if bar.fitness]
+    known = {bar.name: bar.fitness.numbers for bar in bars if bar.fitness}
     parts = [
-        Bars(name, [bar.numbers[name] for bar in known], [colour] * len(known))
-        for name, colour in zip(known[0].numbers if known else (), COLOURS, strict=False)
+        Bars(name, [numbers[name] for numbers in known.values()], [colour] * len(known))
+        for name, colour in colours(chain.from_iterable(known.values())).items()
     ]
-    return Graph(Axis(categories=[bar.name for bar in known]), "fitness", parts, {"": 1.0}, legend=True)
+    return Graph(Axis(categories=[*known]), "fitness", parts, {"": 1.0}, legend=True)

@@ -229,7 +229,7 @@ def _last_mean(episodes: Curve) -> float:
 
 def _last_strength(game: str, episodes: Curve) -> float:
     standard = standard_of(game)
-    return float("nan") if standard is None else (_last_mean(episodes) - standard.random) / standard.range
+    return float("nan") if standard is None else standard.strength(_last_mean(episodes))
 
 
 def _means(games: Sequence[str], training: Sequence[EpisodeRecord]) -> dict[int, float]:
@@ -266,6 +266,11 @@ def numbered_folders(parent: Path, prefix: str) -> dict[int, Path]:
     """Folders that are called `prefix` and a number; not `session_0_old`, which somebody moved away."""
     folders = {path.name.removeprefix(prefix): path for path in parent.glob(f"{prefix}*") if path.is_dir()}
     return {int(number): path for number, path in folders.items() if number.isdecimal()}
+
+
+def commits_of(results: Sequence[SessionResult]) -> str:
+    """At which they were played; "" where none is known."""
+    return " / ".join(sorted({result.commit for result in results if result.commit}))
 
 
 def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:

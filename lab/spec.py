@@ -16,7 +16,7 @@ from pydantic import Field, StrictBool, StrictInt
 
 from args import Args, Plain, UserError, args_type, checked_args
 from lab.files import Block, Number, checked, dashed, why_not
-from lab.search.space import Search, search_of
+from lab.search.space import RESERVED_FLAGS, Search, search_of
 from parameters.spec_file import (
     BLOCKS,
     SpecFlags,
@@ -26,9 +26,6 @@ from parameters.spec_file import (
     read_text,
     spec_flags,
 )
-
-RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
-"""Flags that the lab gives to each session itself."""
 
 
 class Meta(Block):

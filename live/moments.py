@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from live.reading import ServerRun
@@ -43,7 +44,7 @@ class Moments:
 
     def updates_per_step(self) -> Iterator[Rate]:
         """Updates per agent step between neighbouring looks, from the first update on."""
-        for one, two in self._pairs():
+        for one, two in pairwise(self.kept):
             steps, updates = two.played - one.played, _change(one, two, "updates")
             if steps > 0 and _number(one.learner, "updates"):
                 yield Rate(two.time, updates / steps)
@@ -83,10 +84,6 @@ class Moments:
             actor: {state: count / seen.total() for state, count in seen.items()}
             for actor, seen in counts.items()
         }
-
-    def _pairs(self) -> Iterator[tuple[Moment, Moment]]:
-        moments = list(self.kept)
-        return zip(moments, moments[1:], strict=False)
 
 
 def _number(status: Status, name: str) -> float:

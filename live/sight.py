@@ -38,7 +38,6 @@ def newest_seen(client: Client, keys: Keys, last_chunk: int, actor: int | None, 
         for chunk_id, value in zip(ids, values, strict=True):
             try:
                 if value is not None and actor in (None, (meta := meta_of(value)).get("actor")):
-                    meta = meta_of(value)
                     chunk = chunk_from_bytes(value)
                     return _seen(chunk, meta, chunk_id, history)
             except CodecError:

@@ -28,7 +28,7 @@ from lab.benchmark.table import (
 from lab.files import CSV, RUNS, SESSIONS, read_model
 from lab.modes import EVALUATE, own_code_of, sessions_of, trials_of
 from lab.runner import Runner
-from lab.session import Session, SessionResult, fitness_of, known_record, sessions_in
+from lab.session import Session, SessionResult, commits_of, fitness_of, known_record, sessions_in
 from lab.spec import Experiment
 from reporting.atomic import write_atomically, write_csv, write_json
 from reporting.measures.aggregates import Floats, aggregates
@@ -244,7 +244,7 @@ def row_of(played: Played) -> Row:
         planned_steps=args.T_max,
         agent_steps=sum(steps_in(result.folder) for result in done),
         minutes=sum(result.record.seconds for result in done) / 60,
-        commit=" / ".join(sorted({result.commit for result in done if result.commit})),
+        commit=commits_of(done),
         training=tuple(result.score for result in done if not np.isnan(result.score)),
         scores=tuple(scores),
         curves=tuple(result.curve for result in done),
@@ -273,7 +273,7 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
     for row in rows:
         standard = standard_of(row.game)
         if standard and row.scores:
-            groups.setdefault(row.agent, []).append((np.array(row.scores) - standard.random) / standard.range)
+            groups.setdefault(row.agent, []).append(standard.strength(np.array(row.scores)))
     return {agent: over_games(each) for agent, each in groups.items()}
 
 

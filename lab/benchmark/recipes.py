@@ -28,15 +28,8 @@ t-interval of the mean over seeds, the published mean, and no verdict.
 """
 HEADINGS = ("Recipe", "Games", "Sessions", "Mean", "Interval", "Published", "Ratio", "Its interval", "Rule")
 GAME_HEADINGS = (
-    "Game",
-    "Recipe",
-    "Sessions",
-    "Mean",
-    "t-interval",
-    "Published",
-    "Source",
-    "Human-normalised",
-)
+    "Game", "Recipe", "Sessions", "Mean", "t-interval", "Published", "Source", "Human-normalised",
+)  # fmt: skip
 
 
 class Beside(NamedTuple):
@@ -148,7 +141,7 @@ def _is_known(row: Row) -> bool:
 def _normalised(game: str, scores: Sequence[float]) -> Floats:
     standard = standard_of(game)
     assert standard is not None
-    return (np.array(scores) - standard.random) / standard.range
+    return standard.strength(np.array(scores))
 
 
 def _t_quantile(degrees: int) -> float:

@@ -108,7 +108,7 @@ class Row:
 
     def cells(self) -> tuple[object, ...]:
         """What a csv holds of it; empty where nothing is known."""
-        vector = (*self.fitness, self.fitness.length) if self.fitness else ("",) * (len(Fitness._fields) + 1)
+        vector = self.fitness.numbers.values() if self.fitness else [""] * (len(Fitness._fields) + 1)
         known = (self.mean, self.std) if self.scores else ("", "")
         interval = self.interval or ("", "")
         training = float(np.mean(self.training)) if self.training else ""
@@ -117,19 +117,9 @@ class Row:
             f"{p.score} after {p.agent_steps:,} steps ({f'{p.algorithm}: ' * bool(p.algorithm)}{p.source})"
             for p in self.published
         )
-        return (
-            self.name,
-            self.game,
-            self.agent,
-            self.state,
-            *counts,
-            *known,
-            *interval,
-            training,
-            *vector,
-            published_scores,
-            self.commit,
-        )
+        names = self.name, self.game, self.agent, self.state
+        scores = *known, *interval, training
+        return *names, *counts, *scores, *vector, published_scores, self.commit
 
 
 TITLE = """# Benchmark

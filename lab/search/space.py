@@ -14,7 +14,7 @@ from lab.files import Block, Number, allowed, checked, dash, dashed
 from parameters.spec_file import spec_flags
 from reporting.measures.fitness import standard_of
 
-RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model", "spec", "seed")
+RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
 OF_RANGES = "choice, uniform, loguniform or randint"
 MOST_TRIALS = 10_000
@@ -124,7 +124,7 @@ def _flags(block: object, where: str) -> dict[str, Values]:
 
 def _values(name: str, body: object, key: str, where: str) -> Values:
     """Raises UserError also where the flag takes no such values."""
-    if name in RESERVED_FLAGS:
+    if name in (*RESERVED_FLAGS, "spec", "seed"):
         raise UserError(f"{where}: {key} is set by the lab; remove it.")
     if not isinstance(body, dict):
         raise UserError(f"{where}: {key} must hold one of {allowed(Values)}, as `choice: [1, 2]`.")

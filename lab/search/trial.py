@@ -19,6 +19,7 @@ from lab.runner import Runner
 from lab.session import (
     Curve,
     SessionResult,
+    commits_of,
     fitness_of,
     known_record,
     numbered_folders,
@@ -136,7 +137,7 @@ class TrialPlayer:
             self._results = sessions_in(self._folder)
         if self._is_due():
             self._reported += self._every
-            return self._progress(self._reported, over=False)
+            over = False
         if not over:
             return self._progress(self._reported, over=False)
         for session in self._sessions:
@@ -163,10 +164,9 @@ class TrialPlayer:
 
     def _progress(self, steps: int, over: bool) -> Progress:
         minutes = self._minutes_before + (time.monotonic() - self._began) / 60
-        commits = sorted({result.commit for result in self._results if result.commit})
         # Steps of a vector of environments come together, so that the last ones may lie beyond the end.
         results = self._results if over else as_of(self._results, steps, self._length)
-        return Progress(steps, measures(results), minutes, " / ".join(commits), over)
+        return Progress(steps, measures(results), minutes, commits_of(self._results), over)
 
 
 def as_of(results: Sequence[SessionResult], steps: int, length: int) -> list[SessionResult]:
@@ -200,4 +200,4 @@ def measures(results: Sequence[SessionResult]) -> dict[str, float]:
     scores = [result.score for result in results if not np.isnan(result.score)]
     known = {"score": float(np.mean(scores))} if scores else {}
     fitness = fitness_of(results)
-    return {**known, **fitness._asdict(), "fitness": fitness.length} if fitness else known
+    return {**known, **fitness.numbers} if fitness else known

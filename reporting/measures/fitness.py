@@ -10,11 +10,13 @@ import csv
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from reporting.measures.aggregates import Floats
+
+Score = TypeVar("Score", float, Floats)
 
 _DATA = Path(__file__).parents[1] / "data"
 WINDOW = 100
@@ -98,6 +100,10 @@ class Standard(NamedTuple):
         """From random play to the standard, points."""
         return self.score - self.random
 
+    def strength(self, score: Score) -> Score:
+        """0 is random play, 1 the standard; of one score or of many."""
+        return (score - self.random) / self.range
+
 
 class Fitness(NamedTuple):
     """Four numbers of a trial; consistency is about its sessions, the others are means over them."""
@@ -111,6 +117,11 @@ class Fitness(NamedTuple):
     def length(self) -> float:
         """L1 norm of the vector over that of ones, so the mean of the four."""
         return float(np.mean(self))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The four by their names, and their mean as "fitness"."""
+        return {**self._asdict(), "fitness": self.length}
 
 
 def standard_of(game: str) -> Standard | None:
@@ -131,11 +142,6 @@ def _standards() -> dict[str, Standard]:
     }
 
 
-def strengths(scores: Floats, standard: Standard) -> Floats:
-    """Of episodes [E]: 0 random play or worse, 1 the standard."""
-    return np.maximum(scores - standard.random, 0) / standard.range
-
-
 def session_fitness(steps: Floats, scores: Floats, standard: Standard) -> tuple[float, float, float]:
     """Strength, speed and stability of a session.
 
@@ -147,7 +153,7 @@ def session_fitness(steps: Floats, scores: Floats, standard: Standard) -> tuple[
     """
     if len(scores) < WINDOW:
         return 0.0, 0.0, 0.0
-    strength = strengths(scores, standard)
+    strength = np.maximum(standard.strength(scores), 0)  # [E]
     means = np.convolve(strength, np.full(WINDOW, 1 / WINDOW), mode="valid")  # [E - WINDOW + 1]
     best = float(means.max())
     return best, _speed(steps, means, standard), _stability(strength, means, best)

@@ -40,7 +40,7 @@ class Reference(NamedTuple):
 
 def _by_goal(game: str, score: float) -> float | None:
     standard = _standard_outside_ale(game)
-    return None if standard is None else (score - standard.random) / standard.range
+    return None if standard is None else standard.strength(score)
 
 
 def _standard_outside_ale(game: str) -> Standard | None:

@@ -86,8 +86,5 @@ def joined(known: Mapping[str, ScoreSummary]) -> ScoreSummary:
 def _scaled(summary: ScoreSummary, standard: Standard | None) -> ScoreSummary:
     if standard is None:
         return summary
-    mean, low, high = (
-        (score - standard.random) / standard.range
-        for score in (summary.mean, summary.minimum, summary.maximum)
-    )
+    mean, low, high = (standard.strength(score) for score in (summary.mean, summary.minimum, summary.maximum))
     return summary._replace(mean=mean, std=summary.std / standard.range, minimum=low, maximum=high)
