@@ -16,7 +16,7 @@ from envs.playback import Frames
 from envs.registry import describe_env, make_playback
 from evaluation.evaluator import Action
 from evaluation.result import Evaluation
-from reporting.film import Mp4Film, check_film_name, open_window
+from reporting.film import check_film_name, mp4_film, open_window
 
 SCALE, LARGE = 3, 500
 """A screen of 210 x 160 is small today; pictures of more rows than these stay as they are."""
@@ -73,11 +73,11 @@ class FilmRecorder:
         seed, actions = evaluation.seeds[episode], self._actions[episode]
         playback = EpisodePictures(self._env_config, seed)
         values = self._values(seed, actions)
-        with Mp4Film(self._path, playback.per_second) as film:
+        with mp4_film(self._path, playback.per_second) as append:
             for step, action in enumerate(actions):
                 pictures = playback.step(action)
                 for picture in pictures if values is None else self._with_strip(pictures, values, step):
-                    film.write(picture)
+                    append(picture)
         return episode
 
     def _values(self, seed: int, actions: list[Action]) -> NDArray[Any] | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from event_log.reader import read_episodes, read_header
 from event_log.records import EventLogError, LoggedEpisode, LogHeader
-from reporting.film import Mp4Film
+from reporting.film import mp4_film
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Box, Discrete
@@ -86,11 +86,11 @@ def write_film(
     """
     check_pictures(path)
     written = 0
-    with Mp4Film(film_path, pictures_per_second) as film:
+    with mp4_film(film_path, pictures_per_second) as append:
         for episode in read_episodes(path, chosen):
             for step in range(0, len(episode.frames), nth):
                 text = [f"episode {episode.number}  step {step}", "  ".join(_action_text(episode, step))]
-                film.write(_captioned(episode.frames[step], text))
+                append(_captioned(episode.frames[step], text))
                 written += 1
     return written
 

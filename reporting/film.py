@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import cv2
 import numpy as np
@@ -22,46 +23,36 @@ def check_film_name(path: Path) -> None:
         raise FilmError(f"A film is an .mp4 file, and {path} does not end in .mp4.")
 
 
-class Mp4Film:
-    """A film that takes its size from its first picture, for a `with` block.
+@contextmanager
+def mp4_film(path: Path, pictures_per_second: float) -> Iterator[Callable[[NDArray[np.uint8]], None]]:
+    """Gives what appends a picture, [h, w, 3] in OpenCV's order of colours; the first decides on the size.
 
-    It appears under its name when the block ends without an exception, and not at all otherwise. Raises
+    The film appears under its name when the block ends without an exception, and not at all otherwise. Raises
     FilmError where it cannot be written.
     """
+    check_film_name(path)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
+    writer, codec = cv2.VideoWriter(), cv2.VideoWriter.fourcc(*"mp4v")
 
-    def __init__(self, path: Path, pictures_per_second: float) -> None:
-        check_film_name(path)
-        self._path, self._pictures_per_second = path, pictures_per_second
-        self._temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
-        self._writer = cv2.VideoWriter()
+    def append(picture: NDArray[np.uint8]) -> None:
+        size = picture.shape[1], picture.shape[0]
+        if not (writer.isOpened() or writer.open(str(temporary), codec, pictures_per_second, size)):
+            raise FilmError(f"The film {path} cannot be written: is its folder writable?")
+        writer.write(picture)
 
-    def __enter__(self) -> Mp4Film:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FilmError(f"The film {self._path} cannot be written: {error.strerror}.") from error
-        return self
-
-    def write(self, picture: NDArray[np.uint8]) -> None:
-        """Appends a picture, [h, w, 3] in OpenCV's order of colours."""
-        if not self._writer.isOpened():
-            self._open(*picture.shape[:2])
-        self._writer.write(picture)
-
-    def _open(self, height: int, width: int) -> None:
-        codec = cv2.VideoWriter.fourcc(*"mp4v")
-        if not self._writer.open(str(self._temporary), codec, self._pictures_per_second, (width, height)):
-            raise FilmError(f"The film {self._path} cannot be written: is its folder writable?")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._writer.release()
-        if kind is None and not self._temporary.exists():
-            raise FilmError(f"There was nothing to film, so {self._path} is not written.")
-        if kind is None:
-            self._temporary.replace(self._path)
-        self._temporary.unlink(missing_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FilmError(f"The film {path} cannot be written: {error.strerror}.") from error
+    try:
+        yield append
+        writer.release()
+        if not temporary.exists():
+            raise FilmError(f"There was nothing to film, so {path} is not written.")
+        temporary.replace(path)
+    finally:
+        writer.release()
+        temporary.unlink(missing_ok=True)
 
 
 def open_window(title: str) -> None:

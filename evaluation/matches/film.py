@@ -13,7 +13,7 @@ from envs.config import EnvConfig
 from envs.playback import Frames
 from evaluation.evaluator import Action
 from evaluation.film import INK, NOW, PAPER, EpisodePictures, check_pictures
-from reporting.film import Mp4Film, check_film_name
+from reporting.film import check_film_name, mp4_film
 
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 MARGIN = 12
@@ -49,11 +49,11 @@ class MatchFilm:
     def write(self) -> None:
         """The film takes its name when it is complete. Raises FilmError where it cannot be written."""
         playback = EpisodePictures(self._env_config, self._seed)
-        with Mp4Film(self.path, playback.per_second) as film:
+        with mp4_film(self.path, playback.per_second) as append:
             for ply, action in enumerate(self._actions):
                 for picture in playback.step(action):
                     named = caption(self._sides, ply % 2, picture.shape[1])
-                    film.write(np.concatenate([picture, named]))
+                    append(np.concatenate([picture, named]))
 
 
 def caption(sides: tuple[str, str], moved: int, width: int) -> NDArray[np.uint8]:

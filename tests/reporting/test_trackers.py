@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from args import read_args
-from reporting.film import Mp4Film
+from reporting.film import mp4_film
 from reporting.trackers import TrackerError, Tracking, open_tracker
 from wiring.record.tracking import tracking_of
 
@@ -101,9 +101,9 @@ def test_scalars_settings_and_films_arrive_also_when_a_run_goes_on(tracker: str,
     package, found = FOUND[tracker]
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs the extra {tracker}")
-    with Mp4Film(tmp_path / "film.mp4", 10) as film:
+    with mp4_film(tmp_path / "film.mp4", 10) as append:
         for shade in range(20):
-            film.write(np.full((64, 64, 3), 10 * shade, np.uint8))
+            append(np.full((64, 64, 3), 10 * shade, np.uint8))
     assert cv2.VideoCapture(str(tmp_path / "film.mp4")).isOpened()
     offline = {"WANDB_MODE": "offline", "TRACKIO_DIR": str(tmp_path / "trackio"), "WANDB_SILENT": "true"}
     for first in ("100", "300"):
