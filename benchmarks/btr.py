@@ -42,11 +42,6 @@ FULL, QUICK = Effort(7, 3.0), Effort(3, 2.0)
 PLAIN = {"plain bfloat16": torch.bfloat16, "plain float32": torch.float32}
 
 
-def ours(redis: RedisConfig, words: str) -> Works:
-    """The agent; RuntimeError where --compile does not work here."""
-    return learner(redis, words, batches_on)
-
-
 def plain(redis: RedisConfig, words: str, dtype: torch.dtype) -> Works:
     """The plain twin; losses leave the device as for new priorities."""
     keep_freed_memory()  # as launchers do
@@ -72,7 +67,9 @@ def batches_on(redis: RedisConfig, setting: Setting, device: torch.device) -> It
 def measured(redis: RedisConfig, words: str, ways: Sequence[str], effort: Effort) -> Race:
     """Updates per second of every contestant that works here; the others print why they do not."""
     with ExitStack() as stack:
-        sides = {f"ours, {way}": Contestant(ours, redis, f"{words} --compile {way}") for way in ways}
+        sides = {
+            f"ours, {way}": Contestant(learner, redis, f"{words} --compile {way}", batches_on) for way in ways
+        }
         sides |= {name: Contestant(plain, redis, words, dtype) for name, dtype in PLAIN.items()}
         for side in sides.values():
             stack.enter_context(side)

@@ -58,8 +58,7 @@ class LearnerRow(NamedTuple):
     batch_size: int
     precision: str
     compile: str
-    batches_per_s: float | None
-    """None where it could not be compiled so."""
+    batches_per_s: float | None  # None where it could not be compiled so
 
 
 Source = Callable[[RedisConfig, Setting, torch.device], Iterator[Batch]]

@@ -150,8 +150,7 @@ class Effort(NamedTuple):
     """How long to measure."""
 
     rounds: int
-    seconds: float
-    """Of one contestant's part of a round."""
+    seconds: float  # of one contestant's part of a round
 
 
 class MedianRange(NamedTuple):

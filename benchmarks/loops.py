@@ -96,8 +96,7 @@ class LoopState(NamedTuple):
     """How far a side of the loop is."""
 
     updates: int
-    starved_s: float = 0.0
-    """Seconds in which its learner had no batch although one was due, until `reported_at`."""
+    starved_s: float = 0.0  # in which its learner had no batch although one was due, until `reported_at`
     reported_at: float = 0.0
 
 

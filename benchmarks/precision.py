@@ -40,12 +40,9 @@ Learner = OffPolicyAgent[Any, Any, Any]
 class Difference(NamedTuple):
     """Of an update in bfloat16 from the same one in float32."""
 
-    loss: float
-    """|bfloat16 - float32| / float32, of the batch's mean loss."""
-    cosine: float
-    """Between the gradients, all parameters in one vector."""
-    by_parameter: dict[str, float]
-    """The same, parameter by parameter."""
+    loss: float  # |bfloat16 - float32| / float32, of the batch's mean loss
+    cosine: float  # between the gradients, all parameters in one vector
+    by_parameter: dict[str, float]  # the same, parameter by parameter
 
     @property
     def is_small(self) -> bool:

@@ -36,15 +36,11 @@ class Goal(NamedTuple):
     """A figure of the report."""
 
     what: str
-    must: float | None = None
-    """With bfloat16 units, where that matters."""
-    must_without: float | None = None
-    """Without them; None where it is the same."""
+    must: float | None = None  # with bfloat16 units, where that matters
+    must_without: float | None = None  # without them; None where it is the same
     attempt: float | None = None
-    at_most: bool = False
-    """Whether smaller is better."""
-    reached: float | None = None
-    """The figure reached where that is less than `must`: docs/performance.md gives the reasons."""
+    at_most: bool = False  # whether smaller is better
+    reached: float | None = None  # where that is less than `must`: docs/performance.md gives the reasons
 
     def bound(self, bfloat16: bool) -> float | None:
         """What this machine must reach."""

@@ -45,12 +45,7 @@ class AgentPolicy:
     """
 
     def __init__(self, agent: Agent, history_length: int, noisy: bool) -> None:
-        self._agent, self._history_length, self._noisy = agent, history_length, noisy
-
-    @property
-    def history_length(self) -> int:
-        """H of the agent's observations."""
-        return self._history_length
+        self._agent, self.history_length, self._noisy = agent, history_length, noisy
 
     def begin(self, rows: int) -> None:
         """Every row acts by its means until an episode starts in it."""
@@ -143,11 +138,7 @@ class EpsilonPolicy:
     def __init__(self, policy: Policy, description: EnvDescription, epsilon: float) -> None:
         """`epsilon`: the chance of a random action at each step."""
         self._policy, self._random, self._epsilon = policy, RandomBaseline(description), epsilon
-
-    @property
-    def history_length(self) -> int:
-        """Of the policy."""
-        return self._policy.history_length
+        self.history_length = policy.history_length
 
     def begin(self, rows: int) -> None:
         """Nothing is random in a row until an episode starts in it."""

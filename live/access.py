@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import hmac
-import secrets
 
 from flask import Flask, Response, abort, request
 
 COOKIE, WORD = "page_token", "token"
 OWN_NAMES = "localhost", "127.0.0.1", "[::1]"
-
-
-def new_token() -> str:
-    """One that nobody guesses."""
-    return secrets.token_urlsafe(24)
 
 
 def guard(server: Flask, token: str | None) -> None:

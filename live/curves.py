@@ -12,15 +12,15 @@ from memory.runs.keys import Keys
 from memory.runs.reports import read_episodes
 from memory.server.connection import Client
 from reporting.history import RewardPoint, RunHistory
-from reporting.measures.aggregates import Floats
+from reporting.measures.aggregates import TAILS, Floats
 from reporting.tables import EpisodeRecord
 from reporting.tables import read_episodes as read_table
 
 READS_AT_ONCE = 5
 """Of 1,000 episodes each, at a look: a long run's episodes are taken in over some looks."""
 GRID = 200
-RESAMPLES, TAILS = 1000, (2.5, 97.5)
-"""Of the bootstrap; the interval is that of 95 %."""
+RESAMPLES = 1000
+"""Of the bootstrap."""
 
 
 class ScoreCurves:

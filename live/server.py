@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import threading
 from pathlib import Path
 
 from werkzeug.serving import make_server
 
-from live.access import guard, new_token
+from live.access import guard
 from live.pace import Pace
 from live.page.app import page_app
 from live.watch import Watch
@@ -28,7 +29,7 @@ def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: thr
     """Serve, and look at the runs meanwhile, until `stopped`. UserError where the port cannot be had."""
     watch = Watch(config, results)
     app = page_app(watch)
-    token = None if is_loopback(host) else os.environ.get(TOKEN_VARIABLE) or new_token()
+    token = None if is_loopback(host) else os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     guard(app.server, token)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:

@@ -15,6 +15,7 @@ import subprocess
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,21 +48,6 @@ class Module(NamedTuple):
     @property
     def code_lines(self) -> int:
         """Lines with a token that is no comment and no docstring."""
-        return len({line for first, last in self._spans() for line in range(first, last + 1)})
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of code."""
-        return sum(token.type not in NO_CODE for token in self._all_tokens())
-
-    def functions(self) -> Iterator[Function]:
-        """Functions and methods, nested ones too."""
-        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
-
-    def _all_tokens(self) -> Iterator[tokenize.TokenInfo]:
-        return tokenize.generate_tokens(io.StringIO(self.text).readline)
-
-    def _spans(self) -> Iterator[tuple[int, int]]:
         documentation = {
             line
             for node in ast.walk(self.tree)
@@ -70,9 +56,21 @@ class Module(NamedTuple):
             and isinstance(node.value.value, str)
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }
-        for token in self._all_tokens():
-            if token.type not in NO_CODE and token.start[0] not in documentation:
-                yield token.start[0], token.end[0]
+        lines = (range(token.start[0], token.end[0] + 1) for token in self._code())
+        return len({*chain.from_iterable(lines)} - documentation)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of code."""
+        return sum(1 for _ in self._code())
+
+    def functions(self) -> Iterator[Function]:
+        """Functions and methods, nested ones too."""
+        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+
+    def _code(self) -> Iterator[tokenize.TokenInfo]:
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        return (token for token in tokens if token.type not in NO_CODE)
 
 
 def modules() -> list[Module]:

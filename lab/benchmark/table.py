@@ -161,18 +161,14 @@ HEADINGS = (
 
 def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll], more: Sequence[str] = ()) -> str:
     """The whole table for readers, and `more` sections after it; `over_all` may be empty."""
-    games = [_game(game, [row for row in rows if row.game == game]) for game in _in_order(rows)]
+    names = dict.fromkeys(row.game for row in rows)
+    games = [_game(game, [row for row in rows if row.game == game]) for game in names]
     cells = [
         (agent, str(known.games), str(known.sessions), f"{known.iqm:.2f}", known.shown_interval)
         for agent, known in over_all.items()
     ]
     summary = [OVER_ALL + markdown_table(OVER_ALL_HEADINGS, cells)] if cells else []
     return "\n".join([TITLE, *games, *summary, *more])
-
-
-def _in_order(rows: Sequence[Row]) -> list[str]:
-    """Games as the rows name them."""
-    return list(dict.fromkeys(row.game for row in rows))
 
 
 def _game(game: str, rows: Sequence[Row]) -> str:

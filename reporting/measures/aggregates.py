@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-RESAMPLES, CONFIDENCE = 2_000, 0.95
-"""Of the bootstrap; the confidence is that of Agarwal et al. 2021."""
+RESAMPLES, TAILS = 2_000, (2.5, 97.5)
+"""Of the bootstrap; percentiles of an interval of 95 %, as in Agarwal et al. 2021."""
 TAUS = np.linspace(0, 2, 101)
 """Thresholds of performance profiles, in units of the reference."""
 GAMMA = 1.0
@@ -82,13 +82,8 @@ def _resampled(groups: Sequence[Floats], generator: np.random.Generator) -> list
 def _estimate(point: float, samples: Floats, groups: Sequence[Floats]) -> Estimate:
     if min(map(len, groups)) < LEAST_RUNS:
         return Estimate(float(point), float("nan"), float("nan"))
-    low, high = np.percentile(samples, _tails())
+    low, high = np.percentile(samples, TAILS)
     return Estimate(float(point), float(low), float(high))
-
-
-def _tails() -> tuple[float, float]:
-    tail = 50 * (1 - CONFIDENCE)
-    return tail, 100 - tail
 
 
 def profile(groups: Sequence[Floats], seed: int = 0) -> Profile:
@@ -96,7 +91,7 @@ def profile(groups: Sequence[Floats], seed: int = 0) -> Profile:
     runs, drawn = np.concatenate(groups), np.concatenate(_resampled(groups, np.random.default_rng(seed)), 1)
     share = np.array([(runs > tau).mean() for tau in TAUS])
     samples = np.stack([(drawn > tau).mean(1) for tau in TAUS])  # [T, R]
-    low, high = np.percentile(samples, _tails(), axis=1)
+    low, high = np.percentile(samples, TAILS, axis=1)
     return Profile(share, low, high)
 
 
