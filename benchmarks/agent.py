@@ -31,10 +31,7 @@ from wiring.setting import Setting, build_agent, set_up_torch
 from wiring.sources import sizes_of
 
 SPEC = "specs/atari/rainbow_iqn.yaml"
-SPECS = {
-    "learner.step_ratio": SPEC,
-    "learner.step_ratio_cpu_spec": "specs/atari/rainbow_iqn_cpu.yaml",
-}
+SPECS = {"learner.step_ratio": SPEC, "learner.step_ratio_cpu_spec": "specs/atari/rainbow_iqn_cpu.yaml"}
 BATCHES = 8
 ENVIRONMENTS = 16
 

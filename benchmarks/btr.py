@@ -21,16 +21,7 @@ import torch
 from agents.parts.devices import COMPILE, Staging
 from agents.parts.learning import batch_to_device
 from benchmarks.gpu import WARM_UP, batches_of, is_built, learner
-from benchmarks.harness import (
-    Contestant,
-    Effort,
-    Race,
-    Works,
-    on_device,
-    race,
-    setting_for,
-    throwaway_server,
-)
+from benchmarks.harness import Contestant, Effort, Race, Works, on_device, race, setting_for, throwaway_server
 from benchmarks.original.btr import PlainBtr
 from memory.replay.batch import Batch
 from memory.server.connection import RedisConfig

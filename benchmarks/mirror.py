@@ -22,16 +22,7 @@ import torch
 from agents.base import TensorBatch
 from agents.parts.devices import Staging
 from agents.parts.learning import batch_to_device
-from benchmarks.harness import (
-    BETA,
-    Road,
-    by_turns,
-    on_device,
-    record,
-    setting_for,
-    spread,
-    throwaway_server,
-)
+from benchmarks.harness import BETA, Road, by_turns, on_device, record, setting_for, spread, throwaway_server
 from learning.mirror.mirror import Mirror, MirrorShape
 from learning.mirror.replay import MirroredReplay
 from learning.sampler import DRAWN_AHEAD

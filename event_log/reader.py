@@ -11,15 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from event_log.records import (
-    FORMAT,
-    MAGIC,
-    EventLogError,
-    LoggedEpisode,
-    LogHeader,
-    Piece,
-    read_packed,
-)
+from event_log.records import FORMAT, MAGIC, EventLogError, LoggedEpisode, LogHeader, Piece, read_packed
 from event_log.soundness import Unsound, header_from, piece_from
 from memory.chunks.codec import CodecError
 from memory.chunks.decoding import Packed, unpack

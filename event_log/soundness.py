@@ -44,9 +44,7 @@ def header_from(record: Packed) -> LogHeader:
     return LogHeader(game, tuple(map(int, shape)), str(dtype), *actions, frames_per_step, code)
 
 
-def _actions(
-    record: Packed,
-) -> tuple[int | None, tuple[float, ...] | None, tuple[float, ...] | None]:
+def _actions(record: Packed) -> tuple[int | None, tuple[float, ...] | None, tuple[float, ...] | None]:
     """Their number, or their bounds."""
     count = record.meta.get("num_actions")
     if count is not None:

@@ -99,12 +99,7 @@ Number = Annotated[float, BeforeValidator(no_truth)]
 class Block(BaseModel):
     """A mapping of a spec file; keys may have dashes."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        alias_generator=dash,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, alias_generator=dash)
 
 
 BlockT = TypeVar("BlockT", bound=Block)

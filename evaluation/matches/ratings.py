@@ -126,11 +126,7 @@ def ratings_text(players: Sequence[Player], pairs: Pairs, game: str) -> str:
 
 
 def write_ratings(
-    path: Path,
-    players: Sequence[Player],
-    pairs: Pairs,
-    config: EnvConfig,
-    settings: Mapping[str, object],
+    path: Path, players: Sequence[Player], pairs: Pairs, config: EnvConfig, settings: Mapping[str, object]
 ) -> None:
     """Writes `matches_<game>_pool.json`, whole or not at all."""
     document = {

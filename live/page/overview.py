@@ -16,18 +16,9 @@ from wiring.settings import DeviceSettings, RunSettings
 
 UNKNOWN = "–"
 HEADER = (
-    "run",
-    "game",
-    "agent",
-    "state",
-    "agent steps",
-    "steps/s",
-    "updates",
-    "mean score",
-    "replay",
-    "weights’ age",
-    "last heard",
-)
+    "run", "game", "agent", "state", "agent steps", "steps/s", "updates", "mean score", "replay",
+    "weights’ age", "last heard",
+)  # fmt: skip
 ELSEWHERE = RunSettings, RedisSettings, DeviceSettings, ReportingSettings, PageSettings
 LEARNING = {"game", "agent"} | Args.model_fields.keys() - {
     name for kind in ELSEWHERE for name in kind.model_fields
