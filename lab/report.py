@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from args import UserError
 from lab.files import read_model
 from reporting.measures.aggregates import Estimate, probability_of_improvement
-from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, shown
-from reporting.pages.saber_page import write_report
+from reporting.pages.saber_page import WHOLE, Reference, Run, agents_of, by_game, shown, write_report
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _SCORE = Reference("score", lambda _game, score: score)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lab.report import read_runs
-from reporting.measures.saber import game_rows
+from reporting.pages.saber_page import game_rows
 from run_lab import main
 
 GAMES = {"pong": (-20.7, 14.6), "breakout": (1.7, 30.5)}  # random, human
