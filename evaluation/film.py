@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,32 +71,23 @@ class FilmRecorder:
         """
         episode = evaluation.median_episode
         seed, actions = evaluation.seeds[episode], self._actions[episode]
-        playback = EpisodePictures(self._env_config, seed)
-        values = self._values(seed, actions)
+        playback, strip = EpisodePictures(self._env_config, seed), self._strip(seed, actions)
         with mp4_film(self._path, playback.per_second) as append:
             for step, action in enumerate(actions):
-                pictures = playback.step(action)
-                for picture in pictures if values is None else self._with_strip(pictures, values, step):
-                    append(picture)
+                for picture in playback.step(action):
+                    below = [] if strip is None else [strip.draw(step, picture.shape[1])]
+                    append(np.concatenate([picture, *below]))
         return episode
 
-    def _values(self, seed: int, actions: list[Action]) -> NDArray[Any] | None:
-        """[T] of the metric, from playing the episode once more: the curve's scale must be known first."""
+    def _strip(self, seed: int, actions: list[Action]) -> Strip | None:
+        """Of the metric, from playing the episode once more: the curve's scale must be known first."""
         if self._metric is None:
             return None
         playback = make_playback(self._env_config, seed)
         playback.first()
         parts = (actions[first : first + STEPS_AT_ONCE] for first in range(0, len(actions), STEPS_AT_ONCE))
         frames = (np.stack([playback.step(action)[0] for action in part]) for part in parts)
-        return np.concatenate([self._metric.values(each) for each in frames])
-
-    def _with_strip(
-        self, pictures: list[NDArray[np.uint8]], values: NDArray[Any], step: int
-    ) -> Iterator[NDArray[np.uint8]]:
-        assert self._metric is not None
-        for picture in pictures:
-            strip = Strip(self._metric.name, values, picture.shape[1]).draw(step)
-            yield np.concatenate([picture, strip])
+        return Strip(self._metric.name, np.concatenate([self._metric.values(each) for each in frames]))
 
 
 class Window:
@@ -160,16 +151,16 @@ def _enlarged(picture: NDArray[Any]) -> NDArray[np.uint8]:
 class Strip:
     """The last steps of a curve as a picture; its scale is that of the whole episode."""
 
-    def __init__(self, name: str, values: NDArray[Any], width: int) -> None:
-        """`values`: [T] of the episode's steps; `width`: pixels."""
-        self._name, self._values, self._width = name, values, width
+    def __init__(self, name: str, values: NDArray[Any]) -> None:
+        """`values`: [T] of the episode's steps."""
+        self._name, self._values = name, values
         self._low = float(values.min())
         self._spread = max(float(values.max()) - self._low, 1e-12)
 
-    def draw(self, step: int) -> NDArray[np.uint8]:
+    def draw(self, step: int, width: int) -> NDArray[np.uint8]:
         """[HEIGHT, width, 3] uint8 in OpenCV's order of colours, with the values up to that of `step`."""
-        picture = np.full((HEIGHT, self._width, 3), PAPER, np.uint8)
-        points = self._points(step)
+        picture = np.full((HEIGHT, width, 3), PAPER, np.uint8)
+        points = self._points(step, width)
         cv2.polylines(picture, [points], isClosed=False, color=LINE, thickness=1, lineType=cv2.LINE_AA)
         now = int(points[-1][0]), int(points[-1][1])
         cv2.circle(picture, now, 3, NOW, -1, cv2.LINE_AA)
@@ -177,11 +168,11 @@ class Strip:
         cv2.putText(picture, text, (MARGIN, 16), cv2.FONT_HERSHEY_SIMPLEX, 0.45, INK, 1, cv2.LINE_AA)
         return picture
 
-    def _points(self, step: int) -> NDArray[np.int32]:
+    def _points(self, step: int, width: int) -> NDArray[np.int32]:
         """[M, 2] pixels; the newest step lies at the right edge once the strip is full."""
         first = max(0, step + 1 - STEPS_SHOWN)
         shown = self._values[first : step + 1]
-        x = MARGIN + np.arange(len(shown)) * (self._width - 2 * MARGIN) / (STEPS_SHOWN - 1)
+        x = MARGIN + np.arange(len(shown)) * (width - 2 * MARGIN) / (STEPS_SHOWN - 1)
         height = (shown - self._low) / self._spread
         y = HEIGHT - MARGIN - height * (HEIGHT - 24 - MARGIN)
         return np.stack([x, y], axis=1).round().astype(np.int32)

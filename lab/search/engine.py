@@ -74,8 +74,7 @@ def search(
     Raises UserError.
     """
     space = experiment.search
-    if space is None:
-        raise ValueError("check_search comes first")
+    assert space is not None  # check_search comes first
     folder = (root / experiment.name / "search").resolve()
     _keep_spec(experiment, folder)
     if warning := seed_warning(experiment):

@@ -11,7 +11,7 @@ WIDTH = 480
 
 def _marked(step: int, values: np.ndarray) -> tuple[float, float]:
     """Centre (x, y) of the dot at the present step."""
-    picture = Strip("value", values, WIDTH).draw(step)
+    picture = Strip("value", values).draw(step, WIDTH)
     assert picture.shape == (HEIGHT, WIDTH, 3)
     rows, columns = np.where((picture == NOW).all(2))
     return float(columns.mean()), float(rows.mean())
@@ -35,7 +35,7 @@ def test_the_largest_value_of_the_episode_is_on_top_and_the_smallest_at_the_bott
 
 def test_only_what_was_played_is_drawn() -> None:
     values = np.linspace(0.0, 1.0, STEPS_SHOWN)
-    picture = Strip("value", values, WIDTH).draw(10)
+    picture = Strip("value", values).draw(10, WIDTH)
     below_the_text = picture[24:]
     drawn = np.where((below_the_text != PAPER).any(2))[1]
     assert 10 < drawn.max() < WIDTH / 10
