@@ -71,10 +71,10 @@ class KnownRun:
             return self.name
         return f"{self.name} · {self.folder.place}"
 
-    def is_of(self, server: ServerRun | None, folder: FolderRun | None) -> bool:
+    def is_same(self, found: KnownRun) -> bool:
         """Whether it is the run that was found again, and not another of the same name."""
-        began = None if self.server is None else self.server.info.began
-        return began == (None if server is None else server.info.began) and self.folder == folder
+        began, now = (None if run.server is None else run.server.info.began for run in (self, found))
+        return began == now and self.folder == found.folder
 
 
 class Watch:
@@ -148,17 +148,14 @@ class Watch:
     def _join(self, found: dict[str, ServerRun]) -> None:
         """Keep what is known of runs that are still there."""
         folders = {name: _folder_of(name, run, self._folders) for name, run in found.items()}
-        alone = [folder for folder in self._folders if folder not in folders.values()]
-        pairs = [
-            *((run, folders[name]) for name, run in found.items()),
-            *((None, folder) for folder in alone),
-        ]
+        there = [KnownRun(name, run, folders[name]) for name, run in found.items()]
+        alone = (folder for folder in self._folders if folder not in folders.values())
+        there += [KnownRun(folder.name, None, folder) for folder in alone]
         runs = dict[str, KnownRun]()
-        for (server, folder), name in zip(pairs, [*found, *(each.name for each in alone)], strict=True):
-            run = KnownRun(name, server, folder)
+        for run in there:
             known = self._runs.get(run.label)
-            if known is not None and known.is_of(server, folder):
-                run, run.server = known, server
+            if known is not None and known.is_same(run):
+                known.server, run = run.server, known
             runs.setdefault(run.label, run)
         self._runs = runs
 
