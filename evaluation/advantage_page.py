@@ -145,25 +145,13 @@ def _draw_curve(figure: go.Figure, surface: Surface, component: int, lowest: flo
 
 def _marks(surface: Surface, size: int, hover: str) -> list[tuple[Mark, dict[str, object]]]:
     """The marks, each with the form of its trace."""
-    return [
-        (
-            mark,
-            {
-                "name": mark.name,
-                "text": [mark.name],
-                "mode": "markers+text",
-                "textposition": place,
-                "marker": {
-                    "size": size,
-                    "color": colour,
-                    "symbol": symbol,
-                    "line": {"color": "white", "width": 2},
-                },
-                "hovertemplate": f"<b>{mark.name}</b><br>{hover}",
-            },
-        )
-        for mark, (colour, symbol, place) in zip(surface.marks, _MARKS, strict=False)
-    ]
+    found = list[tuple[Mark, dict[str, object]]]()
+    for mark, (colour, symbol, place) in zip(surface.marks, _MARKS, strict=False):
+        edge = {"color": "white", "width": 2}
+        marker = {"size": size, "color": colour, "symbol": symbol, "line": edge}
+        words = {"name": mark.name, "text": [mark.name], "hovertemplate": f"<b>{mark.name}</b><br>{hover}"}
+        found.append((mark, {**words, "mode": "markers+text", "textposition": place, "marker": marker}))
+    return found
 
 
 def _grid(values: Floats) -> dict[str, object]:

@@ -23,6 +23,8 @@ from memory.chunks.encoding import pack
 MAGIC = b"RCEVENTS"
 FORMAT = 1
 PREFIX = struct.Struct("<II")
+NUMBERS = "environment", "episode", "first_step", "terminated", "truncated", "episodes_begun"
+"""Of a piece, beside its arrays."""
 
 
 class EventLogError(ValueError):
@@ -115,14 +117,7 @@ def header_to_bytes(header: LogHeader) -> bytes:
 
 def piece_to_bytes(piece: Piece) -> bytes:
     """The record of a piece."""
-    meta: Meta = {
-        "environment": piece.environment,
-        "episode": piece.episode,
-        "first_step": piece.first_step,
-        "terminated": int(piece.terminated),
-        "truncated": int(piece.truncated),
-        "episodes_begun": piece.episodes_begun,
-    }
+    meta: Meta = {name: int(getattr(piece, name)) for name in NUMBERS}
     return _framed(pack(meta, {"frames": piece.frames, "a_t": piece.a_t, "r_t": piece.r_t}, "zstd"))
 
 

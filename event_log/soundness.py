@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from event_log.records import LogHeader, Piece
+from event_log.records import NUMBERS, LogHeader, Piece
 from memory.chunks.codec import MAX_RAW_BYTES
 from memory.chunks.decoding import Packed
 
-NUMBERS = "environment", "episode", "first_step", "terminated", "truncated", "episodes_begun"
 MOST = 1 << 62
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 """Learning has rewards in float32."""

@@ -12,23 +12,16 @@ import io
 import json
 import statistics
 import subprocess
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from tokenize import COMMENT, DEDENT, ENDMARKER, INDENT, NEWLINE, NL, TokenInfo, generate_tokens
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_PRODUCT = {"tests", "docs", "results"}
-NO_CODE = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
+NO_CODE = {COMMENT, NL, NEWLINE, INDENT, DEDENT, ENDMARKER}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -68,8 +61,8 @@ class Module(NamedTuple):
         """Functions and methods, nested ones too."""
         return (node for node in ast.walk(self.tree) if isinstance(node, Function))
 
-    def _code(self) -> Iterator[tokenize.TokenInfo]:
-        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+    def _code(self) -> Iterator[TokenInfo]:
+        tokens = generate_tokens(io.StringIO(self.text).readline)
         return (token for token in tokens if token.type not in NO_CODE)
 
 

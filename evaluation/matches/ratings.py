@@ -129,18 +129,13 @@ def write_ratings(
     path: Path, players: Sequence[Player], pairs: Pairs, config: EnvConfig, settings: Mapping[str, object]
 ) -> None:
     """Writes `matches_<game>_pool.json`, whole or not at all."""
+    rated = []
+    for player, rating, record in _rows(players, pairs):
+        elo = {"elo": rating.elo, "interval": [rating.low, rating.high]}
+        rated.append({**player._asdict(), **elo, "games": record.games, "score": record.score})
     document = {
         "game": canonical_game(config.game),
-        "players": [
-            {
-                **player._asdict(),
-                "elo": rating.elo,
-                "interval": [rating.low, rating.high],
-                "games": record.games,
-                "score": record.score,
-            }
-            for player, rating, record in _rows(players, pairs)
-        ],
+        "players": rated,
         "pairs": [
             {"players": pair, **matches.record()._asdict(), "results": matches.results.tolist()}
             for pair, matches in pairs.items()

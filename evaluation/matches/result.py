@@ -99,28 +99,20 @@ def matches_text(matches: Matches, game: str, opponent: str) -> str:
 
 def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Mapping[str, object]) -> None:
     """Writes `matches_<game>.json`, whole or not at all; an infinite Elo is null there."""
-    records = {
-        name: {
-            **record._asdict(),
-            "score": record.score,
-            "interval": record.interval,
-            "elo": _finite(record.elo),
-            "elo_interval": [_finite(each) for each in record.elo_interval],
-        }
-        for name, record in (
-            ("both", matches.record()),
-            ("first_seat", matches.record(True)),
-            ("second_seat", matches.record(False)),
-        )
-        if record.games
-    }
+    seats = {"both": None, "first_seat": True, "second_seat": False}
+    records = {name: matches.record(began) for name, began in seats.items()}
     document = {
         "game": canonical_game(config.game),
-        **records,
+        **{name: _document(record) for name, record in records.items() if record.games},
         "results": matches.results.tolist(),
         "settings": {**settings, **asdict(config)},
     }
     write_json(path, document)
+
+
+def _document(record: Record) -> dict[str, object]:
+    elo = {"elo": _finite(record.elo), "elo_interval": [_finite(each) for each in record.elo_interval]}
+    return {**record._asdict(), "score": record.score, "interval": record.interval, **elo}
 
 
 def _finite(number: float) -> float | None:

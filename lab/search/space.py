@@ -59,9 +59,7 @@ class Asha(Block):
     """
 
     grace_steps: StrictInt = Field(ge=1)  # before which no trial is stopped
-    reduction: StrictInt = Field(
-        4, ge=2
-    )  # eta: the best 1 in so many continue; rungs lie so many times apart
+    reduction: StrictInt = Field(4, ge=2)  # eta: 1 in so many continues; rungs lie so many times apart
     max_steps: StrictInt | None = Field(None, ge=1)  # after which it is finished; default: all of its steps
 
 

@@ -110,14 +110,8 @@ def _add_choice(app: Dash, watch: Watch) -> None:
             fresh = [label for label in fresh if label not in earlier][: max(CHOSEN - len(chosen), 0)]
             actors = sorted({actor for run in runs if run.server for actor in run.server.actors})
             words = [ANY_ACTOR, *(f"actor {actor}" for actor in actors)]
-            return (
-                table,
-                watch.trouble,
-                known,
-                [label for label in known if label in [*chosen, *fresh]],
-                words,
-                round(pace.rest()) * 1000,  # milliseconds
-            )
+            shown = [label for label in known if label in [*chosen, *fresh]]
+            return table, watch.trouble, known, shown, words, round(pace.rest()) * 1000  # milliseconds
 
 
 def _add_pane(app: Dash, watch: Watch) -> None:

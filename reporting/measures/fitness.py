@@ -54,12 +54,6 @@ def references(game: str) -> tuple[float | None, float | None, float | None]:
     return _references().get(game, (None, None, None))
 
 
-def human_reference(game: str) -> tuple[float, float] | None:
-    """Mean scores of random and of human play of an ALE game; None where either is unknown."""
-    random, human, _ = references(game)
-    return None if random is None or human is None else (random, human)
-
-
 def score_levels(game: str, with_record: bool = False) -> dict[str, float]:
     """Scores to compare with, by name: random play, and human play or else the goal; those that are known."""
     standard, (random, human, record) = standard_of(game), references(game)
@@ -128,8 +122,8 @@ def standard_of(game: str) -> Standard | None:
     """The game's standard; of ALE games random and human play. None where there is none."""
     if game in _standards():
         return _standards()[game]
-    reference = human_reference(game)
-    return Standard(*reference, ALE_STEPS) if reference else None
+    random, human, _ = references(game)
+    return None if random is None or human is None else Standard(random, human, ALE_STEPS)
 
 
 @cache

@@ -271,16 +271,8 @@ def _draw_bars(axes: Axes, bars: Bars, number: int, count: int) -> None:
     places = np.arange(len(bars.heights)) + (number - (count - 1) / 2) * width
     heights = [height - bars.floor for height in bars.heights]
     gap = 0.9 if count > 1 else 1.0
-    axes.bar(
-        places,
-        heights,
-        gap * width,
-        bottom=bars.floor,
-        yerr=bars.std,
-        color=bars.colours,
-        label=bars.name,
-        capsize=3,
-    )
+    look: dict[str, Any] = {"color": bars.colours, "label": bars.name, "capsize": 3}
+    axes.bar(places, heights, gap * width, bottom=bars.floor, yerr=bars.std, **look)
 
 
 _PNG_MARKERS: dict[str, dict[str, Any]] = {

@@ -102,15 +102,9 @@ LEVEL_MARGIN = 110
 def add_levels(figure: go.Figure, levels: Mapping[str, float]) -> go.Figure:
     """A dotted line at each height, and its name beside the axes, where it hides nothing."""
     for name, level in levels.items():
-        beside = {
-            "text": name,
-            "x": 1,
-            "xanchor": "left",
-            "yanchor": "middle",
-            "xshift": 6,
-            "font": {"color": MUTED},
-        }
-        figure.add_hline(level, line={"color": MUTED, "dash": "dot"}, annotation=beside)
+        place = {"x": 1, "xanchor": "left", "yanchor": "middle", "xshift": 6}
+        words = {"text": name, "font": {"color": MUTED}, **place}
+        figure.add_hline(level, line={"color": MUTED, "dash": "dot"}, annotation=words)
     return figure.update_layout(margin={"r": LEVEL_MARGIN}) if levels else figure
 
 

@@ -122,30 +122,14 @@ def _customdata(columns: Floats, frames_per_step: int) -> Floats:
 
 def _axis_switch(figure: go.Figure, frames_per_step: int) -> dict[str, object]:
     """Two buttons that put agent steps or emulator frames on the horizontal axis of all traces."""
-    return {
-        "type": "buttons",
-        "direction": "right",
-        "x": 1,
-        "xanchor": "right",
-        "y": 0,
-        "yanchor": "top",
-        "pad": {"t": 32},
-        "showactive": True,
-        "bgcolor": "white",
-        "bordercolor": EDGE,
-        "font": {"size": 13},
-        "buttons": [
-            {
-                "label": label,
-                "method": "update",
-                "args": [
-                    {"x": [(np.asarray(trace.x) * factor).tolist() for trace in figure.data]},
-                    {"xaxis.title.text": label, "xaxis.autorange": True},
-                ],
-            }
-            for label, factor in (("agent steps", 1), ("frames", frames_per_step))
-        ],
-    }
+    buttons = []
+    for label, factor in (("agent steps", 1), ("frames", frames_per_step)):
+        traces = {"x": [(np.asarray(trace.x) * factor).tolist() for trace in figure.data]}
+        axis = {"xaxis.title.text": label, "xaxis.autorange": True}
+        buttons.append({"label": label, "method": "update", "args": [traces, axis]})
+    place = {"x": 1, "xanchor": "right", "y": 0, "yanchor": "top", "pad": {"t": 32}}
+    look = {"bgcolor": "white", "bordercolor": EDGE, "font": {"size": 13}}
+    return {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons, **place, **look}
 
 
 Bounds = Sequence[tuple[float, float]]

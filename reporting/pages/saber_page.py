@@ -15,14 +15,7 @@ import numpy as np
 
 from reporting.atomic import write_csv
 from reporting.measures.aggregates import TAUS, Aggregates, Estimate, Floats, aggregates, profile
-from reporting.measures.fitness import (
-    Standard,
-    human_reference,
-    normalised,
-    references,
-    rows_of,
-    standard_of,
-)
+from reporting.measures.fitness import Standard, normalised, references, rows_of, standard_of
 from reporting.pages.graph import Axis, Graph, Line, Marks, plotly_figure, plotly_panels, write_png
 from reporting.pages.page import Section, Table, Tile, colours, write_page
 
@@ -57,7 +50,8 @@ def _by_goal(game: str, score: float) -> float | None:
 
 
 def _standard_outside_ale(game: str) -> Standard | None:
-    return None if human_reference(game) else standard_of(game)
+    _, human, _ = references(game)
+    return standard_of(game) if human is None else None
 
 
 REFERENCES = (

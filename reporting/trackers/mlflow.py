@@ -20,9 +20,7 @@ class Tracker:
     """One run of MLflow's."""
 
     def __init__(self, start: Start) -> None:
-        os.environ.setdefault(
-            "MLFLOW_ALLOW_FILE_STORE", "true"
-        )  # MLflow 3 asks whoever keeps files to say so
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # as MLflow 3 asks whoever keeps files
         place = os.environ.get("MLFLOW_TRACKING_URI") or (start.folder / "mlflow").resolve().as_uri()
         self._client = MlflowClient(place)
         experiment = self._client.get_experiment_by_name(PROJECT)
