@@ -85,8 +85,7 @@ def main(argv: Sequence[str]) -> int:
     for way, twin in product(options.compile, PLAIN):
         own = f"ours, {way}"
         if own in result.of and twin in result.of:
-            ratio = result.ratio(own, twin)
-            print(f"{own} / {twin}: {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
+            print(f"{own} / {twin}: {result.ratio(own, twin):.2f}")
     return 0
 
 

@@ -160,6 +160,9 @@ class MedianRange(NamedTuple):
     low: float
     high: float
 
+    def __format__(self, form: str) -> str:
+        return f"{self.median:{form}} ({self.low:{form}} to {self.high:{form}})"
+
 
 def spread(values: Iterable[float]) -> MedianRange:
     """Median, least and greatest of at least one value."""

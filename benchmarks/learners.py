@@ -14,7 +14,7 @@ import argparse
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -77,16 +77,6 @@ def described(name: str, seconds: Sequence[float]) -> str:
     return f"{name}: {1000 * np.median(seconds):.1f} ms, {1000 * min(seconds):.1f} ms at the fastest"
 
 
-@contextmanager
-def all_learners(args: Any) -> Iterator[Ranks | None]:
-    """None where there is one."""
-    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
-        yield None
-        return
-    with joined(args) as ranks:
-        yield ranks
-
-
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -99,7 +89,7 @@ def main() -> None:
         own = words.batch_size // count
         setting = setting_for(f"--spec {SPEC} --batch-size {own} --threads {words.threads}")
         recorded = recorded_batches(setting, make_client(redis), BATCHES, environments=4, steps=256)
-    with all_learners(setting.args) as ranks:
+    with joined(setting.args) if count > 1 else nullcontext() as ranks:
         agent, batches = build_agent(setting.args, setting.problem, learning=True), cycle(recorded)
         set_up_torch(setting.args, agent)
         assert isinstance(agent, OffPolicyAgent)

@@ -136,9 +136,6 @@ def write_record(folder: Path, record: Record) -> None:
     write_json(folder / "session.json", asdict(record))
 
 
-EMPTY = Curve(np.zeros(0), np.zeros(0))
-
-
 class _Arguments(BaseModel):
     game: str
 
@@ -207,7 +204,7 @@ def read_session(folder: Path) -> SessionResult:
     """Raises UserError for a table, or a record of the run, that cannot be read."""
     runs = sorted(folder.glob("run_*.json"))
     if not runs:
-        return SessionResult(folder, known_record(folder), "", 0, "", EMPTY, {})
+        return SessionResult(folder, known_record(folder), "", 0, "", _curve([]), {})
     run = read_model(runs[0], _Run, "record of a run")
     try:
         records = [*read_episodes(folder / f"{runs[0].stem.removeprefix('run_')}.csv")]

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import ROOT, MedianRange, by_turns, server_seconds, spread, throwaway_server
+from benchmarks.harness import ROOT, by_turns, server_seconds, spread, throwaway_server
 from memory.server.connection import Client, make_client
 from supervision.process import at_least_one
 
@@ -125,18 +125,12 @@ def show(costs: dict[str, list[Cost]]) -> None:
     """Prints each side, and ours by the other."""
     for name, own in costs.items():
         wall, processor = (spread(values) for values in zip(*own, strict=True))
-        print(f"{name}: {_text(wall)} µs a step, {_text(processor)} µs of processor time")
+        print(f"{name}: {wall:,.0f} µs a step, {processor:,.0f} µs of processor time")
     for which in Cost._fields:
         ratios = spread(
             getattr(one, which) / getattr(other, which) for one, other in zip(*costs.values(), strict=True)
         )
-        print(
-            f"ours / Stable-Baselines3, {which}: {ratios.median:.2f} ({ratios.low:.2f} to {ratios.high:.2f})"
-        )
-
-
-def _text(value: MedianRange) -> str:
-    return f"{value.median:,.0f} ({value.low:,.0f} to {value.high:,.0f})"
+        print(f"ours / Stable-Baselines3, {which}: {ratios:.2f}")
 
 
 if __name__ == "__main__":
