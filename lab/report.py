@@ -70,15 +70,12 @@ def _of_folder(folder: Path, called: str) -> list[Run]:
     """Under that name, or by the agents where these differ."""
     read = [read_model(path, _Evaluation, "evaluation") for path in sorted(folder.rglob("evaluation_*.json"))]
     several = len({each.settings.agent for each in read}) > 1
-    return [
-        Run(
-            each.settings.agent if several else called,
-            each.game,
-            (each.score_5min.mean, each.score_30min.mean, each.score_saber.mean),
-            each.settings.proba_sticky_actions,
-        )
-        for each in read
-    ]
+    runs = []
+    for each in read:
+        agent = each.settings.agent if several else called
+        scores = each.score_5min.mean, each.score_30min.mean, each.score_saber.mean
+        runs.append(Run(agent, each.game, scores, each.settings.proba_sticky_actions))
+    return runs
 
 
 def _of_csv(path: Path, called: str) -> list[Run]:

@@ -72,9 +72,7 @@ def report_experiment(folder: Path) -> None:
     write_csv(folder / "experiment.csv", [COLUMNS, *rows])
     bars = [bar for name, results in trials.items() if (bar := _bar(name, results))]
     title = f"{folder.parent.name}, {folder.name}"
-    _write_spec(
-        folder / "experiment.yaml", title, [result for results in trials.values() for result in results]
-    )
+    _write_spec(folder / "experiment.yaml", title, [*chain.from_iterable(trials.values())])
     scores, fitness = score_graph(bars), fitness_graph(bars)
     write_png(folder / "experiment.png", title, [scores, fitness] if fitness.parts else [scores])
     note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"

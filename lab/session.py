@@ -61,7 +61,6 @@ class Session:
     """A run and its folder."""
 
     experiment: Experiment
-    trial: str
     number: int  # within the trial, from 0
     changes: Mapping[str, Plain]  # flags that differ from the experiment's
     folder: Path
@@ -69,7 +68,7 @@ class Session:
     @property
     def name(self) -> str:
         """Its name in a sentence."""
-        return f"{self.experiment.name} {self.trial} session {self.number}"
+        return f"{self.experiment.name} {self.folder.parent.name} session {self.number}"
 
     @property
     def spec(self) -> Path:
@@ -94,9 +93,7 @@ def trial_sessions(
     """A trial's sessions, each with the changed flags and a seed of its own: --seed, --seed + 1, ..."""
     seed = experiment.args().seed
     return [
-        Session(
-            experiment, folder.name, number, {**changes, "seed": seed + number}, folder / f"session_{number}"
-        )
+        Session(experiment, number, {**changes, "seed": seed + number}, folder / f"session_{number}")
         for number in range(count)
     ]
 

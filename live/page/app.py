@@ -61,24 +61,19 @@ def page_app(watch: Watch) -> Dash:
 
 def _layout(watch: Watch) -> Any:
     switches = {AVERAGED: "mean and interval over seeds", EVERY: "every setting"}
+    choice = [
+        dcc.Checklist(id="switches", options=switches, value=[], inline=True),
+        dcc.Dropdown(id="actor", options=[ANY_ACTOR], value=ANY_ACTOR, clearable=False),
+    ]
+    tabs = [dcc.Tab(label=label, value=name) for name, label in PANES.items()]
     return html.Div(
         [
             html.H1(["Runs ", html.Small(f"on {watch.address}, read only")]),
             html.P(id="trouble"),
             html.Div(id="overview"),
             html.Div(dcc.Checklist(id="chosen", options=[], value=[], inline=True), className="choice"),
-            html.Div(
-                [
-                    dcc.Checklist(id="switches", options=switches, value=[], inline=True),
-                    dcc.Dropdown(id="actor", options=[ANY_ACTOR], value=ANY_ACTOR, clearable=False),
-                ],
-                className="choice",
-            ),
-            dcc.Tabs(
-                id="pane",
-                value="scores",
-                children=[dcc.Tab(label=label, value=name) for name, label in PANES.items()],
-            ),
+            html.Div(choice, className="choice"),
+            dcc.Tabs(id="pane", value="scores", children=tabs),
             html.Div(id="content"),
             dcc.Interval(id="clock", interval=REFRESH_EVERY_S * 1000),
         ]

@@ -37,13 +37,13 @@ def planned(folder: Path, mode: str) -> list[Session]:
 def test_modes_plan_trials_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     train, dev, games = (planned(tmp_path, mode) for mode in ("train", "dev", "benchmark"))
-    assert [(session.trial, session.changes) for session in train] == [
+    assert [(session.folder.parent.name, session.changes) for session in train] == [
         ("trial_0", {"seed": 7}),
         ("trial_0", {"seed": 8}),
     ]
     assert train[1].folder == tmp_path / "lab" / "some" / "train" / "trial_0" / "session_1"
     assert len(dev) == 1 and dev[0].changes["T_max"] == 2000 and dev[0].changes["serial"]
-    assert [(s.trial, s.changes["game"]) for s in games[::2]] == [
+    assert [(s.folder.parent.name, s.changes["game"]) for s in games[::2]] == [
         ("pong", "pong"),
         ("probe_catch", "probe:catch"),
     ]
@@ -56,7 +56,7 @@ def test_a_session_has_a_plain_spec_and_refuses_another_ones_folder(tmp_path: Pa
     first.prepare()
     first.prepare()  # the same again
     assert first.spec.read_text().startswith("# some trial_0 session 0, of some.yaml\nagent: dqn\n")
-    other = Session(second.experiment, second.trial, 0, {"lr": 0.5}, first.folder)
+    other = Session(second.experiment, 0, {"lr": 0.5}, first.folder)
     with pytest.raises(UserError, match="holds a session of another spec: .* reset some"):
         other.prepare()
 
