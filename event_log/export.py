@@ -50,10 +50,9 @@ def write_pictures(path: Path, folder: Path, chosen: Container[int] | None, nth:
         folder.mkdir(parents=True, exist_ok=True)
         for episode in read_episodes(path, chosen):
             for step in range(0, len(episode.frames), nth):
-                name = "_".join(
-                    [f"episode_{episode.number:05d}_step_{step:06d}", *_action_text(episode, step)]
-                )
-                (folder / f"{name.replace(' ', '_')}.png").write_bytes(_png(episode.frames[step]))
+                words = f"episode_{episode.number:05d}_step_{step:06d}", *_action_text(episode, step)
+                _, png = cv2.imencode(".png", _in_colour(episode.frames[step]))
+                (folder / f"{'_'.join(words).replace(' ', '_')}.png").write_bytes(png.tobytes())
                 written += 1
     except OSError as error:
         raise EventLogError(f"The pictures cannot be written to {folder}: {error.strerror}.") from error
@@ -66,10 +65,6 @@ def _action_text(episode: LoggedEpisode, step: int) -> list[str]:
         return ["end"]
     action = ",".join(f"{part:.3g}" for part in np.atleast_1d(episode.a_t[step]).tolist())
     return [f"action {action}", f"reward {episode.r_t[step]:g}"]
-
-
-def _png(frame: NDArray[Any]) -> bytes:
-    return cv2.imencode(".png", _in_colour(frame))[1].tobytes()
 
 
 def _in_colour(frame: NDArray[Any]) -> Picture:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from args import Plain
 from lab.files import dash
+from lab.runner import Say
 from lab.search.graphs import PANELS, TrialPoint, best_of, parameter_graphs, shown, write_parameters_png
 from lab.search.space import Search
 from lab.search.trial import Progress, TrialRecord, read_trials, trial_folder, write_trial
@@ -29,12 +30,7 @@ class Ledger:
     """Every trial by number, on disk as here."""
 
     def __init__(
-        self,
-        name: str,
-        folder: Path,
-        search: Search,
-        say: Callable[[str], None],
-        after_trial: Callable[[], object],
+        self, name: str, folder: Path, search: Search, say: Say, after_trial: Callable[[], object]
     ) -> None:
         """`name`: of the experiment; `after_trial`: called when a trial has ended, is on record and drawn."""
         self._name, self._folder, self._search, self._metric = name, folder, search, search.metric

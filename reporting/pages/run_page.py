@@ -60,7 +60,9 @@ def write_run_html(path: Path, run: RunHistory, facts: RunFacts) -> None:
     if run.first_visits:
         tiles.append(Tile("Rooms", str(len(run.first_visits)), f"at most {run.most_rooms} in one episode"))
     heading = ", ".join(run.games)
-    note = _note(any(game.evaluated for game in games))
+    note = f"scores of the last {WINDOW} episodes while training"
+    if any(game.evaluated for game in games):
+        note += f" and of the last {EVALUATION_WINDOW} of evaluation"
     write_page(path, f"{heading}: reward", heading, note, tiles, sections)
 
 
@@ -155,11 +157,6 @@ def rooms_figure(run: RunHistory) -> go.Figure:
         "yaxis": titled(AXIS, "rooms known", range=[0, len(first) + 0.8], dtick=1),
     }
     return go.Figure([stair, rooms], layout)
-
-
-def _note(evaluated: bool) -> str:
-    training = f"scores of the last {WINDOW} episodes while training"
-    return f"{training} and of the last {EVALUATION_WINDOW} of evaluation" if evaluated else training
 
 
 def _training_tiles(points: Sequence[RewardPoint]) -> list[Tile]:
