@@ -166,6 +166,9 @@ class GymPlayback:
             raise EnvError(f"The environment {self._game} could not be drawn: {told(error)}.") from error
         if not isinstance(picture, np.ndarray):
             raise EnvError(f"The environment {self._game} has no picture to show.")
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or 0 in picture.shape:
+            shape, kind = list(picture.shape), picture.dtype
+            raise EnvError(f"render() of {self._game} gives {shape} of {kind} instead of [h, w, 3] of uint8.")
         return picture
 
 

@@ -118,6 +118,13 @@ class Dark(Env):
 class Broken(Dark):
     def render(self):
         return {}["camera"]
+
+
+class Grey(Dark):
+    def render(self):
+        import numpy as np
+
+        return np.zeros((5, 4))
 """
 
 
@@ -126,6 +133,7 @@ class Broken(Dark):
     [
         ("Dark", "cannot draw itself: it has no render()."),
         ("Broken", "could not be drawn: KeyError: 'camera' (unlit.py, line 19)."),
+        ("Grey", ":Grey gives [5, 4] of float64 instead of [h, w, 3] of uint8."),
     ],
 )
 def test_what_cannot_draw_itself_is_one_sentence(
