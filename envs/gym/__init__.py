@@ -11,12 +11,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Discrete, Space
+from gymnasium.spaces import Dict, Discrete, Space
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
+from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
-from envs.gym.parts import parts_of
+from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
 from envs.gym.spaces import fitted, space_of_actions, space_of_frames, to_float32
@@ -49,6 +49,10 @@ def make_registered(config: EnvConfig, render_mode: str | None = None, name: str
         EnvError: it cannot be built; a package that is missing is named.
     """
     steps, arguments = config.max_episode_steps or None, constructor_arguments(config)
+    if "max_episode_steps" in arguments:
+        raise EnvError(
+            "--env-args cannot set max_episode_steps of a registered id: --max-episode-steps does."
+        )
     if render_mode is not None:
         arguments["render_mode"] = render_mode
     try:
@@ -111,22 +115,43 @@ class GymVector(SeededVectorEnv):
         if seeds is not None:
             for row, seed in zip(np.flatnonzero(mask), seeds, strict=True):
                 all_seeds[row] = seed
-        observations, infos = self._envs.reset(seed=all_seeds, options={"reset_mask": mask})
+        try:
+            observations, infos = self._envs.reset(seed=all_seeds, options={"reset_mask": mask})
+        except ValueError as error:
+            raise self._explained(error) from error
         self._warn_of_rules(infos)
         return _to_frames(observations), infos
 
     def _warn_of_rules(self, infos: Infos) -> None:
-        """Once: spaces do not tell of such, and agents must know them before the first step."""
-        if MASK not in infos or self.masked or self._has_warned:
+        """Once: spaces do not tell of those in infos, and agents must know them before the first step."""
+        is_shown = _shows_mask(self._envs.envs[0])
+        if self.masked or self._has_warned or not (is_shown or MASK in infos):
             return
-        log.warning("%s says in its info which actions are legal: --info-masks True obeys that.", self.game)
+        says = "says in its info which actions are legal: --info-masks True obeys that."
+        if is_shown:
+            says = f"shows an {MASK} that is not obeyed: it has no number for each of a Discrete's actions."
+        log.warning("%s %s", self.game, says)
         self._has_warned = True
 
     def _advance(self, actions: Actions) -> Steps:
         env_actions = _to_env_actions(actions, self._envs.single_action_space)
-        observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
+        try:
+            observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
+        except ValueError as error:
+            raise self._explained(error) from error
         infos.pop("interrupted", None)  # ours (envs/__init__.py): a user's means something else
         return _to_frames(observations), rewards, terminated, truncated, infos
+
+    def _explained(self, error: ValueError) -> Exception:
+        """Where an observation has another shape than its space, NumPy says neither which nor whose."""
+        promised = self.single_observation_space.shape
+        for env, seen in zip(self._envs.envs, self._envs._env_obs, strict=True):
+            if isinstance(seen, np.ndarray) and seen.shape != promised:
+                return EnvFailure(
+                    f"The environment {self.game} is at fault: {type(env.unwrapped).__name__} returned an"
+                    f" observation of the shape {seen.shape}, and its space has {promised}."
+                )
+        return error
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the environments."""
@@ -172,6 +197,13 @@ class GymPlayback:
         return picture
 
 
+def _shows_mask(env: Env) -> bool:
+    """Whether its observations have one, before they become a vector."""
+    flat = next((layer for layer in layers(env) if isinstance(layer, FlatObservation)), None)
+    space = None if flat is None else flat.env.observation_space
+    return isinstance(space, Dict) and MASK in space.spaces
+
+
 def _to_frames(observations: npt.NDArray[Any]) -> Frames:
     return observations if observations.dtype == np.uint8 else to_float32(observations)
 
@@ -188,8 +220,14 @@ def _canonical_name(game: str) -> str | None:
     return None if ":" in game else game
 
 
+def _known_names() -> Sequence[str]:
+    """Without ids like Pong-v4, which would be played without ALE's family and SABER."""
+    known = gymnasium.registry.items()
+    return [name for name, spec in known if name[:4] == "ALE/" or "ale_py" not in str(spec.entry_point)]
+
+
 def _describe(config: EnvConfig) -> EnvDescription:
     return describe_built(build_registered(config))
 
 
-FAMILY = Family(_canonical_name, lambda: [*gymnasium.registry], _describe, GymVector, GymPlayback)
+FAMILY = Family(_canonical_name, _known_names, _describe, GymVector, GymPlayback)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Dict, Space, Tuple
+from gymnasium.spaces import Box, Dict, Space, Text, Tuple
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space
 
 from envs.config import EnvConfig
@@ -75,6 +75,8 @@ def _fit_of(space: Space[Any], config: EnvConfig, are_shares: bool) -> Fit:
         fits = [_fit_of(part, config, are_shares) for part in space.spaces]
         row: Tuple[Any] = Tuple([fit.space for fit in fits])
         return Fit(row, lambda parts: tuple(fit.of(part) for fit, part in zip(fits, parts, strict=True)))
+    if isinstance(space, Text):
+        return Fit(space, str)  # `flatten` goes through its letters, which an array of it hides
     fit = _fit_of_picture(space, config) if is_picture(space) else Fit(space, np.asarray)
     return _as_shares(fit) if are_shares and is_bytes(space) else fit
 

@@ -46,15 +46,15 @@ class RulesSeen(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Observations are all other parts, then a float32 for each action, 1.0 where it is legal."""
+    """Observations are all other parts, if any, then a float32 for each action, 1.0 where it is legal."""
 
     def __init__(self, env: Env, game: str) -> None:
         super().__init__(env)
         assert isinstance(env.observation_space, Dict) and isinstance(env.action_space, Discrete)
         others = {name: part for name, part in env.observation_space.items() if name != MASK}
         rules = Box(0, 1, (int(env.action_space.n),), np.float32)
-        both: Tuple[Any] = Tuple((Dict(others), rules))
-        self.observation_space = both
+        parts: Tuple[Any] = Tuple((Dict(others), rules) if others else (rules,))
+        self.observation_space = parts
         self._game = game
 
     def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
@@ -71,13 +71,14 @@ class RulesLast(gymnasium.ObservationWrapper[Any, Any, Any]):
         return seen, reward, terminated, truncated, info
 
     def _check_some_is_legal(self, seen: Any) -> None:
-        if not seen[1].any():
+        if not seen[-1].any():
             raise EnvError(f"In {self._game} no action is legal, and the episode is not over.")
 
     def observation(self, observation: Any) -> Any:
-        """Two parts."""
+        """One or two parts."""
         others = {name: part for name, part in observation.items() if name != MASK}
-        return others, (np.asarray(observation[MASK]) > 0).astype(np.float32)
+        rules = (np.asarray(observation[MASK]) > 0).astype(np.float32)
+        return (others, rules) if others else (rules,)
 
 
 def has_rules(env: Env) -> bool:
@@ -85,7 +86,7 @@ def has_rules(env: Env) -> bool:
     seen, actions = env.observation_space, env.action_space
     if not (isinstance(seen, Dict) and isinstance(actions, Discrete)):
         return False
-    return MASK in seen.spaces and len(seen.spaces) > 1 and seen[MASK].shape == (actions.n,)
+    return MASK in seen.spaces and seen[MASK].shape == (actions.n,)
 
 
 def ends_with_rules(env: Env) -> bool:

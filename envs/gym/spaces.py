@@ -43,6 +43,11 @@ def _with_one_array(env: Env, config: EnvConfig) -> Env:
         env = _flat(env, config)
     env = channels_last(env)
     shape = env.observation_space.shape or ()
+    if 0 in shape:
+        raise EnvError(
+            f"The observations of {config.game} hold no number (their shape is {shape}): let them show one,"
+            " if only a 0."
+        )
     if (config.grey or config.resize) and not parts_of(env):
         env = smaller(env, config)
     elif not (len(shape) == 1 or (len(shape) in (2, 3) and min(shape[:2]) >= LEAST_SIDE)):

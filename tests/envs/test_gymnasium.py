@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Space, Text, Tuple
 from gymnasium.spaces.utils import flatten
 
-from envs.config import EnvConfig, EnvError
+from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.legal import drawn_action, legal_actions
 from envs.registry import describe_env, make_env
 
@@ -80,6 +80,7 @@ def test_actions_that_do_not_start_at_zero(register: Callable[..., str], make_co
     ("space", "actions", "sentence"),
     [
         (Sequence(NUMBERS), Discrete(2), "The observations of test/Echo-v0 are a Sequence"),
+        (Box(0, 1, (0,)), Discrete(2), r"of test/Echo-v0 hold no number \(their shape is \(0,\)\)"),
         (NUMBERS, Tuple([Discrete(2)]), "The actions of test/Echo-v0 are a Tuple"),
         (NUMBERS, MultiDiscrete([40, 40]), "have 1,600 combinations, .* at most 1,024"),
         (NUMBERS, Box(-np.inf, np.inf, (2,)), r"have no bounds .*TransformAction.*Box\(-1.0, 1.0, \(2,\)\)"),
@@ -105,6 +106,9 @@ def test_other_spaces_are_refused(
         (Dict(x=NUMBERS, n=Discrete(3)), {}, (5,), "float32"),
         (Tuple([NUMBERS, MultiBinary(2)]), {}, (4,), "float32"),
         (Discrete(4), {}, (4,), "float32"),
+        (Text(5), {}, (5,), "float32"),
+        (Dict(x=NUMBERS, t=Text(4)), {}, (6,), "float32"),
+        (_together(NUMBERS, Dict(t=Text(4))), {}, (6,), "float32"),
         (Box(-1, 1, (), np.float32), {}, (1,), "float32"),
         (Box(-1, 1, (2, 5), np.float32), {}, (10,), "float32"),
         (Box(0, 9, (2, 3, 4, 5), np.int64), {}, (120,), "float32"),
@@ -129,6 +133,35 @@ def test_observations_become_a_vector_or_an_image(
     for frames in (env.reset()[0], env.step(np.array([0, 1]))[0]):
         assert frames.shape == (2, *shape)
         assert frames.dtype == dtype
+
+
+def test_a_text_is_the_places_of_its_letters(register: Callable[..., str], make_config: MakeConfig) -> None:
+    space = Text(4, min_length=2, charset="abc")
+    frames, _ = make_env(make_config(register(space, Discrete(2))), [7]).reset()
+    space.seed(7)
+    letters, places = sorted("abc"), [space.character_list.index(each) for each in space.sample()]
+    assert sorted(space.character_list) == letters
+    assert frames[0].tolist() == [*places, *[3] * (4 - len(places))]
+
+
+class Growing(Echo):
+    """Its first observations are as promised."""
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(4 if self.t else 2), *super().step(action)[1:]
+
+
+def test_an_observation_of_another_shape_is_named_with_its_class(make_config: MakeConfig) -> None:
+    gymnasium.register("test/Growing-v0", entry_point=partial(Growing, NUMBERS, Discrete(2)))
+    try:
+        env = make_env(make_config("test/Growing-v0"), [0, 1])
+    finally:
+        gymnasium.registry.pop("test/Growing-v0")
+    env.reset()
+    env.step([0, 0])
+    said = r"is at fault: Growing returned an observation of the shape \(4,\), and its space has \(2,\)."
+    with pytest.raises(EnvFailure, match=said):
+        env.step([0, 0])
 
 
 @pytest.mark.parametrize(
@@ -201,12 +234,12 @@ def test_a_picture_among_other_parts_is_what_it_is_alone(
 
 
 class Rules(Echo):
-    """May only be given action 2; `legal` says where that is told, and a bad `end` forbids it at the end."""
+    """May only be given action 2; `told` says where that is told, and a bad `end` forbids it at the end."""
 
-    def __init__(self, seen: Space[Any], told: str = "observation", end: bool = True) -> None:
-        mask = Box(0, 1, (3,), np.int8)
-        parts = {"action_mask": mask, "rest": seen}
-        super().__init__(Dict(parts) if told == "observation" else seen, Discrete(3))
+    def __init__(self, seen: Space[Any] | None, told: str = "observation", end: bool = True) -> None:
+        rest = {} if seen is None else {"rest": seen}
+        parts = Dict({"action_mask": Box(0, 1, (3,), np.int8), **rest})
+        super().__init__(parts if seen is None or told == "observation" else seen, Discrete(3))
         self._told, self._end = told, end
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
@@ -240,10 +273,10 @@ class Talking(Echo):
 
 @pytest.mark.parametrize(
     ("seen", "size", "parts"),
-    [(NUMBERS, 2, ()), (Discrete(4), 4, ()), (PIXELS, 90, ((6, 5, 3), (3,)))],
+    [(NUMBERS, 2, ()), (Discrete(4), 4, ()), (PIXELS, 90, ((6, 5, 3), (3,))), (None, 0, ())],
 )
 def test_rules_in_a_dict_are_obeyed(
-    seen: Space[Any], size: int, parts: tuple[Any, ...], make_config: MakeConfig
+    seen: Space[Any] | None, size: int, parts: tuple[Any, ...], make_config: MakeConfig
 ) -> None:
     """They come last, whatever the names of the other parts."""
     gymnasium.register("test/Rules-v0", entry_point=partial(Rules, seen))
@@ -282,6 +315,21 @@ def test_rules_in_infos_are_obeyed(
         unheeding.reset()
     assert not unheeding.masked and [record.message for record in caplog.records] == [
         "test/Info-v0 says in its info which actions are legal: --info-masks True obeys that."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mask", "actions"), [(4, Discrete(3)), (3, MultiDiscrete([3])), (3, Box(-1, 1, (3,)))]
+)
+def test_rules_that_do_not_fit_the_actions_are_said_not_to_be_obeyed(
+    mask: int, actions: Space[Any], register: Callable[..., str], make_config: MakeConfig, caplog: Log
+) -> None:
+    env = make_env(make_config(register(Dict(action_mask=MultiBinary(mask), x=NUMBERS), actions)), [0, 1])
+    for _ in range(2):
+        env.reset()
+    assert not env.masked and caplog.messages == [
+        "test/Echo-v0 shows an action_mask that is not obeyed: it has no number for each of a Discrete's"
+        " actions."
     ]
 
 
@@ -409,6 +457,8 @@ def test_arguments_go_to_the_constructor(make_config: MakeConfig) -> None:
         describe_env(make_config("FrozenLake-v1", env_args="{size: 5}"))
     with pytest.raises(EnvError, match="must be a JSON object"):
         describe_env(make_config("FrozenLake-v1", env_args="5"))
+    with pytest.raises(EnvError, match="of a registered id: --max-episode-steps does"):
+        describe_env(make_config("FrozenLake-v1", env_args='{"max_episode_steps": 7}'))
     with pytest.raises(EnvError, match="could not be built: .*no_such"):
         describe_env(make_config("FrozenLake-v1", env_args='{"no_such": 5}'))
 

@@ -37,6 +37,7 @@ def test_names_are_understood(name: str, game: str) -> None:
     ("name", "meant"),
     [
         ("space_invader", "space_invaders"),
+        ("seaquestt", r": did you mean (?!.*Seaquest-v[04])"),
         ("CartPol-v1", "CartPole-v1"),
         ("probe:cach", "probe:catch"),
         ("probe:nope", "probe:catch"),
