@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from acting.actor import Actor
 from acting.links.link import ActorSlot, RunChanged
-from args import Args
+from args import Args, UserError
 from learning.learner import run_serially
 from learning.results import closing_sentence
 from memory.runs.keys import Keys
@@ -47,11 +47,14 @@ if TYPE_CHECKING:  # a run of one learner imports none of it
 
 log = logging.getLogger(__name__)
 
+MOST_FRUITLESS = 10
+"""Lives of a replay in a row without one update: a server that came back empty costs one."""
+
 
 def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     """Learn until the run ends. When Redis was emptied meanwhile, resume from a snapshot made at once.
 
-    `ranks`: of several learners, of which this one leads.
+    `ranks`: of several learners, of which this one leads. Raises UserError where that repeats without end.
     """
     check_divided(args)
     setting = setting_of_run(args)
@@ -62,17 +65,25 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     results_folder(args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else partial(_learn, ranks=ranks)
-    while True:
+    fruitless = 0
+    while fruitless < MOST_FRUITLESS:
         try:
-            if learn(setting, client, keys, stop):
-                return
+            updates = learn(setting, client, keys, stop)
         except ReplayLost as lost:  # before the first snapshot of this start
             log.warning("%s Beginning again.", lost)
+            updates = 0
         else:
             setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
+        if updates is None:
+            return
+        fruitless = 0 if updates else fruitless + 1
+    raise UserError(
+        f"The replay was lost {MOST_FRUITLESS} times in a row without one update between: the lines above say"
+        " why its chunks could not be read, or who emptied the server."
+    )
 
 
-def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> bool:
+def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> int | None:
     with (
         Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
         claimed_folder(setting.args, client, keys, stop) as folder,
@@ -82,7 +93,7 @@ def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Rank
         return _save_after(lambda: learning.learner.run(stop, do_due_tasks), learning)
 
 
-def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> bool:
+def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> int | None:
     """`--serial`: the same parts, taking turns."""
     id_actor = setting.args.id_actor
     with (
@@ -105,17 +116,22 @@ def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> 
             return _save_after(play, learning, actor)
 
 
-def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | None = None) -> bool:
-    """Do `work` and save; False when Redis lost the replay, so that all must be built again."""
+def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | None = None) -> int | None:
+    """Do `work` and save.
+
+    Returns:
+        None; where Redis lost the replay, so that all must be built again, the updates until then.
+    """
+    before = learning.learner.updates
     try:
         with learning.saver.saving(actor):
             work()
             learning.housekeeper.each_second.record_last_updates()
     except (ReplayLost, RunChanged) as lost:
         log.warning("%s Going on from a snapshot made now.", lost)
-        return False
+        return learning.learner.updates - before
     log.info("%s", closing_sentence(learning.learner, learning.frames_per_step))
-    return True
+    return None
 
 
 def main(args: Args) -> None:

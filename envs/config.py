@@ -1,5 +1,6 @@
 """Settings of an environment, and the description that an agent needs of it."""
 
+import signal
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Self
@@ -18,6 +19,10 @@ class EnvError(ValueError):
 
 class EnvFailure(RuntimeError):
     """An environment raised an error of its own, or returned what is not finite; one full sentence."""
+
+
+RAISED = Exception, SystemExit, KeyboardInterrupt
+"""What code of an environment raises by itself: one made for a window may end its program."""
 
 
 @dataclass(frozen=True)
@@ -125,19 +130,29 @@ def refusal_of(actions: npt.NDArray[Any], space: Discrete | Box, count: int) -> 
     return EnvError(f"Actions must be {wanted} in an array of the shape {shape}, not {actions.tolist()}.")
 
 
-def failure_of(game: str, error: Exception) -> Exception:
+def failure_of(game: str, error: BaseException) -> BaseException:
     """What to raise of an error that came out of an environment: it names whose it is."""
     if isinstance(error, EnvError | EnvFailure | UserError | ChildProcessError | MemoryError):
         return error
+    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return error  # Ctrl-C; where another handler answers that, the environment raised it itself
     return EnvFailure(f"The environment {game} failed: {told(error)}.")
 
 
-def not_finite(game: str, frames: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> EnvFailure:
-    """What to raise where a frame or a reward is NaN or infinite."""
-    what, values = ("frame", frames) if np.isfinite(rewards).all() else ("reward", rewards)
-    row = int(np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))[0])
-    found = values[row][~np.isfinite(values[row])].ravel()[0]
-    return EnvFailure(f"The environment {game} is at fault: it returned a {what} with {found} (row {row}).")
+def unusable(
+    game: str, frames: npt.NDArray[Any], rewards: npt.NDArray[Any], is_kept: npt.NDArray[np.bool_]
+) -> EnvFailure:
+    """What to raise where a frame is NaN or infinite, or a reward is not what the learner keeps."""
+    if is_kept.all():
+        what, sound, values = "frame", np.isfinite(frames), frames
+    else:
+        what, sound, values = "reward", is_kept, rewards
+    row = int(np.flatnonzero(~sound.reshape(len(values), -1).all(axis=1))[0])
+    found = values[row][~sound[row]].ravel()[0]
+    why = ", too large to learn from" if np.isfinite(found) else ""
+    return EnvFailure(
+        f"The environment {game} is at fault: it returned a {what} with {found} (row {row}){why}."
+    )
 
 
 def optional_package(name: str, game: str, extra: str = "") -> Any:

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs.config import EnvError, failure_of, not_finite, refusal_of
+from envs.config import RAISED, EnvError, failure_of, refusal_of, unusable
 from envs.playback import Frames
 from envs.saving import State
 from envs.seeding import check_mask, checked_seeds
@@ -34,10 +34,9 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         EnvError: there is no seed, or one is out of range.
     """
 
-    game = "itself"
-    """Its name in sentences, which make_env gives it."""
-    masked = False
-    """Whether frames end with which actions are legal (envs/legal.py)."""
+    game = "itself"  # its name in sentences, which make_env gives it
+    masked = False  # whether frames end with which actions are legal (envs/legal.py)
+    largest_reward = float(np.finfo(np.float64).max)  # what a learner can keep, where an actor says so
     single_observation_space: Box
     single_action_space: Discrete | Box
 
@@ -70,7 +69,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         self._started = True
         try:
             return self._restart(mask, seeds)
-        except Exception as error:
+        except RAISED as error:
             raise failure_of(self.game, error) from error
 
     def step(self, actions: npt.ArrayLike) -> Steps:
@@ -81,7 +80,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
 
         Raises:
             EnvError: an action does not fit, or nothing was reset before.
-            EnvFailure: the environment raised another error, or returned what is not finite.
+            EnvFailure: the environment raised another error, or returned what nobody can learn from.
         """
         if not self._started:
             raise EnvError("An environment must be reset before its first step.")
@@ -92,11 +91,12 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
             raise refusal_of(actions, self.single_action_space, self.num_envs)
         try:
             steps = self._advance(actions.astype(self.action_space.dtype))
-        except Exception as error:
+        except RAISED as error:
             raise failure_of(self.game, error) from error
         frames, rewards = steps[:2]
-        if not (np.isfinite(rewards).all() and (frames.dtype == np.uint8 or np.isfinite(frames).all())):
-            raise not_finite(self.game, frames, rewards)
+        is_kept = np.abs(rewards) <= self.largest_reward  # nor is NaN
+        if not (is_kept.all() and (frames.dtype == np.uint8 or np.isfinite(frames).all())):
+            raise unusable(self.game, frames, rewards, is_kept)
         return steps
 
     @property

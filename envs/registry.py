@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from envs.config import EnvConfig, EnvDescription, EnvError, failure_of
+from envs.config import RAISED, EnvConfig, EnvDescription, EnvError, failure_of
 from envs.contract import SeededVectorEnv
 from envs.playback import Playback
 from own_code.code import names_code
@@ -44,7 +44,6 @@ class Family:
     """Makes multi.meeting.Tables for --seat-runs, where seats are not those of one game: of each run's
     environment, with a seed for each table."""
 
-
 _OWN = (
     "code is run only where it is asked for, so give --game path/to/my_env.py:MyEnv or my_package.envs:MyEnv"
     " to this program too."
@@ -75,7 +74,7 @@ def describe_env(config: EnvConfig) -> EnvDescription:
     family, game = _find(config.game)
     try:
         return family.describe(replace(config, game=game))
-    except Exception as error:
+    except RAISED as error:
         raise failure_of(game, error) from error
 
 
@@ -89,7 +88,7 @@ def make_env(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     family, game = _find(config.game)
     try:
         env = family.make(replace(config, game=game), seeds)
-    except Exception as error:
+    except RAISED as error:
         raise failure_of(game, error) from error
     env.game = game
     return env

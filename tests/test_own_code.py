@@ -63,6 +63,10 @@ gymnasium.register("Corridor-v0", entry_point="my_env:Corridor", max_episode_ste
 
 def not_one():
     return 5
+
+
+def quits():
+    raise SystemExit(0)
 '''
 SMALL = (
     "--agent dqn --hidden-size 16 --memory-capacity 2000 --learn-start 64 --batch-size 8 --target-update 50"
@@ -168,11 +172,14 @@ def test_a_name_that_was_not_given_is_not_imported(tmp_path: Path, monkeypatch: 
             "{}/broken.py:Env",
             r"cannot be imported: ZeroDivisionError: division by zero \(broken.py, line 2\)",
         ),
+        ("{}/quits.py:Env", r"cannot be imported: SystemExit: 0 \(quits.py, line 1\)"),
+        ("{}/my_env.py:quits", r"my_env.py:quits could not be built: SystemExit: 0 \(my_env.py, line \d+\)"),
         ("no_such_package.envs:make", "No module named 'no_such_package'"),
     ],
 )
 def test_a_mistake_is_one_sentence(folder: Path, name: str, sentence: str) -> None:
     (folder / "broken.py").write_text("x = 1\nx / 0\n")
+    (folder / "quits.py").write_text("raise SystemExit(0)\n")
     from envs.config import EnvError
     from wiring.setting import setting_of
 

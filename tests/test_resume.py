@@ -9,13 +9,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 
+from args import UserError, read_args
+from launch_learner import MOST_FRUITLESS, run_learner
 from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
 from reporting.model_files import last_models
+from supervision.process import Stop
 from tests.processes import run, start, wait
 
 GAME = "probe_catch"
@@ -152,3 +156,25 @@ def test_a_finished_run_needs_no_replay(redis_socket: str, tmp_path: Path) -> No
         wait([learner], [tmp_path / "again.log"], 120)
         counters = read_counters(client, keys)
         assert (counters.refill > 0, bool(counters.finished)) == (goes_on, not goes_on)
+
+
+class Emptied(Stop):
+    """Asked whether the run is to stop, it removes the run's counters, and says no, for a minute."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._client, self._until = client, time.monotonic() + 60
+
+    def __call__(self) -> bool:
+        self._client.delete(Keys("probe:catch").counters)
+        return time.monotonic() > self._until
+
+
+@pytest.mark.slow
+def test_a_replay_that_is_lost_over_and_over_ends_the_run(
+    tmp_path: Path, redis_socket: str, client: Client
+) -> None:
+    """Each life ends before its first update: the next one would end alike."""
+    words = map(str, [*_words(tmp_path, redis_socket, 5000), "--serial"])
+    with pytest.raises(UserError, match=f"was lost {MOST_FRUITLESS} times in a row without one update"):
+        run_learner(read_args([*words]), Emptied(client))

@@ -23,7 +23,7 @@ from reporting.tables import HEADER, read_episodes
 from tests.processes import ONE_THREAD, ROOT, run, start, until
 
 SICK = '''
-import ctypes, pathlib, time
+import ctypes, pathlib, sys, time
 import gymnasium, numpy as np
 
 class Sick(gymnasium.Env):
@@ -49,6 +49,9 @@ class Sick(gymnasium.Env):
 def raises(frame):
     raise KeyError("the wheel came off")
 
+def quits(frame):
+    sys.exit(0)
+
 def sleeps(frame):
     print("hanging", flush=True)
     time.sleep(1000)
@@ -64,6 +67,7 @@ def waits(frame):
     """Its first reset never ends."""
 
 ILLS = {"Frame": lambda frame: (frame * np.nan, 0.0), "Reward": lambda frame: (frame, float("nan")),
+        "Large": lambda frame: (frame, 2e38), "Quits": quits,
         "Raises": raises, "Sleeps": sleeps, "Locks": locks, "Waits": waits}
 for name, ill in ILLS.items():
     gymnasium.register(f"{name}-v0", Sick, kwargs={"ill": ill}, disable_env_checker=True)
@@ -89,6 +93,7 @@ def sick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Frame", "is at fault: it returned a frame with nan (row 0)."),
         ("Reward", "is at fault: it returned a reward with nan (row 0)."),
         ("Raises", "failed: KeyError: 'the wheel came off' (sick.py, line 26)."),
+        ("Quits", "failed: SystemExit: 0 (sick.py, line 29)."),
     ],
 )
 def test_whose_fault_it_is_is_said_in_one_sentence(sick: Path, ill: str, sentence: str) -> None:
@@ -141,6 +146,16 @@ def test_a_serial_run_whose_environment_hangs_saves_and_ends_when_asked(
     assert "ends, as it was asked to: sick:Locks-v0 has not answered for" in log.read_text()
     (path,) = last_models(results, "sick_Locks-v0")
     assert load_snapshot(path)["updates"] > 0 and log.read_text().count("Saved ") == 2
+
+
+@pytest.mark.parametrize("agent", ["dqn --multi-step 2 --reward-clip 0", "ppo --rollout-length 40"])
+def test_a_reward_that_float32_cannot_hold_ends_a_run(sick: Path, redis_socket: str, agent: str) -> None:
+    """Its returns would be infinite: no chunk could be read, and the run would begin again for ever."""
+    words = f"--game sick:Large-v0 --learn-start 30 --batch-size 8 --serial --threads 1 --agent {agent}"
+    place = ("--host-redis", redis_socket, "--path-to-results", sick / "results")
+    log = sick / "learner.log"
+    assert start("launch_learner.py", *words.split(), *place, log=log).wait(60) == 1, log.read_text()
+    assert "it returned a reward with 2e+38 (row 0), too large to learn from." in log.read_text()
 
 
 def test_the_learner_says_which_actor_is_silent(

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from acting.actor import Actor
 from acting.episodes import tracker_of
 from acting.even_pace import EvenPace
@@ -191,9 +193,18 @@ def _player(
     if env is None:
         config = args.select(EnvConfig)
         env = make_env(config.of_whole_games() if args.eval else config, env_seeds)
+    if not args.no_push:
+        env.largest_reward = _largest_reward(args, agent)
     if members is None:
         return Player(agent, env, args.history_length, seed, noisy=not args.eval)
     return PoolPlayer(agent, env, args.select(OpponentsConfig), seed, members)
+
+
+def _largest_reward(args: Args, agent: Agent) -> float:
+    """Experience is kept as float32: n-step returns of clipped rewards, or rewards as they are."""
+    if isinstance(agent, ReplayAgent) and args.reward_clip:
+        return float(np.finfo(np.float64).max)
+    return float(np.finfo(np.float32).max) / args.multi_step
 
 
 def _replay_sink(

@@ -66,7 +66,7 @@ def _made(code: OwnCode, config: EnvConfig, render_mode: str | None) -> Any:
         arguments["render_mode"] = render_mode
     try:
         return thing(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EnvError(f"{code.name} could not be built: {told(error)}.") from error
 
 

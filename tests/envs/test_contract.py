@@ -1,16 +1,19 @@
 """The contract of envs/contract.py, kept by every family."""
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from envs.config import EnvConfig, EnvError
+from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.contract import SeededVectorEnv
 from envs.registry import describe_env
 from envs.seeding import environment_seeds
@@ -213,3 +216,68 @@ def test_wrong_resets_are_refused(config: EnvConfig) -> None:
 def test_seeds_of_any_actor_are_accepted(config: EnvConfig) -> None:
     env = make_env(config, environment_seeds(seed=2, actor=1, start=3, count=2))
     assert env.reset()[0].shape[0] == 2
+
+
+class Quits(gymnasium.Env[Any, Any]):
+    """Ends its program `at` a place, as those that were made for a window do."""
+
+    observation_space, action_space = Box(0, 1, (1,)), Discrete(2)
+
+    def __init__(self, how: type[BaseException], at: str) -> None:
+        self.how, self.at = how, at
+        self.quit_at("made")
+
+    def quit_at(self, place: str) -> None:
+        if place == self.at:
+            raise self.how
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.quit_at("reset")
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.quit_at("step")
+        return np.zeros(1, np.float32), 1e300, False, False, {}
+
+
+@pytest.fixture
+def make_quits(make_config: Callable[..., EnvConfig]) -> Iterator[Callable[..., SeededVectorEnv]]:
+    """Makes one that has had a reset."""
+
+    def make(**words: Any) -> SeededVectorEnv:
+        gymnasium.register("test/Quits-v0", entry_point=partial(Quits, **words))
+        return begin(make_config("test/Quits-v0"), [0])
+
+    yield make
+    gymnasium.registry.pop("test/Quits-v0", None)
+
+
+@pytest.fixture
+def answers_ctrl_c() -> Iterator[None]:
+    """Ctrl-C is a process's own affair, as in a learner or an actor."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("at", ["made", "reset", "step"])
+@pytest.mark.parametrize("how", [SystemExit, KeyboardInterrupt])
+def test_an_environment_that_ends_its_program_is_at_fault(
+    how: type[BaseException], at: str, make_quits: Callable[..., SeededVectorEnv], answers_ctrl_c: None
+) -> None:
+    said = rf"The environment test/Quits-v0 failed: {how.__name__} \(test_contract.py, line \d+\)."
+    with pytest.raises(EnvFailure, match=said):
+        make_quits(how=how, at=at).step([0])
+
+
+def test_ctrl_c_is_no_fault_of_an_environment(make_quits: Callable[..., SeededVectorEnv]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        make_quits(how=KeyboardInterrupt, at="step").step([0])
+
+
+def test_a_reward_above_what_the_learner_keeps_is_a_fault(make_quits: Callable[..., SeededVectorEnv]) -> None:
+    env = make_quits(how=SystemExit, at="nowhere")
+    assert env.step([0])[1].tolist() == [1e300]
+    env.largest_reward = 1e38
+    with pytest.raises(EnvFailure, match=r"a reward with 1e\+300 \(row 0\), too large to learn from"):
+        env.step([0])
