@@ -25,7 +25,7 @@ from pathlib import Path
 
 from args import Args, UserError
 from envs.config import EnvConfig
-from envs.registry import describe_env
+from envs.registry import check_reads, describe_env
 from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
 from evaluation.film import FilmRecorder, FrameMetric, Window
 from evaluation.policies import is_baseline
@@ -58,6 +58,7 @@ def run_evaluation(args: Args) -> None:
     """Each game in turn."""
     folder = results_folder(args)
     games = games_to_play(args)
+    check_reads(args.select(EnvConfig), games)
     for game in games:
         _evaluate(args if len(games) == 1 else _one_of_several(args, game), folder)
 

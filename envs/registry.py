@@ -10,6 +10,7 @@ from envs.config import RAISED, EnvConfig, EnvDescription, EnvError, failure_of
 from envs.contract import SeededVectorEnv
 from envs.playback import Playback
 from own_code.code import names_code
+from parameters.declare import flag_of
 
 FAMILIES = (
     "small.probe",
@@ -43,6 +44,12 @@ class Family:
     share: Callable[[Sequence[EnvConfig], Sequence[int]], Any] | None = None
     """Makes multi.meeting.Tables for --seat-runs, where seats are not those of one game: of each run's
     environment, with a seed for each table."""
+    reads: tuple[str, ...] = ()
+    """Which of OF_SOME change its games."""
+
+
+OF_SOME = "env_args", "resize", "grey", "info_masks"
+"""Settings that most kinds of games have no use for."""
 
 _OWN = (
     "code is run only where it is asked for, so give --game path/to/my_env.py:MyEnv or my_package.envs:MyEnv"
@@ -92,6 +99,13 @@ def make_env(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
         raise failure_of(game, error) from error
     env.game = game
     return env
+
+
+def check_reads(config: EnvConfig, games: Sequence[str]) -> None:
+    """Raise EnvError for one of OF_SOME that is set, and changes none of the games."""
+    for name in OF_SOME:
+        if getattr(config, name) and not any(name in _find(game)[0].reads for game in games):
+            raise EnvError(f"{flag_of(name)} would change nothing in {' and '.join(games)}: leave it out.")
 
 
 def share_env(configs: Sequence[EnvConfig], seeds: Sequence[int]) -> Any:

@@ -10,6 +10,8 @@ import torch
 
 from agents.base import AgentError
 from args import UserError, read_args
+from envs.config import EnvConfig, EnvError
+from envs.registry import check_reads
 from kernels import choice
 from memory.replay.priorities import SumTree
 from tests.kernel_choice import using
@@ -56,6 +58,33 @@ def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
         return
     with pytest.raises(AgentError, match=f"--agent {agent} learns from rewards as they are"):
         check_agent_fits(setting)
+
+
+@pytest.mark.parametrize("flag", ["--env-args {}", "--resize 42", "--grey", "--info-masks"])
+@pytest.mark.parametrize(
+    ("game", "unread"),
+    [
+        ("pong", "--env-args --resize --grey --info-masks"),
+        ("probe:catch", "--env-args --resize --grey --info-masks"),
+        ("Taxi-v4", ""),
+        ("probe:catch,Taxi-v4", ""),
+        ("unity:3dball", "--resize --grey --info-masks"),
+    ],
+)
+def test_a_flag_that_changes_nothing_in_a_game_is_refused(flag: str, game: str, unread: str) -> None:
+    """ALE's difficulty as --env-args was taken, and not set. One of several games suffices."""
+    args = read_args([*flag.split(), "--game", game])
+    config, name = args.select(EnvConfig), flag.split()[0]
+    if name not in unread.split():
+        check_reads(config, args.games)
+        return
+    with pytest.raises(EnvError, match=f"{name} would change nothing in {game}: leave it out."):
+        check_reads(config, args.games)
+
+
+def test_who_learns_is_asked_for_such_flags() -> None:
+    with pytest.raises(EnvError, match="--grey would change nothing in probe:catch"):
+        check_agent_fits(setting_of(read_args("--game probe:catch --grey".split())))
 
 
 @pytest.mark.parametrize("units", [10**11, 10**20])

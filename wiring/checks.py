@@ -7,7 +7,8 @@ from dataclasses import fields
 from agents.base import AgentError
 from agents.registry import agent_type
 from args import Args, UserError
-from envs.config import EnvError
+from envs.config import EnvConfig, EnvError
+from envs.registry import check_reads
 from memory.runs.run import Settings
 from parameters.declare import flag_of
 from wiring.setting import Setting, agent_of
@@ -16,8 +17,10 @@ from wiring.setting import Setting, agent_of
 def check_agent_fits(setting: Setting) -> None:
     """Raise AgentError where agent and environment do not fit, by building one and dropping it.
 
-    EnvError where a game by turns has values that do not change sides, or where --opponents does not fit.
+    EnvError where a game by turns has values that do not change sides, where --opponents does not fit, and
+    for a flag that changes nothing.
     """
+    check_reads(setting.args.select(EnvConfig), setting.args.games)
     _check_reward_scale(setting.args)
     if setting.games:
         _check_kinds(setting.args)

@@ -63,5 +63,10 @@ def _canonical_name(game: str) -> str | None:
 
 
 FAMILY = Family(
-    _canonical_name, known_names, lambda config: described(build(config), config), vector_of, playback_of
+    _canonical_name,
+    known_names,
+    lambda config: described(build(config), config),
+    vector_of,
+    playback_of,
+    reads=("env_args", "resize", "grey"),
 )

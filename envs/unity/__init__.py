@@ -88,4 +88,5 @@ FAMILY = Family(
     lone_brain,
     _playback,
     share=SharedScenes,
+    reads=("env_args",),
 )
