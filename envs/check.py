@@ -27,6 +27,7 @@ if __name__ == "__main__":
 
 import contextlib
 import os
+import shlex
 import time
 import warnings
 from collections.abc import Sequence
@@ -52,12 +53,19 @@ from wiring.setting import Setting, build_agent, setting_of
 from wiring.starting.game_specs import GYMNASIUMS, spec_of
 
 TIMED_S = 1.0
+WRAPPED = "is different from the unwrapped version"
+"""Of a warning: an environment is checked as it is played, with the wrappers that `make` or its user adds."""
+LEARNERS = frozenset(AGENTS) - {"random"}
+NOBODY = "none: no agent here learns to play it"
 OF_IMAGES = {True: "specs/atari/rainbow_iqn_cpu.yaml", False: "specs/maze/naf_cpu.yaml"}
 """Discrete actions or not -> a spec to begin with that two cores are enough for."""
 
 
-def report(args: Args) -> list[str]:
-    """The lines to print. Raises EnvError where nobody could play it, UserError where it needs no check."""
+def report(args: Args, flags: Sequence[str] = ()) -> list[str]:
+    """The lines to print, `flags` in the last one.
+
+    Raises EnvError where nobody could play it, UserError where it needs no check.
+    """
     setting = setting_of(args)
     if family_name(args.game) not in GYMNASIUMS:
         raise UserError(
@@ -68,8 +76,9 @@ def report(args: Args) -> list[str]:
     try:
         env = unfitted(config)
     except ForSeveral:
-        return _report_of_several(args, setting)
+        return _report_of_several(args, setting, flags)
     seen, taken = env.observation_space, env.action_space
+    able, unable = _agents(setting)
     return [
         args.game,
         f"  observations  {seen}: {_frames(setting.description)}",
@@ -77,20 +86,20 @@ def report(args: Args) -> list[str]:
         f"  actions       {taken}: {_actions(setting.description)}",
         *(f"  checker       {line}" for line in _checked(env)),
         *(f"  {line}" for line in _played(config)),
-        *(f"  {line}" for line in _agents(setting)),
-        f"  start         {_command(args, setting.description)}",
+        *(f"  {line}" for line in _fits(able, unable)),
+        f"  start         {_command(args, setting.description, flags) if LEARNERS & set(able) else NOBODY}",
     ]
 
 
-def _report_of_several(args: Args, setting: Setting) -> list[str]:
+def _report_of_several(args: Args, setting: Setting, flags: Sequence[str]) -> list[str]:
     by_turns = setting.description.by_turns
     spec = ROOT / "specs" / ("multi/connect_four.yaml" if by_turns else "classic/cartpole_dqn.yaml")
     return [
         f"{args.game}, a game for several players {'by turns' if by_turns else 'that move at the same time'}",
         f"  observations  {_frames(setting.description)}",
         f"  actions       {_actions(setting.description)}",
-        *(f"  {line}" for line in _agents(setting)),
-        f"  start         {_start(spec)}  (docs/multi.md)",
+        *(f"  {line}" for line in _fits(*_agents(setting))),
+        f"  start         {_start(spec, flags)}  (docs/multi.md)",
     ]
 
 
@@ -134,7 +143,9 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
         finally:
             env.close()
     told = (
-        " ".join(str(each.message).replace("\x1b[33m", "").replace("\x1b[0m", "").split()) for each in caught
+        " ".join(str(each.message).replace("\x1b[33m", "").replace("\x1b[0m", "").split())
+        for each in caught
+        if WRAPPED not in str(each.message)
     )
     return [verdict, *dict.fromkeys(told)]
 
@@ -162,7 +173,7 @@ def _played(config: EnvConfig) -> list[str]:
     return [speed, f"random        scores {np.mean(scores):.4g}, the mean of {len(scores):,} episodes"]
 
 
-def _agents(setting: Setting) -> list[str]:
+def _agents(setting: Setting) -> tuple[list[str], list[str]]:
     """Those that can play it, and why the others cannot."""
     able, unable = [], []
     for name in AGENTS:
@@ -171,20 +182,24 @@ def _agents(setting: Setting) -> list[str]:
             able.append(name)
         except (AgentError, ValueError) as error:
             unable.append(f"not {name}: {error}")
+    return able, unable
+
+
+def _fits(able: Sequence[str], unable: Sequence[str]) -> list[str]:
     return [f"agents        {', '.join(able)}", *(f"              {line}" for line in unable)]
 
 
-def _command(args: Args, description: EnvDescription) -> str:
+def _command(args: Args, description: EnvDescription, flags: Sequence[str]) -> str:
     discrete = description.num_actions is not None
-    spec = spec_of(args.model_copy(update={"agent": "dqn" if discrete else "naf"}))
-    own = {"env-args": f"'{args.env_args}'" if args.env_args else "", "resize": args.resize or ""}
-    flags = "".join(f" --{name} {value}" for name, value in own.items() if value) + " --grey" * args.grey
-    return f"{_start(spec or ROOT / OF_IMAGES[discrete])}{flags}"
+    usual = {} if "agent" in args.model_fields_set else {"agent": "dqn" if discrete else "naf"}
+    spec = spec_of(args.model_copy(update=usual)) or ROOT / OF_IMAGES[discrete]
+    return _start(None if args.spec else spec, flags)
 
 
-def _start(spec: Path) -> str:
+def _start(spec: Path | None, flags: Sequence[str]) -> str:
     program = os.path.relpath(ROOT / "start_learning_atari.sh")
-    return f"bash {program} --spec {os.path.relpath(spec)} --game GAME"
+    named = [] if spec is None else ["--spec", os.path.relpath(spec)]
+    return shlex.join(["bash", program, *named, "--game", "GAME", *flags])
 
 
 def main(argv: Sequence[str]) -> None:
@@ -193,7 +208,7 @@ def main(argv: Sequence[str]) -> None:
         if not argv or argv[0].startswith("-"):
             raise UserError("Name an environment first: python -m envs.check path/to/my_env.py:MyEnv")
         args = parse_args(["--game", *argv])
-        print("\n".join(report(canonical(args))).replace("--game GAME", f"--game {argv[0]}"))
+        print("\n".join(report(canonical(args), argv[1:])).replace("--game GAME", f"--game {argv[0]}"))
 
 
 if __name__ == "__main__":

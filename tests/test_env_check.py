@@ -71,6 +71,30 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_last_line_has_every_flag_that_was_given(tmp_path: Path) -> None:
+    """Nothing is said of the wrappers of a registered id, which the check adds itself."""
+    said = check("Taxi-v4", "--info-masks", "True", "--max-episode-steps", "50")
+    flags = "--game Taxi-v4 --info-masks True --max-episode-steps 50"
+    assert said.splitlines()[-1].endswith(f"--spec specs/classic/cartpole_dqn.yaml {flags}")
+    assert "checker       passed" in said and "WARN" not in said
+    own = check("CartPole-v1", "--agent", "ppo").splitlines()[-1]
+    assert own.endswith("--spec specs/classic/cartpole_ppo.yaml --game CartPole-v1 --agent ppo")
+    (tmp_path / "mine.yaml").write_text("agent: ppo\n")
+    mine = check("CartPole-v1", "--spec", f"{tmp_path}/mine.yaml").splitlines()[-1]
+    assert mine.endswith(f"start_learning_atari.sh --game CartPole-v1 --spec {tmp_path}/mine.yaml")
+
+
+@pytest.mark.slow
+def test_no_command_starts_what_no_agent_learns(tmp_path: Path) -> None:
+    """One of its numbers has a single value."""
+    actions = "Box(np.float32([1, 0]), np.float32([1, 1]))"
+    fixed = BROKEN.replace("MultiDiscrete([2, 3])", actions)
+    (tmp_path / "fixed.py").write_text(f"import numpy as np\n{fixed}")
+    last = check(f"{tmp_path}/fixed.py:Broken").splitlines()[-1]
+    assert last == "  start         none: no agent here learns to play it"
+
+
+@pytest.mark.slow
 def test_an_environment_with_a_spec_of_its_own_begins_with_that() -> None:
     pytest.importorskip("mujoco")
     assert "--spec specs/classic/halfcheetah_naf.yaml --game" in check("HalfCheetah-v5").splitlines()[-1]
