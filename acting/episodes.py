@@ -47,7 +47,7 @@ class ActionCounter(Saved):
         self._bins = BINS if num_actions is None else num_actions
         self._low = np.array([0] if action_low is None else action_low, np.float64)
         high = np.array([self._bins] if action_high is None else action_high, np.float64)
-        self._width = (high - self._low) / self._bins
+        self._width = np.where(high > self._low, high - self._low, 1.0) / self._bins  # 1: one value alone
         self._components = np.arange(len(self._low))
         self._counts = np.zeros((num_envs, len(self._low), self._bins), np.int64)
 

@@ -67,10 +67,12 @@ class EnvironmentWatch:
             if self._stopped() and silent > HANGS_AFTER_S:
                 silence = self._silence(silent)
                 log.error("Actor %d ends, as it was asked to: %s.", self._config.id_actor, silence)
+                exit_code = 1
                 try:
                     self._save()
+                    exit_code = 0
                 finally:
-                    os._exit(1)
+                    os._exit(exit_code)
 
     def _silence(self, seconds: float) -> str:
         """Who does not answer, for how long, and where in its play and in its code."""

@@ -86,9 +86,9 @@ def agent_of_spec(path: str | Path | None) -> object:
 
 def nearest(unknown: str, known: Collection[str], dashes: str = "") -> str:
     """The end of a sentence about a name that does not exist: the nearest that does, if any is near."""
-    name = unknown.replace("-", "_")
-    near = [ELSEWHERE[name]] if name in ELSEWHERE else difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {dashes}{near[0].replace('_', '-')}?" if near else "."
+    near = difflib.get_close_matches(unknown.replace("-", "_"), [*known, *ELSEWHERE], 1)
+    meant = ELSEWHERE.get(near[0], near[0]) if near else ""
+    return f"; did you mean {dashes}{meant.replace('_', '-')}?" if meant else "."
 
 
 def read_document(path: Path) -> Any:

@@ -200,6 +200,7 @@ def test_values_that_do_not_fit_together(words: str, sentence: str) -> None:
         ("--learn-strat 5", "There is no flag --learn-strat; did you mean --learn-start?"),
         ("--learn 5", "There is no flag --learn"),
         ("--learning-rate 5", "There is no flag --learning-rate; did you mean --lr?"),
+        ("--learningrate 5", "There is no flag --learningrate; did you mean --lr?"),
         ("--T-max 1e5", "--T-max got '1e5': input should be a valid integer: write 100000."),
         ("--T-max many", "--T-max got 'many': input should be a valid integer, unable to parse"),
         ("pong", "unrecognized arguments: pong."),

@@ -122,7 +122,7 @@ def test_an_actor_whose_environment_hangs_is_named_and_ends_when_asked(
     try:
         until(lambda: actor.poll() is not None or "hanging" in log.read_text(), log.read_text)
         actor.send_signal(number)
-        assert actor.wait(30) == 1
+        assert actor.wait(30) == 0, "it was asked to stop"
     finally:
         actor.kill()
     said = log.read_text()
@@ -142,7 +142,7 @@ def test_a_serial_run_whose_environment_hangs_saves_and_ends_when_asked(
     learner = start("launch_learner.py", *words, *place, log=log)
     until(lambda: learner.poll() is not None or "hanging" in log.read_text(), log.read_text)
     learner.send_signal(signal.SIGTERM)
-    assert learner.wait(60) == 1, log.read_text()
+    assert learner.wait(60) == 0, log.read_text()
     assert "ends, as it was asked to: sick:Locks-v0 has not answered for" in log.read_text()
     (path,) = last_models(results, "sick_Locks-v0")
     assert load_snapshot(path)["updates"] > 0 and log.read_text().count("Saved ") == 2

@@ -75,3 +75,12 @@ def test_rows_that_are_equally_far_are_told_once() -> None:
     yes, no, ended = np.ones(3, np.bool_), np.zeros(3, np.bool_), np.array([False, False, True])
     tracker.step(np.zeros(3, np.int64), np.zeros(3), ended, no, yes, {})
     assert tracker.where() == "after step 1 of episode 1 or after step 0 of episode 2"
+
+
+def test_a_component_of_one_value_alone_has_one_bin() -> None:
+    """Random play knows such: Box([1, 0], [1, 1])."""
+    counter = ActionCounter(1, None, (1.0, 0.0), (1.0, 1.0))
+    for second in (0.0, 0.49, 1.0):
+        counter.add(np.array([[1.0, second]], np.float32), np.array([True]))
+    fixed, free = counter.take(0)
+    assert fixed == [3, *[0] * 19] and [place for place, count in enumerate(free) if count] == [0, 9, 19]
