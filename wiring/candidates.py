@@ -47,7 +47,10 @@ class Opponent(NamedTuple):
 
 
 def baseline_candidate(args: Args) -> Candidate:
-    """Random or constant actions; needs no snapshot."""
+    """Random or constant actions. Raises UserError where a snapshot is named, which would not be played."""
+    if args.model:
+        flag = "--kept" if args.kept else "--model"
+        raise UserError(f"--agent {args.agent} plays without a snapshot: leave it or {flag} out.")
     policy = baseline_policy(args.agent, describe_env(args.select(EnvConfig)))
     return Candidate(policy, args, {"agent": args.agent, "model": None, **_episodes(args)})
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from args import UserError, read_args
+from test_multiple_seed import run_evaluation
 from tests.processes import ROOT, run
 from wiring.record.kept import KEPT, kept_snapshots, with_kept
 
@@ -51,3 +52,13 @@ def test_an_unknown_name_and_two_snapshots_are_mistakes() -> None:
         with_kept(read_args(["--kept", "nothing"]))
     with pytest.raises(UserError, match="exclude each other"):
         with_kept(read_args(["--kept", "ms_pacman", "--model", "other.pth"]))
+
+
+@pytest.mark.parametrize("agent", ["random", "constant:1"])
+def test_chance_plays_no_snapshot(agent: str, tmp_path: Path) -> None:
+    """Which of the two is meant cannot be known; a file that is not there is not looked for."""
+    words = ["--agent", agent, "--game", "CartPole-v1", "--path-to-results", str(tmp_path)]
+    for named in (["--model", "none.pth"], ["--kept", "cartpole_dqn"]):
+        sentence = f"--agent {agent} plays without a snapshot: leave it or {named[0]} out."
+        with pytest.raises(UserError, match=sentence):
+            run_evaluation(with_kept(read_args([*words, *named])))
