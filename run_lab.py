@@ -16,6 +16,7 @@ if __name__ == "__main__":
     name_missing_packages()
 
 import argparse
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -48,6 +49,16 @@ def fits(experiment: Experiment) -> None:
             check_store(setting.args)
         except USER_ERRORS as error:
             raise UserError(f"{experiment.where}: {error}") from error
+
+
+def name_of(game: str) -> str:
+    """The one name of a game; the same where no family knows it."""
+    from envs.config import EnvError
+    from envs.registry import canonical_game
+
+    with contextlib.suppress(EnvError):
+        return canonical_game(game)
+    return game
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,7 +112,7 @@ def _add_playing(command: Command) -> None:
         nargs="+",
         type=Path,
         metavar="PATH",
-        help="a folder of evaluations, or a csv of game, seed, score",
+        help="a folder of evaluations, or a csv of game, seed, score, perhaps agent",
     )
     reporting.add_argument(
         "--compare", nargs=2, default=(), metavar="AGENT", help="how probable is it that the first is better?"
@@ -129,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_args(words)
-    options.argv, options.fits = words, fits
+    options.argv, options.fits, options.name_of = words, fits, name_of
     from lab import commands  # only now: it draws graphs, which takes a second to import
 
     raise_on_interrupt()

@@ -1,6 +1,7 @@
 """The commands of run_lab.py by their names; each takes the parsed words and returns an exit code.
 
 `options.fits` looks at an experiment's environments, and raises UserError where its agent cannot play them.
+`options.name_of` has the one name of a game.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def benchmark(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """SABER's report of evaluations."""
-    make_report(options.paths, options.results, options.compare, say)
+    make_report(options.paths, options.results, options.compare, say, options.name_of)
     return 0
 
 

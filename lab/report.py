@@ -6,25 +6,32 @@ import csv
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
 from args import UserError
-from lab.files import read_model
-from reporting.measures.aggregates import Estimate, probability_of_improvement
+from lab.files import dash, read_model
+from parameters.declare import problem
+from reporting.measures.aggregates import probability_of_improvement
+from reporting.measures.fitness import references, standard_of
 from reporting.pages.saber_page import WHOLE, Reference, Run, agents_of, by_game, shown, write_report
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _SCORE = Reference("score", lambda _game, score: score)
 """Which of two runs is better needs no more."""
+_PROTOCOL = (
+    "action_repeat", "proba_sticky_actions", "disable_saber_mode", "max_stuck_time", "max_episode_steps",
+    "minimal_actions", "noop_max", "env_args", "eval_noise", "evaluation_epsilon",
+)  # fmt: skip
+"""Settings of an evaluation: scores that differ in one have no mean."""
 
 
 class _Mean(BaseModel):
     mean: Finite
 
 
-class _Settings(BaseModel):
+class _Settings(BaseModel, extra="allow"):
     agent: str = ""
     proba_sticky_actions: float | None = None
 
@@ -42,23 +49,44 @@ class _Evaluation(BaseModel):
 class _Row(BaseModel):
     """Of a csv; its score is that of whole episodes."""
 
-    game: str
+    agent: str = ""
+    game: str = Field(min_length=1)
+    seed: str = ""
     score: Finite
 
 
-def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Of folders of evaluations, however deep, and of csv files. Raises UserError where one holds none."""
+def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> list[Run]:
+    """Of folders of evaluations, however deep, and of csv files; `name_of`: the one name of a csv's game.
+
+    Raises UserError where one holds none or counts twice, or scores of an agent do not go together.
+    """
+    files = [file for path in paths for file in _files(path)]
+    if twice := [file for file in files if files.count(file) > 1]:
+        raise UserError(f"{twice[0]} would count twice: name it, or a folder that it lies in, once.")
     runs = []
     for path in paths:
-        is_alone = sum(_name(path) == _name(other) for other in paths) == 1
-        called = _name(path) if is_alone else path.with_suffix("").as_posix()
-        found = _of_folder(path, called) if path.is_dir() else _of_csv(path, called)
+        found = _of_folder(path) if path.is_dir() else _of_csv(path, name_of)
         if not found:
             raise UserError(
                 f"{path} holds no score: name a csv, or a folder of evaluations by test_multiple_seed.py."
             )
-        runs += found
+        runs += _named(found, path, paths)
     return runs
+
+
+def _files(path: Path) -> list[Path]:
+    """Those with its scores."""
+    return sorted(path.resolve().rglob("evaluation_*.json")) if path.is_dir() else [path.resolve()]
+
+
+def _named(found: Sequence[Run], path: Path, paths: Sequence[Path]) -> list[Run]:
+    """By the name of their folder or csv, or by their agents where it has several."""
+    is_alone = sum(_name(path) == _name(other) for other in paths) == 1
+    called = _name(path) if is_alone else path.with_suffix("").as_posix()
+    if len(agents_of(found)) == 1:
+        return [run._replace(agent=called) for run in found]
+    before = f"{called}/" if len(paths) > 1 else ""
+    return [run._replace(agent=before + run.agent) for run in found]
 
 
 def _name(path: Path) -> str:
@@ -66,33 +94,72 @@ def _name(path: Path) -> str:
     return path.resolve().name if path.is_dir() else path.stem
 
 
-def _of_folder(folder: Path, called: str) -> list[Run]:
-    """Under that name, or by the agents where these differ."""
-    read = [read_model(path, _Evaluation, "evaluation") for path in sorted(folder.rglob("evaluation_*.json"))]
-    several = len({each.settings.agent for each in read}) > 1
+def _of_folder(folder: Path) -> list[Run]:
+    read = [read_model(path, _Evaluation, "evaluation") for path in _files(folder)]
+    _check_protocols(folder, read)
     runs = []
     for each in read:
-        agent = each.settings.agent if several else called
         scores = each.score_5min.mean, each.score_30min.mean, each.score_saber.mean
-        runs.append(Run(agent, each.game, scores, each.settings.proba_sticky_actions))
+        runs.append(Run(each.settings.agent, each.game, scores, each.settings.proba_sticky_actions))
     return runs
 
 
-def _of_csv(path: Path, called: str) -> list[Run]:
-    """Columns game and score, a row for each seed."""
+def _check_protocols(folder: Path, read: Sequence[_Evaluation]) -> None:
+    """Raise UserError where an agent played a game, or those of ALE, by several protocols."""
+    groups: dict[tuple[str, str], list[dict[str, object]]] = {}
+    for each in read:
+        what = each.game if references(each.game)[0] is None else "ALE's games"
+        groups.setdefault((each.settings.agent, what), []).append(each.settings.model_dump(exclude_none=True))
+    for (agent, what), group in groups.items():
+        values = {name: {str(each[name]) for each in group if name in each} for name in _PROTOCOL}
+        odd = [
+            f"--{dash(name)} ({', '.join(sorted(found))})" for name, found in values.items() if len(found) > 1
+        ]
+        if odd:
+            raise UserError(
+                f"{folder}: the evaluations of {agent} on {what} differ in {', '.join(odd)}, so that they"
+                " have no mean: name a folder for each protocol."
+            )
+
+
+def _of_csv(path: Path, name_of: Callable[[str], str]) -> list[Run]:
+    """Columns game and score, perhaps seed and agent; a row for each seed."""
+    runs: dict[tuple[str, str, str], Run] = {}
+    for line, cells in _lines(path):
+        try:
+            row = _Row.model_validate(cells)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UserError(f"{path}, line {line}: {first['loc'][0]} {problem(first)}") from error
+        if any(cells.get("", ())):
+            raise UserError(f"{path}, line {line}: it has more cells than there are columns.")
+        game = row.game if standard_of(row.game) else name_of(row.game)
+        of_run = row.agent, game, row.seed or f"of line {line}"
+        if of_run in runs:
+            raise UserError(f"{path}, line {line}: {row.game} with seed {row.seed} is there twice.")
+        runs[of_run] = Run(row.agent, game, (math.nan, math.nan, row.score), None)
+    return [*runs.values()]
+
+
+def _lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """Numbers of lines, and their cells by column; under "" a list of those beyond the last column."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [_Row.model_validate(row) for row in csv.DictReader(file)]
+            reader = csv.DictReader(file, restkey="")
+            reader.fieldnames = columns = [name.strip().lower() for name in reader.fieldnames or ()]
+            lines = [(reader.line_num, row) for row in reader]
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValidationError, ValueError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{path} is no table of scores: {error}.") from error
+    if not {"game", "score"} <= {*columns}:
         raise UserError(
             f"{path} is no table of scores: it needs the columns game and score, a row for each seed."
-        ) from error
-    return [Run(called, row.game, (math.nan, math.nan, row.score), None) for row in rows]
+        )
+    return lines
 
 
-def compare(runs: Sequence[Run], ours: str, theirs: str) -> Estimate:
+def compare(runs: Sequence[Run], ours: str, theirs: str) -> str:
     """The probability that `ours` improves on `theirs`, over the games of both. Raises UserError."""
     known = agents_of(runs)
     for name in (ours, theirs):
@@ -103,15 +170,28 @@ def compare(runs: Sequence[Run], ours: str, theirs: str) -> Estimate:
     if not common:
         raise UserError(f"--compare {ours} {theirs}: they have no game in common.")
     first, second = ([group[game] for game in common] for group in groups)
-    return probability_of_improvement(first, second)
+    probability = shown(probability_of_improvement(first, second))
+    return f"P({ours} > {theirs}) = {probability}, over {len(common)} games of both"
 
 
-def make_report(paths: Sequence[Path], folder: Path, pair: Sequence[str], say: Callable[[str], None]) -> None:
+def make_report(
+    paths: Sequence[Path],
+    folder: Path,
+    pair: Sequence[str],
+    say: Callable[[str], None],
+    name_of: Callable[[str], str],
+) -> None:
     """Write the report of what is there, and print its summary. Raises UserError."""
-    runs = read_runs(paths)
-    improvement = compare(runs, *pair) if pair else None
-    for line in write_report(runs, folder):
+    runs = read_runs(paths, name_of)
+    improvement = compare(runs, *pair) if pair else ""
+    try:
+        lines = write_report(runs, folder)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(f"Nothing can be written to {folder} ({error.strerror}): check --results.") from error
+    for line in lines:
         say(line)
-    if improvement is not None:
-        say(f"P({pair[0]} > {pair[1]}) = {shown(improvement)}")
+    if len({frozenset(run.game for run in runs if run.agent == agent) for agent in agents_of(runs)}) > 1:
+        say("These agents played different games: their aggregates are not comparable.")
+    if improvement:
+        say(improvement)
     say(f"Written to {folder}: report.html, report.png, report.csv, games.csv.")

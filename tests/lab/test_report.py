@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from args import UserError
 from lab.report import read_runs
 from reporting.pages.saber_page import game_rows
 from run_lab import main
@@ -30,11 +33,11 @@ def tables(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def _evaluation(folder: Path, game: str, mean: float, sticky: float) -> None:
-    folder.mkdir(parents=True)
+def _evaluation(folder: Path, game: str, mean: float, sticky: float, **others: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     scores = {name: {"mean": mean * part} for name, part in (("5min", 0.5), ("30min", 0.75), ("saber", 1))}
     document = {f"score_{name}": score for name, score in scores.items()}
-    settings = {"agent": "iqn", "proba_sticky_actions": sticky}
+    settings = {"agent": "iqn", "proba_sticky_actions": sticky, **others}
     (folder / f"evaluation_{game}.json").write_text(
         json.dumps({"game": game, **document, "settings": settings})
     )
@@ -48,7 +51,8 @@ def test_a_report_of_two_tables(
     assert main(["report", *map(str, tables), "--compare", "strong", "weak", "--results", str(out)]) == 0
     said = capsys.readouterr().out
     assert "strong, SABER, over human, 2 games, 6 runs: median 91.0 %" in said
-    assert "P(strong > weak) = 100.0 % (100.0 to 100.0)" in said
+    assert "P(strong > weak) = 100.0 % (100.0 to 100.0), over 2 games of both" in said
+    assert "different games" not in said
     with (out / "report.csv").open() as file:
         rows = {(row["agent"], row["reference"]): row for row in csv.DictReader(file)}
     assert float(rows["weak", "human"]["iqm"]) == pytest.approx(0.51, abs=1e-6)
@@ -103,6 +107,86 @@ def test_a_folder_of_evaluations(tmp_path: Path) -> None:
     assert float(str(ours[-1])) > 0 and other[-1] == ""
 
 
+def test_agents_of_two_versions_stay_apart(tmp_path: Path) -> None:
+    """By their folders' names; where there is one folder, or csv, their own are enough."""
+    for version, agent in product(("v1", "v2"), ("iqn", "dqn")):
+        _evaluation(tmp_path / version / agent, "pong", 10.0, 0.25, agent=agent)
+    both = {run.agent for run in read_runs([tmp_path / "v1", tmp_path / "v2"])}
+    assert both == {"v1/dqn", "v1/iqn", "v2/dqn", "v2/iqn"}
+    assert {run.agent for run in read_runs([tmp_path / "v1"])} == {"dqn", "iqn"}
+    table = tmp_path / "scores.csv"
+    table.write_text("agent,game,seed,score\ndqn,pong,1,3\niqn,pong,1,3\n")
+    assert {run.agent for run in read_runs([table, tmp_path / "v1"])} >= {"scores/dqn", "scores/iqn"}
+
+
+@pytest.mark.parametrize("other", [{"action_repeat": 1}, {"eval_noise": False}])
+def test_protocols_are_not_averaged(other: dict[str, object], tmp_path: Path) -> None:
+    """Neither of a game nor of ALE's games together; other games have settings of their own."""
+    alike: dict[str, object] = {"action_repeat": 4, "eval_noise": True}
+    _evaluation(tmp_path / "mix/0", "pong", 10.0, 0.25, **alike)
+    _evaluation(tmp_path / "mix/1", "CartPole-v1", 10.0, 0.25, **{**alike, **other})
+    _evaluation(tmp_path / "mix/2", "pong", 10.0, 0.25, **alike, seed=7, t_actors=9, model="other.pth")
+    assert len(read_runs([tmp_path / "mix"])) == 3
+    _evaluation(tmp_path / "mix/3", "breakout", 10.0, 0.25, **{**alike, **other})
+    ((name, _),) = other.items()
+    odd = f"--{name.replace('_', '-')} ({', '.join(sorted(map(str, (alike[name], other[name]))))})"
+    sentence = re.escape(f"the evaluations of iqn on ALE's games differ in {odd}, so that they have no mean")
+    with pytest.raises(UserError, match=sentence):
+        read_runs([tmp_path / "mix"])
+
+
+def test_games_are_known_by_any_of_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As --game takes them; a spreadsheet's headings may begin with capitals."""
+    table = tmp_path / "some.csv"
+    table.write_text("Game,Seed,Score\nPong,1,3\nALE/Pong-v5,2,4\nSpaceInvaders,1,500\nno:game,1,5\n")
+    assert main(["report", str(table), "--results", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "some, SABER, over human, 2 games, 3 runs" in said and "known: no:game." in said
+
+
+def test_agents_of_different_games(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line says so, since both counts are the same."""
+    for name, game in (("one", "pong"), ("two", "freeway")):
+        (tmp_path / f"{name}.csv").write_text(f"game,score\nbreakout,3\n{game},3\n")
+    words = [*(str(tmp_path / f"{name}.csv") for name in ("one", "two")), "--compare", "one", "two"]
+    assert main(["report", *words, "--results", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "These agents played different games" in said and "= 50.0 %, over 1 games of both" in said
+
+
+def test_nothing_counts_twice(tables: list[Path], tmp_path: Path) -> None:
+    """A file, or a row."""
+    _evaluation(tmp_path / "ours/session_0", "pong", 10.0, 0.25)
+    for paths in ([tables[0], tables[0]], [tmp_path / "ours", tmp_path / "ours/session_0"]):
+        with pytest.raises(UserError, match="would count twice: name it, or a folder that it lies in, once"):
+            read_runs(paths)
+    table = tmp_path / "twice.csv"
+    table.write_text("game,seed,score\npong,1,3\npong,2,3\npong,1,4\n")
+    with pytest.raises(UserError, match=r"twice.csv, line 4: pong with seed 1 is there twice"):
+        read_runs([table])
+    table.write_text("game,seed,score\npong,,3\npong,,3\n")
+    assert len(read_runs([table])) == 2, "rows without seeds"
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("pong,3,nan", "line 3: score got 'nan': input should be a finite number."),
+        ("pong,3,", "line 3: score got '': input should be a valid number"),
+        ("pong,3,ten", "line 3: score got 'ten': input should be a valid number"),
+        ('pong,3,"1,000"', "line 3: score got '1,000': input should be a valid number"),
+        ("pong,3,1,000", "line 3: it has more cells than there are columns."),
+        (",3,1", "line 3: game got '': string should have at least 1 character."),
+    ],
+)
+def test_a_wrong_row_is_named(row: str, sentence: str, tmp_path: Path) -> None:
+    """By its line and value."""
+    table = tmp_path / "some.csv"
+    table.write_text(f"game,seed,score\npong,1,3\n{row}\n")
+    with pytest.raises(UserError, match=re.escape(f"{table}, {sentence}")):
+        read_runs([table])
+
+
 def test_mistakes_are_one_sentence(
     tables: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,9 +198,10 @@ def test_mistakes_are_one_sentence(
         ([str(wrong)], "it needs the columns game and score"),
         ([str(tmp_path / "empty")], "holds no score"),
         ([str(tables[0]), "--compare", "strong", "nobody"], "choose among strong"),
+        ([str(tables[0]), "--results", str(wrong)], f"Nothing can be written to {wrong} (File exists)"),
     ):
         with pytest.raises(SystemExit) as ended:
-            main(["report", *words, "--results", str(tmp_path / "out")])
+            main(["report", "--results", str(tmp_path / "out"), *words])
         assert ended.value.code == 2
         assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
