@@ -48,7 +48,8 @@ def _could_start(found: Experiment | UserError, fits: Fits) -> bool:
     try:
         if isinstance(found, UserError):
             raise found
-        fits(found)
+        for each in (found, *found.samples()):
+            fits(each)
     except UserError as error:
         complain(error)
         return False

@@ -7,7 +7,7 @@ A file holds one experiment, called as the file: flags by name, and perhaps `met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import Field, StrictBool, StrictInt
 
 from args import Args, Plain, UserError, args_type, checked_args
-from lab.files import Block, Number, checked, dashed, why_not
-from lab.search.space import RESERVED_FLAGS, Search, search_of
+from lab.files import Block, Number, checked, dash, dashed, why_not
+from lab.search.space import RESERVED_FLAGS, Search, samples, search_of
 from parameters.spec_file import (
     BLOCKS,
     SpecFlags,
@@ -60,6 +60,14 @@ class Experiment:
             return checked_args({**self.flags, **changes}, self.written)
         except UserError as error:
             raise UserError(f"{self.where}: {error}") from error
+
+    def samples(self) -> Iterator[Experiment]:
+        """What mode search may play, each of its values by itself."""
+        alone = self.meta.model_copy(update={"games": ()})  # which are for mode benchmark
+        for changes in samples(self.search) if self.search else ():
+            named = ", ".join(f"{dash(flag)} {value}" for flag, value in changes.items())
+            flags = {**self.flags, **changes}
+            yield replace(self, name=f"{self.name} with {named}", flags=flags, meta=alone)
 
 
 def read_experiments(path: Path) -> dict[str, Experiment]:

@@ -113,6 +113,15 @@ def combinations(search: Search) -> Iterator[dict[str, Plain]]:
             yield dict(zip(search.flags, values, strict=True))
 
 
+def samples(search: Search) -> Iterator[dict[str, Plain]]:
+    """Each listed value of a flag, and both ends of a range, beside the first of every other flag."""
+    values = {name: each.bounds or each.listed for name, each in search.flags.items()}
+    first: dict[str, Plain] = {name: found[0] for name, found in values.items()}
+    yield first
+    for name, found in values.items():
+        yield from ({**first, name: value} for value in found[1:])
+
+
 def _flags(block: object, where: str) -> dict[str, Values]:
     if not isinstance(block, dict) or not block:
         raise UserError(f"{where}: search.flags must name flags, each with one of {allowed(Values)}.")

@@ -189,3 +189,40 @@ def test_check_warns_after_ready(tmp_path: Path, capsys: pytest.CaptureFixture[s
     searched(tmp_path, f"{{trials: 4, flags: {{{LR}}}}}")
     assert main(["check", str(tmp_path / "some.yaml")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("block", "sentence"),
+    [
+        ("{method: grid, flags: {agent: {grid: [dqn, naf]}}}", "with agent naf: "),
+        ("{trials: 1, flags: {agent: {choice: [dqn, naf]}}}", "with agent naf: "),
+        ("{method: grid, flags: {game: {grid: [CartPole-v1, nosuch]}}}", "with game nosuch: "),
+        (
+            "{method: grid, flags: {lr: {grid: [0.1]}, learn-start: {grid: [300, 30]}}}",
+            "with lr 0.1, learn-start 30: --learn-start 30 is less than one batch of 32.",
+        ),
+        (
+            "{trials: 1, flags: {learn-start: {randint: [30, 300]}}}",
+            "with learn-start 30: --learn-start 30 is less than one batch of 32.",
+        ),
+    ],
+)
+def test_check_looks_at_values(
+    block: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each by itself; the experiment's own flags would do."""
+    path = tmp_path / "some.yaml"
+    path.write_text(f"{FLAGS}search: {block}\n")
+    assert main(["check", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {path}, experiment some {sentence}") and said.count("\n") == 1
+
+
+def test_values_are_seen_beside_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Naf cannot play the game of the experiment itself, but those of the search."""
+    games = "[Pendulum-v1, MountainCarContinuous-v0]"
+    block = f"{{method: grid, metric: score, flags: {{agent: {{grid: [naf]}}, game: {{grid: {games}}}}}}}"
+    path = tmp_path / "some.yaml"
+    path.write_text(f"{FLAGS}search: {block}\n")
+    assert main(["check", str(path)]) == 0
+    assert "ready." in capsys.readouterr().out
