@@ -70,7 +70,7 @@ def schedule(options: argparse.Namespace) -> int:
 
 
 def _run_tasks(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
-    """Exit code: 0 all done, 1 something failed or was stopped."""
+    """Exit code: 0 all done or asked to stop, 1 something failed."""
     copy = _copier(options)
     if options.detach:
         return _detach(options, options.results)
@@ -79,7 +79,7 @@ def _run_tasks(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
     only_played = all(task.mode == "enjoy" for task in tasks)  # which may be while a lab trains
     with contextlib.nullcontext() if only_played else folder.only_lab(options.results):
         stop = Stop().on_signals()
-        done = [not stop() and _do(task, options, stop, copy) for task in tasks]
+        done = [stop() or _do(task, options, stop, copy) or stop() for task in tasks]
     return 0 if all(done) else 1
 
 
@@ -132,7 +132,7 @@ def benchmark(options: argparse.Namespace) -> int:
     for experiment in played:
         options.fits(experiment)
     with folder.only_lab(root):
-        return 0 if whole.play(played, options.side_by_side) else 1
+        return 0 if whole.play(played, options.side_by_side) or runner.stopped else 1
 
 
 def report(options: argparse.Namespace) -> int:

@@ -87,6 +87,7 @@ def search(
         total = experiment.args().T_max * experiment.meta.sessions
         every = space.asha.grace_steps if space.asha else max(total // REPORTS, 1)
         job = Job(experiment, folder, Path.cwd(), total, every)
+        say(f"{experiment.name}: {'joins' if address else 'starts'} Ray, which may take a minute.")
         with ray_session(address, stop, "search"):
             _check_room(space, experiment.where)
             _Trials(job, space, ledger, Proposals(space, numbers, ledger.records), stop).run()

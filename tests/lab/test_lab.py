@@ -87,7 +87,7 @@ def test_a_stopped_lab_leaves_nothing_running(spec: Path, tmp_path: Path) -> Non
     record = read_record(folder)
     assert record.state == "running" and lives(record.pid, record.began)
     lab(tmp_path, "stop")
-    assert running.wait(PATIENCE_S) == 1
+    assert running.wait(PATIENCE_S) == 0
     assert not lives(record.pid, record.began)
     ended = read_record(folder)
     assert ended.state == "stopped" and ended.seconds > 0
