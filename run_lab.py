@@ -39,7 +39,7 @@ def fits(experiment: Experiment) -> None:
     from wiring.code import canonical
     from wiring.endings import USER_ERRORS
     from wiring.setting import setting_of_run
-    from wiring.sources import check_store
+    from wiring.sources import check_length, check_store
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
@@ -47,6 +47,7 @@ def fits(experiment: Experiment) -> None:
             setting = setting_of_run(canonical(args))
             check_agent_fits(setting)
             check_store(setting.args)
+            check_length(setting.args)
         except USER_ERRORS as error:
             raise UserError(f"{experiment.where}: {error}") from error
 

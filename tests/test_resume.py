@@ -121,12 +121,28 @@ def test_a_snapshot_of_another_agent_is_refused(client: Client, redis_socket: st
     assert last_models(tmp_path / "results", GAME) == [path] and path.read_bytes() == written
 
 
+def test_another_game_removes_no_replay(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Of a run of the same name that can be resumed; in another folder it begins afresh."""
+    words = [*_words(tmp_path, redis_socket, t_max=400), "--serial", "--run", "one"]
+    run("launch_learner.py", *words, log=tmp_path / "learner.log")
+    stored, log = read_counters(client, Keys("one")), tmp_path / "other.log"
+    other = [*words, "--game", "probe:lock:4"]
+    process = start("launch_learner.py", *other, log=log)
+    assert process.wait(120) == 2
+    (path,) = last_models(tmp_path / "results", GAME)
+    assert f"holds run 'one' of probe:catch, and {path} is its snapshot" in log.read_text()
+    assert read_counters(client, Keys("one")) == stored and stored.last_chunk > 0
+    run("launch_learner.py", *other, "--path-to-results", tmp_path / "other", log=log)
+    assert "Removing the replay that Redis holds of run 'one'" in log.read_text()
+
+
 def test_given_weights_start_a_run_afresh(client: Client, redis_socket: str, tmp_path: Path) -> None:
     """--model takes the weights and nothing else: counters begin at 0."""
     words = _words(tmp_path, redis_socket, t_max=600)
     run("launch_learner.py", "--serial", *words, log=tmp_path / "learner.log")
     model = last_models(tmp_path / "results", GAME)[0]
-    words = [*WORDS, "--host-redis", redis_socket, "--run", "again", "--T-max", 100, "--serial"]
+    words = [*WORDS, "--host-redis", redis_socket, "--run", "again", "--T-max", 201, "--serial"]
+    words += ["--replay-frequency", 10_000, "--end-by", "actors"]
     run(
         "launch_learner.py",
         *words,

@@ -18,7 +18,7 @@ from tests.kernel_choice import using
 from wiring.checks import check_agent_fits
 from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, set_up_torch, setting_of
-from wiring.sources import check_store
+from wiring.sources import check_length, check_store
 
 
 @pytest.fixture
@@ -47,6 +47,23 @@ def test_a_replay_holds_what_is_to_be_learned_from(words: str, sentence: str) ->
     with pytest.raises(UserError, match=re.escape(sentence)):
         check_store(read_args(words.split()))
     check_store(read_args([*words.split(), "--agent", "a2c"]))
+
+
+def test_an_event_log_is_for_a_replay() -> None:
+    """Others never read it, whether or not there is one."""
+    words = "--event-log-in none.events --agent".split()
+    check_store(read_args([*words, "dqn"]))
+    with pytest.raises(UserError, match="--event-log-in fills a replay, and ppo has none: leave it out."):
+        check_store(read_args([*words, "ppo"]))
+
+
+def test_a_run_lasts_until_it_learns() -> None:
+    """With a replay to fill; where an event log fills it, learning begins at once."""
+    words = "--learn-start 300 --T-max 300".split()
+    with pytest.raises(UserError, match="--T-max 300 ends the run before anything is learned: .* not 300."):
+        check_length(read_args(words))
+    for enough in (["--T-max", "301"], ["--event-log-in", "some.events"], ["--agent", "ppo"]):
+        check_length(read_args([*words, *enough]))
 
 
 @pytest.mark.parametrize("agent", ["dqn", "iqn", "ppo", "random"])

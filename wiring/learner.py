@@ -28,7 +28,7 @@ from learning.saved.snapshot import Snapshot, check_holds, load_snapshot, restor
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
-from memory.runs.run import LearnerSlot, OpenedRun, Place, open_run
+from memory.runs.run import LearnerSlot, OpenedRun, Place, open_run, read_settings
 from memory.runs.shards import make_known
 from memory.server.connection import Client
 from memory.server.patience import Patience
@@ -40,7 +40,7 @@ from wiring.record.provenance import write_run_json
 from wiring.record.tracking import tracking_of
 from wiring.setting import Setting, agent_of, device_of, naming_flags, set_up_torch
 from wiring.shards import connect_shards
-from wiring.sources import SNAPSHOT_PARTS, build_source, memory_sentence, replay_dump
+from wiring.sources import SNAPSHOT_PARTS, build_source, check_length, memory_sentence, replay_dump
 
 if TYPE_CHECKING:  # a run of one learner imports none of it
     from learning.ranks.group import Ranks
@@ -94,6 +94,9 @@ def build_learner(
     args, folder = setting.args, Path(setting.args.path_to_results)
     patience = Patience(args.redis_patience, stopped)
     snapshot = _first_snapshot(setting, folder)
+    if snapshot is None:
+        check_length(args)
+        patience(_check_same_game, args, client, keys, folder)
     agent = _learning_agent(setting, snapshot)
     if ranks is not None:
         ranks.join(agent)
@@ -204,6 +207,17 @@ def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:
             " choose another --path-to-results, or leave --model out to resume that run."
         )
     return None
+
+
+def _check_same_game(args: Args, client: Client, keys: Keys, folder: Path) -> None:
+    """Raise UserError where a run that is to begin would remove one of another game that can be resumed."""
+    run = read_settings(client, keys)
+    game = args.game if run is None else str(run.settings.get("game", args.game))
+    if game != args.game and (models := last_models(folder, args.playing(game).file_name)):
+        raise UserError(
+            f"Redis holds run {keys.run!r} of {game}, and {models[0]} is its snapshot: give a run of"
+            f" {args.game} another --run."
+        )
 
 
 def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figures:

@@ -83,7 +83,7 @@ def limiter_slack(args: Args) -> int:
 
 def check_store(args: Args) -> None:
     """Raise UserError where a replay cannot hold a chunk, a batch, or --learn-start transitions; or where an
-    agent without one is to act with rounded weights.
+    agent without one is to act with rounded weights, or to begin from an event log.
     """
     check_shards(args)
     if args.gpu_replay:
@@ -94,6 +94,8 @@ def check_store(args: Args) -> None:
                 f"--weights-dtype {args.weights_dtype} is for agents with a replay: {args.agent} learns from"
                 " what its own policy did, which rounding would make another one."
             )
+        if args.event_log_in:
+            raise UserError(f"--event-log-in fills a replay, and {args.agent} has none: leave it out.")
         return
     capacity, chunk, start, batch = args.memory_capacity, args.chunk_length, args.learn_start, args.batch_size
     if capacity < batch:
@@ -104,6 +106,15 @@ def check_store(args: Args) -> None:
         raise UserError(f"--learn-start {start} exceeds --memory-capacity {capacity}.")
     if start < batch:
         raise UserError(f"--learn-start {start} is less than one batch of {batch}.")
+
+
+def check_length(args: Args) -> None:
+    """Raise UserError where a new run would end as its learning begins; an event log has it begin at once."""
+    if agent_type(args.agent).store == "replay" and args.T_max <= args.learn_start and not args.event_log_in:
+        raise UserError(
+            f"--T-max {args.T_max} ends the run before anything is learned: give a --learn-start below it,"
+            f" not {args.learn_start}."
+        )
 
 
 def _check_mirrored(args: Args) -> None:

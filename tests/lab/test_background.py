@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec, file = tmp_path / "some.yaml", tmp_path / "file"
-    spec.write_text("# none\nagent: dqn\ngame: probe:catch\nT-max: 400\n")
+    spec.write_text("# none\nagent: dqn\ngame: probe:catch\nlearn-start: 64\nT-max: 400\n")
     file.touch()
     for words in ((), ("--detach",)):
         for root, reason in ((file, "File exists"), (file / "below", "Not a directory")):
