@@ -66,6 +66,16 @@ def test_a_run_lasts_until_it_learns() -> None:
         check_length(read_args([*words, *enough]))
 
 
+def test_a_rollout_beyond_the_end_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Else a run of 600 steps has 2,048 of them, and nobody knows why."""
+    words = "--agent ppo --rollout-length 128 --envs-per-actor 16 --T-max".split()
+    with caplog.at_level("INFO"):
+        check_length(read_args([*words, "2048"]))
+        assert not caplog.text
+        check_length(read_args([*words, "600"]))
+    assert "One rollout has 2,048 steps: the run ends after it, beyond --T-max 600." in caplog.text
+
+
 @pytest.mark.parametrize("agent", ["dqn", "iqn", "ppo", "random"])
 def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
     """It was taken and had no effect, while a spec relied on it. A random actor adopts that of its run."""

@@ -26,12 +26,12 @@ def check_agent_fits(setting: Setting) -> None:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
         _check_opponents(setting)
+    agent_of(setting, learning=False)  # first: no flag helps an agent that cannot play
     for game, own in zip(setting.args.games, setting.games or (setting,), strict=False):
         if own.description.by_turns:
             _check_turns(setting.args, game)
         elif setting.args.discount < 0:
             raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
-    agent_of(setting, learning=False)
 
 
 def _check_reward_scale(args: Args) -> None:
@@ -65,13 +65,13 @@ def _check_kinds(args: Args) -> None:
 
 
 def _check_turns(args: Args, game: str) -> None:
+    if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
+        raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
     if args.discount > 0:
         raise EnvError(
             f"{game} is played by turns, and what is worth much to one player is worth as much less to"
             " the other: give a negative --discount, as -1."
         )
-    if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
-        raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
     if args.intrinsic != "none":
         raise AgentError(
             f"--intrinsic {args.intrinsic} has rewards that do not change sides, and {game} is played by"

@@ -109,8 +109,16 @@ def check_store(args: Args) -> None:
 
 
 def check_length(args: Args) -> None:
-    """Raise UserError where a new run would end as its learning begins; an event log has it begin at once."""
-    if agent_type(args.agent).store == "replay" and args.T_max <= args.learn_start and not args.event_log_in:
+    """Raise UserError where a new run would end as its learning begins; an event log has it begin at once.
+
+    Say where one rollout goes beyond the run's end.
+    """
+    rollout = args.rollout_length * args.envs_per_actor * args.nb_actor
+    if agent_type(args.agent).store == "rollouts":
+        if rollout > args.T_max:
+            sentence = "One rollout has %s steps: the run ends after it, beyond --T-max %s."
+            log.info(sentence, f"{rollout:,}", args.T_max)
+    elif args.T_max <= args.learn_start and not args.event_log_in:
         raise UserError(
             f"--T-max {args.T_max} ends the run before anything is learned: give a --learn-start below it,"
             f" not {args.learn_start}."

@@ -284,6 +284,8 @@ def test_a_mistake_about_the_opponent_is_one_sentence(words: str, sentence: str)
         (f"--game {GAME} --agent ppo --discount -1 --opponents past", "learns from its own moves alone"),
         ("--game CartPole-v1 --agent dqn --discount -1", "is for games by turns, which CartPole-v1 is not"),
         (f"--game {GAME} --agent ppo_rnd --discount -1", "returns that do not change sides"),
+        (f"--game {GAME} --agent ppo_rnd", "returns that do not change sides"),
+        (f"--game {GAME} --agent naf", "needs continuous actions"),
         (f"--game {GAME} --agent dqn --discount -1 --intrinsic rnd", "rewards that do not change sides"),
         (f"--game {GAME} --agent dqn --discount -1 --history-length 2", "--history-length 1 fits"),
     ],
