@@ -51,8 +51,9 @@ def read_opened_header(file: BinaryIO, path: Path) -> LogHeader:
 
 
 def check_header(path: Path, logged: LogHeader, played: LogHeader) -> None:
-    """Raises EventLogError, naming both, unless they are equal."""
-    if logged._replace(code=played.code) != played:
+    """Raises EventLogError, naming both, unless they are equal as far as is known."""
+    env_args = played.env_args if logged.env_args is None else logged.env_args
+    if logged._replace(code=played.code, env_args=env_args) != played:
         raise EventLogError(
             f"The event log {path} was recorded from {logged}; what is played here is {played}."
         )

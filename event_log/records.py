@@ -42,16 +42,18 @@ class LogHeader(NamedTuple):
     action_high: tuple[float, ...] | None
     frames_per_step: int = 1  # --action-repeat, where there is one: the length of a step in time
     code: str = ""  # SHA-256 of the file that the user's own game is in; of others empty
+    env_args: str | None = ""  # --env-args; None where an earlier version wrote the log, which kept none
 
     def __str__(self) -> str:
         low, high = self.action_low, self.action_high
         actions = f"continuous actions from {low} to {high}" if low else f"{self.num_actions} actions"
         frames = f"{self.frame_dtype} frames {self.frame_shape}"
-        return f"{self.game} with {frames}, {actions} and {self.frames_per_step} frames per step"
+        arguments = f" --env-args '{self.env_args}'" if self.env_args else ""
+        return f"{self.game}{arguments} with {frames}, {actions} and {self.frames_per_step} frames per step"
 
 
-def log_header(game: str, description: EnvDescription, code: str = "") -> LogHeader:
-    """The header of a log of `game` (its canonical name); `code` as in LogHeader."""
+def log_header(game: str, description: EnvDescription, code: str = "", env_args: str = "") -> LogHeader:
+    """The header of a log of `game` (its canonical name); `code` and `env_args` as in LogHeader."""
     return LogHeader(
         game=game,
         frame_shape=description.frame_shape,
@@ -61,6 +63,7 @@ def log_header(game: str, description: EnvDescription, code: str = "") -> LogHea
         action_high=description.action_high,
         frames_per_step=description.frames_per_step,
         code=code,
+        env_args=env_args,
     )
 
 
@@ -106,6 +109,8 @@ def header_to_bytes(header: LogHeader) -> bytes:
         "frames_per_step": header.frames_per_step,
         "code": header.code,
     }
+    if header.env_args is not None:
+        meta["env_args"] = header.env_args
     columns: Columns = {"frame_shape": np.array(header.frame_shape, np.int64)}
     if header.num_actions is not None:
         meta["num_actions"] = header.num_actions

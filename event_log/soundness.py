@@ -29,9 +29,11 @@ def header_from(record: Packed) -> LogHeader:
         raise Unsound("with neither a game nor a kind of frames")
     if type(frames_per_step) is not int or frames_per_step < 1:
         raise Unsound("with no number of frames per step")
-    code = meta.get("code", "")  # logs of earlier versions have none
+    code, env_args = meta.get("code", ""), meta.get("env_args")  # logs of earlier versions have none
     if not isinstance(code, str):
         raise Unsound("with no SHA-256 of its code")
+    if not isinstance(env_args, str | None):
+        raise Unsound("with no arguments of its environment")
     shape = _vector(columns.get("frame_shape"), np.dtype(np.int64))
     if (
         shape is None
@@ -40,7 +42,7 @@ def header_from(record: Packed) -> LogHeader:
     ):
         raise Unsound("with frames of no size")
     actions = _actions(record)
-    return LogHeader(game, tuple(map(int, shape)), str(dtype), *actions, frames_per_step, code)
+    return LogHeader(game, tuple(map(int, shape)), str(dtype), *actions, frames_per_step, code, env_args)
 
 
 def _actions(record: Packed) -> tuple[int | None, tuple[float, ...] | None, tuple[float, ...] | None]:

@@ -295,7 +295,7 @@ def _observers(setting: Setting) -> list[StepObserver]:
     if args.event_log_out:
         path = event_log_path(args.event_log_out, args.id_actor, args.nb_actor)
         log.info("Actor %d writes the event log %s.", args.id_actor, path)
-        observers.append(EventRecorder(path, log_header_of(game, setting.description)))
+        observers.append(EventRecorder(path, log_header_of(game, setting.description, args.env_args)))
     if args.render:
         observers.append(LiveWindow(f"{game}, actor {args.id_actor}", setting.description))
     return observers

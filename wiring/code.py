@@ -70,10 +70,10 @@ def code_settings(args: Args) -> dict[str, Plain]:
     return arguments | {CODE + code.name: code.sha256 for code in used if code is not None}
 
 
-def log_header_of(game: str, description: EnvDescription) -> LogHeader:
-    """The header of an event log of `game`, with the SHA-256 of the user's own code."""
+def log_header_of(game: str, description: EnvDescription, env_args: str) -> LogHeader:
+    """The header of an event log of `game`, with the SHA-256 of the user's own code, and --env-args."""
     code = imported_code(game)
-    return log_header(game, description, code.sha256 if code else "")
+    return log_header(game, description, code.sha256 if code else "", env_args)
 
 
 def check_code(args: Args, settings: Mapping[str, object], whose: str, same_arguments: bool = True) -> None:

@@ -240,7 +240,7 @@ def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapsh
     if snapshot is not None:
         replay_dump(args, slot).restore()
     elif args.event_log_in:
-        path, header = Path(args.event_log_in), log_header_of(args.game, setting.description)
+        path, header = Path(args.event_log_in), log_header_of(args.game, setting.description, args.env_args)
         if args.changed_code:
             header = header._replace(code=read_header(path).code)
         transitions = preseed(path, header, slot, sizes.chunk, sizes.replay.slots, FileProgress(path))

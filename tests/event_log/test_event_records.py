@@ -172,6 +172,21 @@ def test_a_log_of_another_file_of_the_user_s_is_refused(tmp_path: Path) -> None:
         EventLogWriter(tmp_path / "earlier", other)
 
 
+def test_a_log_of_other_arguments_is_refused(tmp_path: Path) -> None:
+    """Both are named; a log of an earlier version kept none, and is taken."""
+    path, slippery, even = tmp_path / "log", PIXELS._replace(env_args='{"slippery": true}'), PIXELS
+    write_log(path, slippery, seed=7, environments=1, each=1)
+    assert read_header(path) == slippery
+    sentence = r"from blocks --env-args '\{\"slippery\": true\}' with .* played here is blocks with uint8"
+    with pytest.raises(EventLogError, match=sentence):
+        EventLogWriter(path, even)
+    earlier = tmp_path / "earlier"
+    write_log(earlier, PIXELS._replace(env_args=None), seed=7, environments=1, each=1)
+    assert read_header(earlier).env_args is None
+    for header in (even, slippery):
+        EventLogWriter(earlier, header).close()
+
+
 def test_only_one_process_writes(tmp_path: Path) -> None:
     writer = EventLogWriter(tmp_path / "log", PIXELS)
     with pytest.raises(EventLogError, match="Another process is writing"):
