@@ -83,7 +83,7 @@ def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
 
 
 def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) -> None:
-    """Actors wait for it, and no other batch may be due."""
+    """Actors wait for it, and no other batch may be due; here a full server hears nothing for a while."""
     run = begin(client, keys, CAPACITY)
     pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
     pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
@@ -91,11 +91,13 @@ def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) ->
     sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys))
     sampler.ingest()
     sampler.return_losses(sampler.draw(), np.ones(BATCH, np.float32))
-    client.client_kill_filter(_type="normal", skipme=True)
-    with pytest.raises(redis.exceptions.ConnectionError):
-        sampler.apply_losses(write_back=False)
-    assert read_counters(client, keys).batches == 0
     sampler.apply_losses(write_back=False)
+    client.config_set("maxmemory", 1)
+    with pytest.raises(redis.exceptions.RedisError):
+        sampler.ingest()
+    client.config_set("maxmemory", 0)
+    assert read_counters(client, keys).batches == 0
+    sampler.ingest()
     assert read_counters(client, keys).batches == 1
     lease.release()
 
