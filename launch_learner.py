@@ -47,8 +47,8 @@ if TYPE_CHECKING:  # a run of one learner imports none of it
 
 log = logging.getLogger(__name__)
 
-MOST_FRUITLESS = 10
-"""Lives of a replay in a row without one update: a server that came back empty costs one."""
+MOST_LOSSES_IN_A_ROW = 10
+"""How often the replay may be lost without one update between, as it is where a server comes back empty."""
 
 
 def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
@@ -65,8 +65,8 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     results_folder(args)
     client, keys = connect_redis(args, stop), Keys(args.run_name)
     learn = _learn_and_act if args.serial else partial(_learn, ranks=ranks)
-    fruitless = 0
-    while fruitless < MOST_FRUITLESS:
+    losses_in_a_row = 0
+    while losses_in_a_row < MOST_LOSSES_IN_A_ROW:
         try:
             updates = learn(setting, client, keys, stop)
         except ReplayLost as lost:  # before the first snapshot of this start
@@ -76,10 +76,10 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
             setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
         if updates is None:
             return
-        fruitless = 0 if updates else fruitless + 1
+        losses_in_a_row = 0 if updates else losses_in_a_row + 1
     raise UserError(
-        f"The replay was lost {MOST_FRUITLESS} times in a row without one update between: the lines above say"
-        " why its chunks could not be read, or who emptied the server."
+        f"The replay was lost {MOST_LOSSES_IN_A_ROW} times in a row without one update between: the lines"
+        " above say why its chunks could not be read, or that the server was emptied."
     )
 
 
@@ -120,7 +120,8 @@ def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | Non
     """Do `work` and save.
 
     Returns:
-        None; where Redis lost the replay, so that all must be built again, the updates until then.
+        None at the end of the run, or of this process. Where Redis lost the replay, so that all must be built
+        again: how many updates were made until then.
     """
     before = learning.learner.updates
     try:

@@ -39,7 +39,7 @@ class OpponentsConfig:
 
 
 def all_alike(games: Numbers, points: Numbers) -> Numbers:
-    """Fictitious self-play."""
+    """Every member is as likely: fictitious self-play."""
     return np.full(len(games), 1 / len(games))
 
 

@@ -94,7 +94,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         except RAISED as error:
             raise failure_of(self.game, error) from error
         frames, rewards = steps[:2]
-        is_kept = np.abs(rewards) <= self.largest_reward  # nor is NaN
+        is_kept = np.abs(rewards) <= self.largest_reward  # False for NaN, too
         if not (is_kept.all() and (frames.dtype == np.uint8 or np.isfinite(frames).all())):
             raise unusable(self.game, frames, rewards, is_kept)
         return steps

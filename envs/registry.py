@@ -45,11 +45,11 @@ class Family:
     """Makes multi.meeting.Tables for --seat-runs, where seats are not those of one game: of each run's
     environment, with a seed for each table."""
     reads: tuple[str, ...] = ()
-    """Which of OF_SOME change its games."""
+    """Which of FAMILY_SETTINGS it reads."""
 
 
-OF_SOME = "env_args", "resize", "grey", "info_masks"
-"""Settings that most kinds of games have no use for."""
+FAMILY_SETTINGS = "env_args", "resize", "grey", "info_masks"
+"""Settings that only some families of games read."""
 
 _OWN = (
     "code is run only where it is asked for, so give --game path/to/my_env.py:MyEnv or my_package.envs:MyEnv"
@@ -102,8 +102,8 @@ def make_env(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
 
 
 def check_reads(config: EnvConfig, games: Sequence[str]) -> None:
-    """Raise EnvError for one of OF_SOME that is set, and changes none of the games."""
-    for name in OF_SOME:
+    """Raise EnvError where one of FAMILY_SETTINGS is given, and no game's family reads it."""
+    for name in FAMILY_SETTINGS:
         if getattr(config, name) and not any(name in _find(game)[0].reads for game in games):
             raise EnvError(f"{flag_of(name)} would change nothing in {' and '.join(games)}: leave it out.")
 

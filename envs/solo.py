@@ -58,8 +58,12 @@ def describe(config: EnvConfig) -> EnvDescription:
 class SoloVector(SeededVectorEnv):
     """N games: frames uint8 [N, frame_height, frame_width, 3], their own rewards.
 
-    Each row has a random generator, which draws the seed of each of its episodes. The games, one per seed,
-    are closed with the vector. `map_rows` does a task for several rows, as `map`; by default in turn.
+    Each row has a random generator, which draws the seed of each of its episodes.
+
+    Args:
+        games: One per seed; they are closed with the vector.
+        seeds: Of the rows' generators, in [0, 2^31).
+        map_rows: Does a task for several rows, as `map`; by default in turn.
     """
 
     def __init__(

@@ -15,7 +15,8 @@ from lab.files import dash, read_model
 from parameters.declare import problem
 from reporting.measures.aggregates import probability_of_improvement
 from reporting.measures.fitness import references, standard_of
-from reporting.pages.saber_page import WHOLE, Reference, Run, agents_of, by_game, shown, write_report
+from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, shown
+from reporting.pages.saber_page import write_report
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _SCORE = Reference("score", lambda _game, score: score)

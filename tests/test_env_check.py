@@ -63,7 +63,8 @@ def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
     said = check(f"{tmp_path}/broken.py:Broken")
     assert "an image of 40 x 40 float32, 4 to a state" in said
     assert "torso         nature makes 64 features of 40x40; --resize and --torso change that" in said
-    assert "torso " not in check(f"{tmp_path}/broken.py:Broken", "--torso", "mlp"), "it has no convolutions"
+    flat = check(f"{tmp_path}/broken.py:Broken", "--torso", "mlp")
+    assert "torso    " not in flat, "it has no convolutions"
     assert "MultiDiscrete([2 3]): 6 actions" in said
     assert "checker       failed: AssertionError" in said
     assert " steps at random; --max-episode-steps sets an end" in said

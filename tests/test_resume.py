@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from args import UserError, read_args
-from launch_learner import MOST_FRUITLESS, run_learner
+from launch_learner import MOST_LOSSES_IN_A_ROW, run_learner
 from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
@@ -192,5 +192,5 @@ def test_a_replay_that_is_lost_over_and_over_ends_the_run(
 ) -> None:
     """Each life ends before its first update: the next one would end alike."""
     words = map(str, [*_words(tmp_path, redis_socket, 5000), "--serial"])
-    with pytest.raises(UserError, match=f"was lost {MOST_FRUITLESS} times in a row without one update"):
+    with pytest.raises(UserError, match=f"was lost {MOST_LOSSES_IN_A_ROW} times in a row without one update"):
         run_learner(read_args([*words]), Emptied(client))

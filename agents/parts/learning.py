@@ -60,8 +60,7 @@ class GradientStep:
 
     def derive(self, loss: Tensor) -> None:
         """The gradient of `loss`, in place of the last one."""
-        for parameter in self._parameters:
-            parameter.grad = None
+        self.adam.zero_grad()
         torch.autograd.backward(loss)
 
     def descend(self) -> Tensor:

@@ -25,8 +25,13 @@ GameSteps = tuple[Frames, npt.NDArray[np.int32], Flags, Flags, Infos]  # of N ga
 class AleGame(Saved):
     """One game as ale_py.AtariVectorEnv plays it: bit for bit the same from the same seed.
 
-    After a reset it can be saved. With `film`, `screens` collects a picture [210, 160, 3] of every emulator
-    frame. Raises EnvError where ALE has no such game.
+    After a reset it can be saved.
+
+    Args:
+        film: Whether `screens` collects a picture [210, 160, 3] of every emulator frame.
+
+    Raises:
+        EnvError: ALE has no such game.
     """
 
     SAVED = "_held", "_captured", "_noops"

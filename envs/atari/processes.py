@@ -55,8 +55,11 @@ _WORKER = "import sys; from envs.atari.processes import work; sys.exit(work(*sys
 class AleProcesses:
     """Stands in for ale_py.AtariVectorEnv, with "room" and "lives", int64 [N], as its only infos.
 
-    From the same seeds and actions all else that it returns is the same bit for bit. `count` environments, N,
-    share so many `processes`, by default one per core.
+    From the same seeds and actions all else that it returns is the same bit for bit.
+
+    Args:
+        count: Number of environments, N.
+        processes: How many share them; by default one per core.
     """
 
     def __init__(self, config: EnvConfig, count: int, processes: int | None = None) -> None:
@@ -107,8 +110,11 @@ class AleProcesses:
 
 
 class _GameProcess:
-    """The parent's end of one process. Raises EnvError with the error that the process sent, and
-    ChildProcessError where it ended without one.
+    """The parent's end of one process.
+
+    Raises:
+        EnvError: The error that the process sent.
+        ChildProcessError: The process ended without one.
     """
 
     def __init__(self, config: EnvConfig, descriptor: int, first: int, end: int) -> None:
@@ -153,8 +159,12 @@ def _end_all(workers: Sequence[_GameProcess]) -> None:
 def work(settings: str, descriptor: str, first: str, end: str) -> int:
     """A worker process: plays rows [first, end) of the board until standard input ends.
 
-    `settings`: an EnvConfig as JSON; `descriptor`: of the board's shared memory. Returns the exit code: 1
-    after an error, whose sentence is on standard output.
+    Args:
+        settings: An EnvConfig as JSON.
+        descriptor: Of the board's shared memory.
+
+    Returns:
+        The exit code: 1 after an error, whose sentence is on standard output.
     """
     cv2.setNumThreads(0)
     try:

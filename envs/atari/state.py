@@ -37,8 +37,11 @@ def generator_in(state: bytes) -> Any:
 def restore_ale(ale: ALEInterface, state: bytes, held: int | None) -> None:
     """Continue from `state_of` another, after a reset.
 
-    `held`: the action that a sticky action repeats; None where no action is sticky. Raises EnvError where the
-    state is damaged or of another game.
+    Args:
+        held: The action that a sticky action repeats; None where no action is sticky.
+
+    Raises:
+        EnvError: It is damaged or of another game.
     """
     ale.reset_game()  # what is played now does not count
     if held is not None:

@@ -21,7 +21,7 @@ from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
 from envs.gym.spaces import fitted, space_of_actions, space_of_frames, to_float32
 from envs.playback import Action, Frames, Screen
-from envs.registry import OF_SOME, Family
+from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
 from envs.seeding import checked_seeds
 from own_code.code import told
@@ -230,4 +230,4 @@ def _describe(config: EnvConfig) -> EnvDescription:
     return describe_built(build_registered(config))
 
 
-FAMILY = Family(_canonical_name, _known_names, _describe, GymVector, GymPlayback, reads=OF_SOME)
+FAMILY = Family(_canonical_name, _known_names, _describe, GymVector, GymPlayback, reads=FAMILY_SETTINGS)

@@ -18,7 +18,7 @@ from envs.gym import GymPlayback, GymVector, constructor_arguments, describe_bui
 from envs.gym.pictures import Env
 from envs.gym.spaces import fitted
 from envs.playback import Playback
-from envs.registry import OF_SOME, Family
+from envs.registry import FAMILY_SETTINGS, Family
 from own_code.code import OwnCode, imported_code, short_name, told
 
 __all__ = ["FAMILY"]
@@ -95,4 +95,4 @@ def _playback(config: EnvConfig, seed: int) -> Playback:
         return multi.playback_of(config, seed, _game)
 
 
-FAMILY = Family(_canonical_name, lambda: (), _describe, _make, _playback, reads=OF_SOME)
+FAMILY = Family(_canonical_name, lambda: (), _describe, _make, _playback, reads=FAMILY_SETTINGS)

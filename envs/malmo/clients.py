@@ -91,7 +91,11 @@ class Clients:
     def claim(self, began: float) -> Address:
         """Waits for a client that is free and healthy, and gives the sole right to it until its `release`.
 
-        `began`: time.monotonic() when the caller started to wait. Raises EnvError after too long.
+        Args:
+            began: time.monotonic() when the caller started to wait.
+
+        Raises:
+            EnvError: There was none for too long.
         """
         with self._turn(began):
             while True:

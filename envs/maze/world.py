@@ -39,8 +39,10 @@ _BYTES_PER_PIXEL = 4  # red, green, blue and one that is not looked at
 class View:
     """A frame buffer of 8 bits per colour in an OpenGL context of its own, in this thread.
 
-    Stands in for miniworld.opengl.FrameBuffer, whose 4 samples of 32-bit floats take twice the time. Raises
-    pyglet's own errors where there is no OpenGL.
+    Stands in for miniworld.opengl.FrameBuffer, whose 4 samples of 32-bit floats take twice the time.
+
+    Raises:
+        pyglet's own errors where there is no OpenGL.
     """
 
     def __init__(self, width: int, height: int) -> None:

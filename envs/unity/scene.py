@@ -37,8 +37,12 @@ class Scene:
     """The bodies of one player. Raises EnvError where there is no such build, or no such argument of it."""
 
     def __init__(self, config: EnvConfig, parts: Sequence[Arguments], limits: TimeLimits, seed: int) -> None:
-        """`config`: that of the first brain where several are played; `parts`: which bodies are played, and
-        what they see; `seed`: of the scene's chance, where its protocol has one.
+        """Start the player.
+
+        Args:
+            config: That of the first brain where several are played.
+            parts: Which bodies are played, and what they see.
+            seed: Of the scene's chance, where its protocol has one.
         """
         self.game, self._parts, self._limits, self._seed = config.game, parts, limits, seed
         self._program = find_build(config.game)

@@ -1,4 +1,4 @@
-"""When a learner saves: now and then, and at its end, whatever that is."""
+"""When a learner saves: now and then, and at its end, also one by an error."""
 
 from __future__ import annotations
 

@@ -51,3 +51,14 @@ def test_it_is_pytorchs_bit_for_bit() -> None:
 def test_learning_imports_no_compiler() -> None:
     """Steps and states: the first of them would import 900 modules."""
     assert subprocess.run([sys.executable, "-c", LEARN], cwd=ROOT).returncode == 0
+
+
+def test_it_makes_no_marks_for_the_profiler() -> None:
+    """Which take 7 % of a small network's update."""
+    layer = nn.Linear(2, 1)
+    adam = Adam(layer.parameters(), fused=True)
+    with torch.profiler.profile() as profile:
+        adam.zero_grad()
+        layer(torch.ones(1, 2)).sum().backward()
+        adam.step()
+    assert not any("Optimizer" in event.key for event in profile.key_averages())

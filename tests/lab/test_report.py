@@ -13,7 +13,7 @@ import pytest
 
 from args import UserError
 from lab.report import read_runs
-from reporting.pages.saber_page import game_rows
+from reporting.measures.saber import game_rows
 from run_lab import main
 
 GAMES = {"pong": (-20.7, 14.6), "breakout": (1.7, 30.5)}  # random, human

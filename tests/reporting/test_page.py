@@ -15,11 +15,12 @@ from plotly.offline import get_plotlyjs_version
 
 from evaluation.advantage_page import Mark, Surface, write_advantage_html
 from reporting.history import RunHistory
+from reporting.measures.saber import Run
 from reporting.pages import plotly_bundle
 from reporting.pages.page import Section, Table, empty_figure, find_browser, write_page
 from reporting.pages.plotly_bundle import BUNDLES, VERSION, bundle_for, packed
 from reporting.pages.run_page import GameFacts, RunFacts, write_run_html
-from reporting.pages.saber_page import Run, write_report
+from reporting.pages.saber_page import write_report
 from reporting.tables import EpisodeRecord, LearningPoint
 from tests.reporting.test_players import GAME, POOL, match, write
 

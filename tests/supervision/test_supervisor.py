@@ -174,6 +174,7 @@ def test_a_users_mistake_ends_the_run_with_its_sentence(stage: Stage) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_stops_all(stage: Stage, number: int) -> None:
     saved = stage.folder / "snapshot"
+    before = signal.getsignal(number)
     code = stage.supervise(
         stage.spec("learner", SAVES, str(saved)), stage.spec("actor 0", TELLS + WAITS),
         tick=interrupt_when(lambda: "ready" in stage.echoed, number),
@@ -181,7 +182,7 @@ def test_a_signal_saves_and_stops_all(stage: Stage, number: int) -> None:
     assert code == 0
     assert saved.read_text() == "saved"
     assert not lives(pids(stage, "actor_0")[0])
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "handlers are put back"
+    assert signal.getsignal(number) == before, "handlers are put back"
 
 
 def test_a_stop_also_works_after_a_process_has_died(stage: Stage) -> None:

@@ -24,7 +24,9 @@ _PATIENCE = 10000
 class PresentProtocol:
     """The conversation with a player that has called. Every method may raise PlayerFailed.
 
-    `is_running`: whether the player does; `seed`: of the scene's chance.
+    Args:
+        is_running: Whether the player does.
+        seed: Of the scene's chance.
     """
 
     reset_parameters: dict[str, float] | None = None

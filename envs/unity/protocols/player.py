@@ -17,8 +17,14 @@ from envs.unity.protocols.mlagents import PresentProtocol
 
 
 class Player:
-    """One running build. Raises an OSError where it does not start, connect or speak as it should; as
-    PlayerFailed. `seed`: of the scene's chance, where its protocol has one.
+    """One running build.
+
+    Args:
+        program: The build's executable.
+        seed: Of the scene's chance, where its protocol has one.
+
+    Raises:
+        OSError: It does not start, connect or speak as it should; as PlayerFailed.
     """
 
     def __init__(self, program: Path, limits: TimeLimits, seed: int = 0) -> None:
