@@ -49,7 +49,11 @@ def observers(
         raise UserError("--render and --record exclude each other: show the play or film it.")
     if not args.record:
         return (Window(config) if args.render else None), None
-    path = Path(args.record)
+    path, seats = Path(args.record), describe_env(config).seats
+    if args.evaluation_episodes % seats:
+        raise UserError(
+            f"A film of {config.game} shows all of its {seats} seats: make --evaluation-episodes a multiple."
+        )
     recorder = StatePlot(path, config) if path.suffix == ".png" else FilmRecorder(path, config, metric)
     return recorder, recorder
 
@@ -85,7 +89,7 @@ def _play_episodes(args: Args, candidate: Candidate, folder: Path) -> None:
     """Print the table, write evaluation_<game>.json, and the film if one was asked for."""
     config = candidate.args.select(EnvConfig)
     observer, recorder = observers(args, config, candidate.metric)
-    width = 1 if args.render else args.evaluation_envs
+    width = describe_env(config).seats if args.render else args.evaluation_envs
     with progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
         result = evaluate(candidate.policy, config, episodes, args.seed, width, on_progress, observer)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 Frames = npt.NDArray[np.uint8 | np.float32]
-Action = int | npt.NDArray[np.float32]  # of one environment
+Action = int | npt.NDArray[np.int64 | np.float32]
+"""Of one environment, a number or [A]; or [S], one of each seat of a game of moves at the same time."""
 Screen = npt.NDArray[np.uint8]  # [h, w, 3], RGB
 
 _PIXELS_PER_CELL = 16
@@ -34,6 +35,7 @@ class VectorPlayback:
     def __init__(self, env: VectorEnv[Any, Any, Any], picture: Callable[[Frames], Screen]) -> None:
         """`env`: built with the episode's seed; `picture`: of the frame that a step led to, [h, w, 3]."""
         self._env, self._picture = env, picture
+        self._action_shape = env.single_action_space.shape or ()
 
     def first(self) -> Frames:
         """Starts the episode and returns its first frame [*frame]."""
@@ -42,7 +44,8 @@ class VectorPlayback:
 
     def step(self, action: Action) -> tuple[Frames, list[Screen]]:
         """Returns the frame [*frame] after `action`, and its picture."""
-        frame: Frames = self._env.step(np.asarray([action]))[0][0]
+        actions = np.reshape(action, (self._env.num_envs, *self._action_shape))
+        frame: Frames = self._env.step(actions)[0][0]
         return frame, [self._picture(frame)]
 
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from acting.episodes import FinishedEpisode, tracker_of
 from acting.player import FrameStack
 from envs.config import EnvConfig
-from envs.playback import Frames
+from envs.playback import Action, Frames
 from envs.registry import describe_env, make_env
 from evaluation.policies import Policy
 from evaluation.result import Evaluation
@@ -28,9 +28,6 @@ log = logging.getLogger(__name__)
 
 LONG_EPISODE = 27_000
 """Agent steps of 30 minutes of Atari (Machado et al. 2018), 60 frames a second and four to a step."""
-
-Action = int | NDArray[np.float32]
-"""One of the discrete actions, or [A] numbers."""
 
 
 class EpisodeSeeds(NamedTuple):

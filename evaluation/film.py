@@ -11,10 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.config import EnvConfig
-from envs.playback import Frames
+from envs.config import EnvConfig, EnvDescription
+from envs.playback import Action, Frames
 from envs.registry import describe_env, make_playback
-from evaluation.evaluator import Action
 from evaluation.result import Evaluation
 from reporting.film import check_film_name, mp4_film, open_window
 
@@ -26,6 +25,8 @@ GYM_PICTURES_PER_SECOND = 30.0
 """Where the environment has no clock of its own."""
 MOVES_PER_SECOND = 1.0
 """Of games by turns: so fast a person can follow a board."""
+ATARI_FRAMES_PER_SECOND = 60.0
+"""Of its games for several seats; a picture for each action, which lasts some frames."""
 HEIGHT = 96
 """Pixels of the strip that a curve is drawn on."""
 STEPS_SHOWN = 300
@@ -53,6 +54,7 @@ class FilmRecorder:
         """`metric`: drawn under the pictures."""
         check_film_name(path)
         self._path, self._env_config, self._metric = path, env_config, metric
+        self._seats = describe_env(env_config).seats
         self._actions: dict[int, list[Action]] = {}
         check_pictures(env_config)
 
@@ -70,7 +72,7 @@ class FilmRecorder:
         The film appears under its name when it is complete. Raises FilmError where it cannot be written.
         """
         episode = evaluation.median_episode
-        seed, actions = evaluation.seeds[episode], self._actions[episode]
+        seed, actions = evaluation.seeds[self._table(episode)[0]], self._moves(episode)
         playback, strip = EpisodePictures(self._env_config, seed), self._strip(seed, actions)
         with mp4_film(self._path, playback.per_second) as append:
             for step, action in enumerate(actions):
@@ -78,6 +80,18 @@ class FilmRecorder:
                     below = [] if strip is None else [strip.draw(step, picture.shape[1])]
                     append(np.concatenate([picture, *below]))
         return episode
+
+    def _table(self, episode: int) -> range:
+        """The episodes of all seats of its game: they were played together."""
+        first = episode - episode % self._seats
+        return range(first, first + self._seats)
+
+    def _moves(self, episode: int) -> list[Action]:
+        """Of each step; those of all seats where they move at the same time."""
+        if self._seats == 1:
+            return self._actions[episode]
+        of_seats = [self._actions[each] for each in self._table(episode)]
+        return [*np.array(of_seats).T]
 
     def _strip(self, seed: int, actions: list[Action]) -> Strip | None:
         """Of the metric, from playing the episode once more: the curve's scale must be known first."""
@@ -91,7 +105,7 @@ class FilmRecorder:
 
 
 class Window:
-    """Shows the play at the speed of the game while it is evaluated; for one environment at a time.
+    """Shows the play at the speed of the game while it is evaluated; for one game at a time.
 
     Raises:
         FilmError: there is no display.
@@ -101,18 +115,26 @@ class Window:
     TITLE = "evaluation"
 
     def __init__(self, env_config: EnvConfig) -> None:
-        self._env_config = env_config
+        self._env_config, self._seats = env_config, describe_env(env_config).seats
+        self._moves: list[Action] = []  # of the seats that come before the next one
         check_pictures(env_config)
         open_window(self.TITLE)
 
     def start(self, episode: int, seed: int) -> None:
-        """Shows this episode from now on."""
+        """Shows this episode from now on; that of a game's first seat shows all seats."""
+        if episode % self._seats:
+            return
         self._playback = EpisodePictures(self._env_config, seed)
         cv2.setWindowTitle(self.TITLE, f"{self._env_config.game}, episode {episode}")
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
-        """Shows the pictures of this step, each for its time."""
-        for picture in self._playback.step(action):
+        """Shows the pictures of this step, each for its time, once all seats have moved."""
+        self._moves.append(action)
+        if len(self._moves) < self._seats:
+            return
+        moves: Action = action if self._seats == 1 else np.array(self._moves)
+        self._moves = []
+        for picture in self._playback.step(moves):
             began = time.monotonic()
             cv2.imshow(self.TITLE, picture)
             left = 1 / self._playback.per_second - (time.monotonic() - began)
@@ -124,8 +146,7 @@ class EpisodePictures:
 
     def __init__(self, env_config: EnvConfig, seed: int) -> None:
         description = describe_env(env_config)
-        without_clock = MOVES_PER_SECOND if description.by_turns else GYM_PICTURES_PER_SECOND
-        self.per_second = description.frames_per_second or without_clock
+        self.per_second = description.frames_per_second or _without_clock(description)
         self._playback = make_playback(env_config, seed)
         self._playback.first()
 
@@ -135,10 +156,23 @@ class EpisodePictures:
         return [_enlarged(cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)) for picture in pictures]
 
 
+def _without_clock(description: EnvDescription) -> float:
+    if description.by_turns:
+        return MOVES_PER_SECOND
+    if description.seats > 1 and description.frames_per_step > 1:
+        return ATARI_FRAMES_PER_SECOND / description.frames_per_step
+    return GYM_PICTURES_PER_SECOND
+
+
 def check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
-    low = describe_env(env_config).action_low
-    EpisodePictures(env_config, seed=0).step(0 if low is None else np.array(low, np.float32))
+    EpisodePictures(env_config, seed=0).step(_some_action(describe_env(env_config)))
+
+
+def _some_action(description: EnvDescription) -> Action:
+    if description.action_low is not None:
+        return np.array(description.action_low, np.float32)
+    return 0 if description.seats == 1 else np.zeros(description.seats, np.int64)
 
 
 def _enlarged(picture: NDArray[Any]) -> NDArray[np.uint8]:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvConfig, EnvError
-from envs.playback import Frames
+from envs.playback import Action, Frames
 from envs.registry import describe_env
-from evaluation.evaluator import Action
 from evaluation.result import Evaluation
 from reporting.pages.graph import Axis, Graph, Line, write_png
 from reporting.pages.page import COLOURS

@@ -174,6 +174,20 @@ def test_a_finished_run_needs_no_replay(redis_socket: str, tmp_path: Path) -> No
         assert (counters.refill > 0, bool(counters.finished)) == (goes_on, not goes_on)
 
 
+class EmptiedAfterUpdates(Stop):
+    """Whenever updates were made it removes the run's counters; after three times the run is to stop."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._client, self._keys, self.times = client, Keys("probe:catch"), 0
+
+    def __call__(self) -> bool:
+        if self.times < 3 and read_counters(self._client, self._keys).batches > 0:
+            self._client.delete(self._keys.counters)
+            self.times += 1
+        return self.times == 3
+
+
 class Emptied(Stop):
     """Asked whether the run is to stop, it removes the run's counters, and says no, for a minute."""
 
@@ -194,3 +208,15 @@ def test_a_replay_that_is_lost_over_and_over_ends_the_run(
     words = map(str, [*_words(tmp_path, redis_socket, 5000), "--serial"])
     with pytest.raises(UserError, match=f"was lost {MOST_LOSSES_IN_A_ROW} times in a row without one update"):
         run_learner(read_args([*words]), Emptied(client))
+
+
+@pytest.mark.slow
+def test_a_replay_that_is_lost_now_and_then_is_no_reason_to_end(
+    tmp_path: Path, redis_socket: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each life has made updates: only losses in a row without one count."""
+    monkeypatch.setattr("launch_learner.MOST_LOSSES_IN_A_ROW", 2)
+    emptied = EmptiedAfterUpdates(client)
+    words = map(str, [*_words(tmp_path, redis_socket, 5000), "--serial"])
+    run_learner(read_args([*words]), emptied)
+    assert emptied.times == 3

@@ -18,11 +18,10 @@ from typing import Any
 from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
-from envs.contract import SeededVectorEnv
 from envs.multi.games import PREFIX, Build, build, is_by_turns, known_names, masked_space, repeat_of, seat_of
 from envs.multi.seats import SeatsVector, seat_space
-from envs.multi.turns import TurnsVector, turns_playback
-from envs.playback import Playback
+from envs.multi.turns import TurnsVector
+from envs.playback import Playback, VectorPlayback
 from envs.registry import Family
 
 __all__ = ["FAMILY", "described", "playback_of", "vector_of"]
@@ -41,7 +40,7 @@ def described(game: Any, config: EnvConfig) -> EnvDescription:
     return replace(described, masked=True, by_turns=True, history_length=1)
 
 
-def vector_of(config: EnvConfig, seeds: Sequence[int], build: Build = build) -> SeededVectorEnv:
+def vector_of(config: EnvConfig, seeds: Sequence[int], build: Build = build) -> TurnsVector | SeatsVector:
     """Environments of one actor, of games that `build` makes. Raises EnvError."""
     game = build(config)
     by_turns = is_by_turns(game)
@@ -50,12 +49,13 @@ def vector_of(config: EnvConfig, seeds: Sequence[int], build: Build = build) -> 
 
 
 def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
-    """The replay of a game by turns. Raises EnvError where seats move at the same time."""
-    game = build(config)
-    game.close()
-    if is_by_turns(game):
-        return turns_playback(config, seed, build)
-    raise EnvError(f"{config.game} cannot be filmed: what its other seats did is not kept.")
+    """The replay of a game from its seed and all moves, with the game's own pictures. Raises EnvError."""
+    seats = described(build(config), config).seats
+    env = vector_of(config, [seed] * seats, lambda config, _=None: build(config, "rgb_array"))
+    if not env.can_be_drawn:
+        env.close()
+        raise EnvError(f"{config.game} cannot be filmed: it has no render().")
+    return VectorPlayback(env, lambda _: env.screen())
 
 
 def _canonical_name(game: str) -> str | None:

@@ -13,7 +13,7 @@ from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import SHARE
 from envs.gym.pictures import are_channels_first, channels_moved, is_bytes, is_picture
 from envs.multi.games import Build, Seat, build, repeat_of, seat_of
-from envs.playback import Frames
+from envs.playback import Frames, Screen
 from envs.seeding import draw_seed
 
 
@@ -96,6 +96,15 @@ class Table:
             if not self._game.agents:
                 break
         return self._frames(), rewards, terminated, truncated & ~terminated
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether the game has pictures."""
+        return hasattr(self._game, "render")
+
+    def screen(self) -> Screen:
+        """What a person sees, [h, w, 3]; built with render_mode "rgb_array"."""
+        return np.asarray(self._game.render(), np.uint8)
 
     @property
     def is_over(self) -> bool:
@@ -192,6 +201,15 @@ class SeatsVector(SeededVectorEnv):
 
     def _rows(self, table: int) -> slice:
         return slice(table * self.seats, (table + 1) * self.seats)
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether the game has pictures."""
+        return all(table.can_be_drawn for table in self._tables)
+
+    def screen(self) -> Screen:
+        """What a person sees of the first table."""
+        return self._tables[0].screen()
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""

@@ -10,7 +10,7 @@ from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.legal import allows_any, legal_actions
 from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
-from envs.playback import Frames, Screen, VectorPlayback
+from envs.playback import Frames, Screen
 from envs.saving import State
 from envs.seeding import draw_seed, seed_rows
 
@@ -147,11 +147,3 @@ class TurnsVector(SeededVectorEnv):
         """Ends all games."""
         for duel in self._duels:
             duel.close()
-
-
-def turns_playback(config: EnvConfig, seed: int, build: Build = build) -> VectorPlayback:
-    """The replay of a game from its seed and its moves, with the game's own pictures. Raises EnvError."""
-    env = TurnsVector(config, [seed], lambda config, _=None: build(config, "rgb_array"))
-    if not env.can_be_drawn:
-        raise EnvError(f"{config.game} cannot be filmed: it has no render().")
-    return VectorPlayback(env, lambda _: env.screen())

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvConfig
-from envs.playback import Frames
-from evaluation.evaluator import Action
+from envs.playback import Action, Frames
 from evaluation.film import INK, NOW, PAPER, EpisodePictures, check_pictures
 from reporting.film import check_film_name, mp4_film
 
@@ -26,7 +25,7 @@ class MatchFilm:
 
     Raises:
         FilmError: `path` is not an .mp4 file.
-        EnvError: the game has no pictures, or its seats move at the same time.
+        EnvError: the game has no pictures.
     """
 
     def __init__(self, path: Path, env_config: EnvConfig, sides: tuple[str, str]) -> None:
@@ -51,13 +50,18 @@ class MatchFilm:
         playback = EpisodePictures(self._env_config, self._seed)
         with mp4_film(self.path, playback.per_second) as append:
             for ply, action in enumerate(self._actions):
+                moved = ply % 2 if np.ndim(action) == 0 else None
                 for picture in playback.step(action):
-                    named = caption(self._sides, ply % 2, picture.shape[1])
+                    named = caption(self._sides, moved, picture.shape[1])
                     append(np.concatenate([picture, named]))
 
 
-def caption(sides: tuple[str, str], moved: int, width: int) -> NDArray[np.uint8]:
-    """[h, width, 3] uint8 in OpenCV's order of colours: a line for each side, that of who moved marked."""
+def caption(sides: tuple[str, str], moved: int | None, width: int) -> NDArray[np.uint8]:
+    """[h, width, 3] uint8 in OpenCV's order of colours: a line for each side, that of who moved marked.
+
+    Args:
+        moved: 0 or 1; None where both did.
+    """
     lines = [f"{seat}: {name}" for seat, name in zip(("first seat", "second seat"), sides, strict=True)]
     widest = max(_size(line)[0] for line in lines)
     scale = min(LARGEST * width, (width - 2 * MARGIN) / widest)

@@ -39,7 +39,8 @@ def play_matches(
 ) -> Matches:
     """Plays `games` games, `width` at a time; `ours` has the first seat in every other one.
 
-    `observer`: sees every move of games by turns, openings too; a game that it sees start twice begins anew.
+    `observer`: sees every move, openings too, or [2] of both seats where they move at the same time; a game
+    that it sees start twice begins anew.
 
     Raises EnvError where the game has no two seats.
     """
@@ -49,7 +50,7 @@ def play_matches(
     if description.by_turns:
         play = _Turns(pairing, opening_plies, places, observer)
     elif description.seats == 2:
-        play = _Tables(pairing, places)
+        play = _Tables(pairing, places, observer)
     else:
         raise EnvError(f"{config.game} is no game of two seats: --against is for those.")
     results = np.zeros(games, np.int64)
@@ -92,8 +93,9 @@ class _Side:
 class _Play:
     """Games that are played beside each other; each place goes on with the next game of the list."""
 
-    def __init__(self, pairing: _Pairing, places: int, rows: int) -> None:
+    def __init__(self, pairing: _Pairing, places: int, rows: int, observer: Observer | None) -> None:
         """`rows`: environments, the same number at each place."""
+        self._observer = observer
         self._sides = [_Side(policy, rows, pairing.description) for policy in pairing.policies]
         self._seed, self._games, self._next = pairing.seed, np.arange(places), places
         seeds = [self._seed_of(row * places // rows) for row in range(rows)]
@@ -137,6 +139,18 @@ class _Play:
             for row in rows:
                 side.start(row, seed)
 
+    def _show(self, moves: NDArray[np.int64]) -> None:
+        """`moves`: one for each place, or [places, 2] of both seats."""
+        if self._observer is not None:
+            rows = len(self._first) // len(self._games)
+            for place in np.flatnonzero(self._games >= 0).tolist():
+                self._observer.step(int(self._games[place]), moves[place], self._frames[place * rows])
+
+    def _show_start(self, place: int) -> None:
+        if self._observer is not None:
+            game = int(self._games[place])
+            self._observer.start(game, self._seed_of(game))
+
     def _seed_of(self, game: int) -> int:
         """Of the environment, the same for both games of a pair."""
         return episode_seeds(self._seed, game // 2).environment
@@ -148,9 +162,8 @@ class _Turns(_Play):
     def __init__(
         self, pairing: _Pairing, opening_plies: int, rows: int, observer: Observer | None = None
     ) -> None:
-        super().__init__(pairing, rows, rows)
+        super().__init__(pairing, rows, rows, observer)
         assert pairing.description.num_actions is not None
-        self._observer = observer
         self._num_actions, self._opening_plies = pairing.description.num_actions, opening_plies
         self._plies, self._openings = np.zeros(rows, np.int64), [np.random.default_rng()] * rows
         self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
@@ -190,16 +203,6 @@ class _Turns(_Play):
         self._reset(row)
         self._show_start(row)
 
-    def _show(self, moves: NDArray[np.int64]) -> None:
-        if self._observer is not None:
-            for row in np.flatnonzero(self._games >= 0).tolist():
-                self._observer.step(int(self._games[row]), int(moves[row]), self._frames[row])
-
-    def _show_start(self, row: int) -> None:
-        if self._observer is not None:
-            game = int(self._games[row])
-            self._observer.start(game, self._seed_of(game))
-
     def _reset(self, row: int) -> None:
         self._restart(row, [row])
         self._plies[row], self._lead[row] = 0, 0.0
@@ -216,17 +219,18 @@ class _Turns(_Play):
 class _Tables(_Play):
     """Tables of two seats that move at the same time; who has gained more at the end has won."""
 
-    def __init__(self, pairing: _Pairing, tables: int) -> None:
-        super().__init__(pairing, tables, 2 * tables)
+    def __init__(self, pairing: _Pairing, tables: int, observer: Observer | None = None) -> None:
+        super().__init__(pairing, tables, 2 * tables, observer)
         self._gains = np.zeros((tables, 2))
         for table in range(tables):
-            self._start_policies(table, self._rows(table))
+            self._begin(table)
 
     def step(self, games: int) -> list[tuple[int, int]]:
         """One step at every table; games that ended, with our result."""
         our_seat = self._games % 2  # [tables]
         seats = np.arange(len(self._first)) % 2
         moves = self._moves(seats == np.repeat(our_seat, 2))
+        self._show(moves.reshape(-1, 2))
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._gains += rewards.reshape(-1, 2)
         ended = []
@@ -237,8 +241,12 @@ class _Tables(_Play):
             if self._games[table] >= 0:
                 self._restart(table, self._rows(table))
                 self._gains[table] = 0
-                self._start_policies(table, self._rows(table))
+                self._begin(table)
         return ended
+
+    def _begin(self, table: int) -> None:
+        self._start_policies(table, self._rows(table))
+        self._show_start(table)
 
     @staticmethod
     def _rows(table: int) -> list[int]:

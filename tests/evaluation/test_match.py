@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from args import UserError, read_args
 from envs.config import EnvConfig, EnvError
-from envs.registry import describe_env, make_env
+from envs.registry import describe_env, make_env, make_playback
+from evaluation.evaluator import evaluate
 from evaluation.film import NOW, PAPER
 from evaluation.matches.film import MatchFilm, caption
 from evaluation.matches.play import play_matches
@@ -31,6 +33,9 @@ from wiring.checks import check_agent_fits
 from wiring.setting import setting_of
 
 CONFIG = EnvConfig("pettingzoo:tictactoe_v3", 1, 0.0, False, 300.0, False)
+PONG = EnvConfig(
+    "pettingzoo:pong_v3", 4, 0.0, False, 300.0, False, max_episode_steps=120, resize=42, grey=True
+)
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 
 
@@ -147,14 +152,16 @@ class Watcher:
     """Keeps what it is shown."""
 
     def __init__(self) -> None:
-        self.games: dict[int, list[int]] = {}
+        self.games: dict[int, list[Any]] = {}
+        self.frames: dict[int, list[Any]] = {}
         self.seeds: dict[int, int] = {}
 
     def start(self, episode: int, seed: int) -> None:
-        self.seeds[episode], self.games[episode] = seed, []
+        self.seeds[episode], self.games[episode], self.frames[episode] = seed, [], []
 
     def step(self, episode: int, action: Any, frame: Any) -> None:
         self.games[episode].append(action)
+        self.frames[episode].append(frame)
 
 
 def test_an_observer_sees_games_that_can_be_played_again() -> None:
@@ -263,13 +270,49 @@ def test_by_the_program(tmp_path: Path) -> None:
         ("--ratings --against random", "give --against pool too"),
         ("--against random --render", "--record game.mp4 films its first game"),
         ("--against random --record game.png", "A film is an .mp4 file"),
-        ("--against random --record game.mp4 --game pettingzoo:pong_v3 --resize 42", "cannot be filmed"),
+        (
+            "--record game.mp4 --game pettingzoo:pong_v3 --resize 42 --evaluation-episodes 3",
+            "2 seats: make --evaluation-episodes a multiple",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(words: str, sentence: str, tmp_path: Path) -> None:
     own = f"--game {CONFIG.game} --agent random --path-to-results {tmp_path}"
     with pytest.raises((UserError, FilmError, EnvError), match=sentence):
         run_evaluation(read_args([*own.split(), *words.split()]))
+
+
+def test_a_film_of_seats_that_move_at_the_same_time(tmp_path: Path) -> None:
+    """From both seats' moves the same game again: in a match, and of a network against itself."""
+    words = "--game pettingzoo:pong_v3 --resize 42 --grey --max-episode-steps 12 --agent random"
+    common = [*words.split(), "--evaluation-episodes", 4, "--path-to-results", tmp_path]
+    path = tmp_path / "pong.mp4"
+    for against in ((), ("--against", "random")):
+        run_evaluation(read_args([*map(str, [*common, *against, "--record", path])]))
+        capture = cv2.VideoCapture(str(path))
+        assert (capture.get(cv2.CAP_PROP_FRAME_COUNT), capture.get(cv2.CAP_PROP_FPS)) == (12, 15)
+        capture.release()
+        path.unlink()
+
+
+@pytest.mark.parametrize("of_a_match", [True, False])
+def test_what_an_observer_sees_of_seats_gives_the_game_again(of_a_match: bool) -> None:
+    config = replace(PONG, max_episode_steps=12)
+    random, watcher = RandomBaseline(describe_env(config)), Watcher()
+    if of_a_match:
+        play_matches(random, random, config, 6, 4, 0, 2, observer=watcher)
+    else:
+        evaluate(random, config, 6, 4, 4, observer=watcher)
+    for game in (0, 2, 4):
+        playback = make_playback(config, watcher.seeds[game])
+        assert np.array_equal(playback.first(), watcher.frames[game][0])
+        moves = (
+            watcher.games[game]
+            if of_a_match
+            else zip(watcher.games[game], watcher.games[game + 1], strict=True)
+        )
+        for both, seen in zip(moves, watcher.frames[game][1:], strict=False):
+            assert np.array_equal(playback.step(np.array(both))[0], seen)
 
 
 def test_a_discount_above_0_is_refused() -> None:
@@ -279,11 +322,8 @@ def test_a_discount_above_0_is_refused() -> None:
 
 def test_games_of_moves_at_the_same_time() -> None:
     """Short games of Pong: who has gained more has won; both seats are played, whatever the width."""
-    config = EnvConfig(
-        "pettingzoo:pong_v3", 4, 0.0, False, 300.0, False, max_episode_steps=120, resize=42, grey=True
-    )
-    random, still = RandomBaseline(describe_env(config)), ConstantBaseline("0", describe_env(config))
-    one, many = (play_matches(random, still, config, 4, 3, 0, width) for width in (1, 4))
+    random, still = RandomBaseline(describe_env(PONG)), ConstantBaseline("0", describe_env(PONG))
+    one, many = (play_matches(random, still, PONG, 4, 3, 0, width) for width in (1, 4))
     assert np.array_equal(one.results, many.results) and one.began.tolist() == [True, False, True, False]
-    back = play_matches(still, random, config, 4, 3, 0, 4)
+    back = play_matches(still, random, PONG, 4, 3, 0, 4)
     assert many.results.any() and not np.array_equal(back.results, many.results)
