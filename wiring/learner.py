@@ -25,6 +25,7 @@ from learning.saved.folder import SnapshotFolder, emergencies, newest_snapshot
 from learning.saved.lock import FolderLock
 from learning.saved.saving import Saver, restore_global_generators
 from learning.saved.snapshot import Snapshot, check_holds, load_snapshot, restoring
+from learning.source import Source
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -101,31 +102,22 @@ def build_learner(
     if ranks is not None:
         ranks.join(agent)
     figures = _figures(setting, folder, snapshot)
-    results = figures.results
     shards = connect_shards(args, client, stopped)
-    opened = patience(_open_run, args, shards, lease, results, snapshot)
+    opened = patience(_open_run, args, shards, lease, figures.results, snapshot)
     lock.name_epoch(opened.epoch)
     if not opened.replay_kept:
         log.info("Run %r begins with an empty replay. %s", keys.run, memory_sentence(setting))
     slot = LearnerSlot(client, keys, lease, opened.epoch, patience, shards)
     source = build_source(setting, slot, opened, snapshot, ranks)
-    updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
-    config, pack = args.select(LearnerConfig), packing_as(args.weights_dtype)
-    learner = Learner(config, slot, agent, source, updates, published_t, pack)
-    kept = _kept_parts(args, keys, opened, snapshot)
-    has_dump = args.save_replay and agent_type(args.agent).store == "replay"
-    dump = replay_dump(args, slot) if has_dump else None
-    described = [each.description for each in setting.games or (setting,)]
-    plays_itself = any(each.by_turns or each.seats > 1 for each in described)
+    learner = _learner(args, slot, agent, source, snapshot)
     place = SnapshotFolder(folder, args.file_name, lock)
-    saver = Saver(place, learner, figures, kept, dump, scores_rank=not plays_itself)
+    saver = _saver(setting, place, slot, learner, figures, _kept_parts(args, keys, opened, snapshot))
     _write_record(args, folder)
     if snapshot is None:
         saver.save_patiently()  # a learner that is killed early resumes from it, instead of beginning anew
-    pool = (
-        None if args.opponents == "self" else Pool(args.select(PoolConfig), folder, args.file_name, learner)
-    )
-    housekeeper = Housekeeper(args.select(HousekeepingConfig), learner, results, saver, pool)
+    has_pool = args.opponents != "self"
+    pool = Pool(args.select(PoolConfig), folder, args.file_name, learner) if has_pool else None
+    housekeeper = Housekeeper(args.select(HousekeepingConfig), learner, figures.results, saver, pool)
     nothing_played = snapshot is not None and opened.counters.steps == snapshot["t_actors"]
     return Learning(
         learner,
@@ -134,6 +126,30 @@ def build_learner(
         snapshot.get("actor") if snapshot and nothing_played else None,
         1 if setting.games else setting.description.frames_per_step,
     )
+
+
+def _learner(
+    args: Args, slot: LearnerSlot, agent: Agent, source: Source[Any], snapshot: Snapshot | None
+) -> Learner:
+    updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
+    config, pack = args.select(LearnerConfig), packing_as(args.weights_dtype)
+    return Learner(config, slot, agent, source, updates, published_t, pack)
+
+
+def _saver(
+    setting: Setting,
+    place: SnapshotFolder,
+    slot: LearnerSlot,
+    learner: Learner,
+    figures: Figures,
+    kept: Snapshot,
+) -> Saver:
+    args = setting.args
+    has_dump = args.save_replay and agent_type(args.agent).store == "replay"
+    dump = replay_dump(args, slot) if has_dump else None
+    described = [each.description for each in setting.games or (setting,)]
+    plays_itself = any(each.by_turns or each.seats > 1 for each in described)
+    return Saver(place, learner, figures, kept, dump, scores_rank=not plays_itself)
 
 
 def _kept_parts(args: Args, keys: Keys, opened: OpenedRun, snapshot: Snapshot | None) -> Snapshot:

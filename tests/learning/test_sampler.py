@@ -99,6 +99,9 @@ def test_a_count_that_was_not_heard_is_told_again(client: Client, keys: Keys) ->
     assert read_counters(client, keys).batches == 0
     sampler.ingest()
     assert read_counters(client, keys).batches == 1
+    client.hdel(keys.counters, "batches")
+    sampler.ingest()
+    assert read_counters(client, keys).batches == 0, "it is told once"
     lease.release()
 
 
