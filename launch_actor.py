@@ -33,10 +33,11 @@ from memory.runs.run import CHUNK_FORMAT, wait_for_run
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from supervision.process import Stop, keep_freed_memory
-from wiring.actor import args_of_seats, at_tables, build_actor, build_lone_actor, build_tables
+from wiring.actor import build_actor, build_lone_actor
 from wiring.checks import check_agent_fits, with_own_agent
 from wiring.code import canonical, check_code
 from wiring.endings import exit_on_errors
+from wiring.seats import args_of_seats, at_tables, build_tables
 from wiring.setting import connect_redis, setting_of, setting_of_run
 
 log = logging.getLogger(__name__)

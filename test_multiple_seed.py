@@ -32,10 +32,16 @@ from evaluation.policies import is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
 from supervision.process import raise_on_interrupt
-from wiring.candidates import Candidate, baseline_candidate, evaluated_name, snapshot_candidate, snapshot_text
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
-from wiring.matches.against import check_flags, play_against
+from wiring.evaluating.against import check_flags, play_against
+from wiring.evaluating.candidates import (
+    Candidate,
+    baseline_candidate,
+    evaluated_name,
+    snapshot_candidate,
+    snapshot_text,
+)
 from wiring.record.kept import with_kept
 from wiring.record.played import make_way, send_film
 from wiring.setting import games_to_play, results_folder

@@ -35,9 +35,9 @@ from evaluation.policies import Policy, baseline_policy  # noqa: E402
 from parameters.usage import EVALUATION  # noqa: E402
 from reporting.atomic import write_json
 from supervision.process import set_up_logging  # noqa: E402
-from wiring.candidates import snapshot_candidate  # noqa: E402
 from wiring.code import canonical  # noqa: E402
 from wiring.endings import exit_on_errors  # noqa: E402
+from wiring.evaluating.candidates import snapshot_candidate  # noqa: E402
 from wiring.setting import results_folder  # noqa: E402
 
 PAGE = EVALUATION._replace(

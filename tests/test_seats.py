@@ -17,7 +17,7 @@ from envs.multi.shared import SharedTables
 from launch_actor import run_seats
 from supervision.process import Stop
 from tests.processes import PATIENCE_S, ROOT, run, start, wait
-from wiring.actor import at_tables
+from wiring.seats import at_tables
 from wiring.setting import setting_of
 
 GAME = "pettingzoo:pong_v3"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,9 +30,8 @@ from agents.base import Agent, ReplayAgent
 from args import Args, UserError
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
-from envs.multi.meeting import SeatView, Tables
-from envs.multi.shared import SharedTables
-from envs.registry import make_env, share_env
+from envs.multi.meeting import SeatView
+from envs.registry import make_env
 from envs.seeding import environment_seeds
 from event_log.writer import EventRecorder
 from memory.chunks.codec import Meta
@@ -92,53 +90,6 @@ def build_actor(
 def _moved(way: Callable[[], Sender], slots: int) -> Pusher:
     sender = way()
     return ChunkPusher(sender, slots, until_it_moves(sender.keys.shard))
-
-
-def args_of_seats(args: Args) -> list[Args]:
-    """Those of each run of --seat-runs; a list in --env-args has an entry for each. Raises UserError."""
-    if args.id_actor < 0:
-        raise UserError("--id-actor must be 0 or more with --seat-runs.")
-    runs = [run.strip() for run in args.seat_runs.split(",")]
-    if len(set(runs)) < len(runs) or not all(runs):
-        raise UserError(f"--seat-runs must name a run for each seat, none twice, not {args.seat_runs}.")
-    if args.event_log_out or args.render or args.no_push:
-        raise UserError("--seat-runs excludes --event-log-out, --render and --no-push.")
-    try:
-        told = json.loads(args.env_args or "{}")
-    except ValueError as error:
-        raise UserError(f"--env-args {args.env_args} is no JSON: {error}.") from error
-    if not isinstance(told, list):
-        return [args.model_copy(update={"run": run}) for run in runs]
-    if len(told) != len(runs):
-        raise UserError(f"--env-args lists {len(told)} for the {len(runs)} runs of --seat-runs.")
-    own = [json.dumps(each) if each else "" for each in told]
-    return [
-        args.model_copy(update={"run": run, "env_args": each}) for run, each in zip(runs, own, strict=True)
-    ]
-
-
-def build_tables(settings: Sequence[Setting], steps: int) -> Tables:
-    """What an actor's seats play together for a run each, after so many steps of the first one."""
-    args = settings[0].args
-    configs = [setting.args.select(EnvConfig) for setting in settings]
-    seeds = environment_seeds(args.seed, args.id_actor, steps, args.envs_per_actor)
-    tables: Tables | None = share_env(configs, seeds)
-    return tables or SharedTables(configs[0], len(configs), seeds)
-
-
-def at_tables(setting: Setting, env: SeatView) -> Setting:
-    """With as many environments as a seat has. Raises UserError where its run would have other tables than
-    that of the first one.
-    """
-    args = setting.args
-    wanted, made = asdict(args.select(EnvConfig)), asdict(env.config)
-    for name, first in made.items():
-        if wanted[name] != first:
-            raise UserError(
-                f"The runs of the seats differ: {name} is {wanted[name]} of {args.run_name!r}, and {first}"
-                " of the first one."
-            )
-    return setting._replace(args=args.model_copy(update={"envs_per_actor": env.num_envs}))
 
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:

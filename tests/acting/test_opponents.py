@@ -31,9 +31,9 @@ from memory.server.connection import Client
 from reporting.model_files import last_models
 from supervision.process import Stop
 from tests.processes import run as run_program
-from wiring.candidates import Opponent, baseline_candidate, opponents_of, snapshot_candidate
 from wiring.checks import check_agent_fits
 from wiring.code import canonical
+from wiring.evaluating.candidates import Opponent, baseline_candidate, opponents_of, snapshot_candidate
 from wiring.setting import setting_of
 
 GAME = "pettingzoo:tictactoe_v3"

@@ -11,7 +11,7 @@ import test_multiple_seed
 from args import read_args
 from evaluation.policies import EpsilonPolicy
 from learning.saved.snapshot import save_snapshot
-from wiring.candidates import snapshot_candidate
+from wiring.evaluating.candidates import snapshot_candidate
 from wiring.setting import build_agent, setting_of
 
 NAME = "evaluation_probe_catch.json"

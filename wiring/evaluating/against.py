@@ -15,7 +15,7 @@ from evaluation.matches.ratings import Player, ratings_text, write_ratings
 from evaluation.matches.result import Matches, matches_text, write_matches
 from evaluation.policies import Policy, is_baseline
 from evaluation.result import file_digest
-from wiring.candidates import Candidate, Opponent, evaluated_name, opponents_of
+from wiring.evaluating.candidates import Candidate, Opponent, evaluated_name, opponents_of
 from wiring.record.page import renew_page
 from wiring.record.played import make_way, send_film
 
