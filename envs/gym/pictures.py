@@ -1,4 +1,4 @@
-"""Images of bytes: Gymnasium's wrappers bring them to the size, colours and order that agents see."""
+"""Images: Gymnasium's wrappers bring them to the size, colours and order that agents see."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def is_picture(space: Space[Any]) -> bool:
 
 
 def channels_last(env: Env) -> Env:
-    """An environment whose images of bytes, where they are [c, h, w], become [h, w, c]."""
+    """An environment whose images, where they are [c, h, w], become [h, w, c]."""
     space = env.observation_space
     assert isinstance(space, Box)
-    if not (is_bytes(space) and are_channels_first(space.shape)):
+    if not are_channels_first(space.shape):
         return env
-    moved = Box(channels_moved(space.low), channels_moved(space.high), dtype=np.uint8)
+    moved = Box(channels_moved(space.low), channels_moved(space.high), dtype=space.dtype.type)
     return TransformObservation(env, channels_moved, moved)
 
 
@@ -79,7 +79,7 @@ def frame_of(outer: Env, inner: Env, observation: Any) -> Any:
 
 
 def are_channels_first(shape: tuple[int, ...]) -> bool:
-    """Whether an image of bytes of this shape is [c, h, w]."""
+    """Whether an image of this shape is [c, h, w]."""
     return len(shape) == 3 and shape[0] <= MOST_CHANNELS < min(shape[1:])
 
 

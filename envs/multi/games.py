@@ -62,8 +62,9 @@ def build(config: EnvConfig, render_mode: str | None = None) -> Any:
         drawn = {} if render_mode is None else {"render_mode": render_mode}
         return make(**(_roms() if room == "atari" else {}), **drawn, **arguments)
     except ImportError as error:
+        lacking = f" ({error.name})" if error.name else ""
         raise EnvError(
-            f"{config.game} needs more packages ({error}): `pip install 'pettingzoo[{room}]'` gets them."
+            f"{config.game} needs more packages{lacking}: `pip install 'pettingzoo[{room}]'` gets them."
         ) from error
     except (TypeError, AttributeError) as error:
         raise EnvError(f"The environment {config.game} could not be built: {error}.") from error

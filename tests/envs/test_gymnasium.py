@@ -397,10 +397,12 @@ class _Only(Box):
         return self._picture
 
 
+@pytest.mark.parametrize(
+    "space", [Box(0, 255, (3, 20, 30), np.uint8), Box(0, 1, (3, 20, 30), np.float32)], ids=["bytes", "floats"]
+)
 def test_the_channels_of_an_image_are_moved_not_mixed(
-    register: Callable[..., str], make_config: MakeConfig
+    space: Box, register: Callable[..., str], make_config: MakeConfig
 ) -> None:
-    space = Box(0, 255, (3, 20, 30), np.uint8)
     frames, _ = make_env(make_config(register(space, Discrete(2))), [7]).reset()
     space.seed(7)
     assert np.array_equal(frames[0], space.sample().transpose(1, 2, 0))
