@@ -17,7 +17,7 @@ from envs.multi.shared import SharedTables
 from launch_actor import run_seats
 from supervision.process import Stop
 from tests.processes import PATIENCE_S, ROOT, run, start, wait
-from wiring.seats import at_tables
+from wiring.seats import args_of_seats, at_tables
 from wiring.setting import setting_of
 
 GAME = "pettingzoo:pong_v3"
@@ -50,6 +50,7 @@ def test_independent_learners_and_a_shared_one(redis_socket: str, tmp_path: Path
     scores = [_scores(tmp_path / side) for side in ("left", "right")]
     assert len(scores[0]) == len(scores[1]) > 0
     assert scores[0] == [-score for score in scores[1]]
+    assert _column(tmp_path / "left", "action_counts") != _column(tmp_path / "right", "action_counts")
     assert [_environments(tmp_path / side) for side in ("left", "right")] == [{0, 2}, {1, 3}]
     learn(600)
     assert "Resuming from" in (tmp_path / "left_600").read_text()
@@ -86,6 +87,13 @@ def test_a_mistake_is_one_sentence(words: str, sentence: str) -> None:
     """Before a server is asked."""
     with pytest.raises(UserError, match=sentence):
         run_seats(read_args(["--game", GAME, *words.split()]), Stop())
+
+
+def test_seats_take_random_actions_of_their_own() -> None:
+    words = ["--game", GAME, "--seat-runs", "left,right"]
+    seeds = [args.seed for seed in ("1", "2") for args in args_of_seats(read_args([*words, "--seed", seed]))]
+    assert len({*seeds}) == 4
+    assert seeds[:2] == [args.seed for args in args_of_seats(read_args([*words, "--seed", "1"]))]
 
 
 @pytest.mark.parametrize("difference", ["--resize 84", "--max-episode-steps 5"])
@@ -129,10 +137,14 @@ def _environments(folder: Path) -> set[int]:
 
 
 def _scores(folder: Path) -> list[float]:
+    return [*map(float, _column(folder, "score_saber_points"))]
+
+
+def _column(folder: Path, name: str) -> list[str]:
     table = next(path for path in folder.glob("*.csv") if not path.stem.startswith("learning_"))
     with table.open() as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (row["environment"], int(row["sequence"])))
-    return [float(row["score_saber_points"]) for row in rows]
+    return [row[name] for row in rows]
 
 
 @pytest.mark.slow

@@ -189,6 +189,7 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
         (("--game", "no_such_game"), "no_such_game"),
         (("--agent", "no_such_agent"), "There is no agent 'no_such_agent': choose one of iqn, rainbow"),
         (("--learners", "2", "--batch-size", "9"), "--batch-size 9 is no multiple of the 2 learners"),
+        (("--seat-runs", "left,right"), "--seat-runs needs a learner for each of its runs"),
         (("--shards", "2"), "--shards 2 needs --nb-actor 2 or more"),
         (("--agent", "naf"), "This agent needs continuous actions, and this environment's are discrete"),
     ],

@@ -12,11 +12,14 @@ from envs.multi.meeting import SeatView, Tables
 from envs.multi.shared import SharedTables
 from envs.registry import share_env
 from envs.seeding import environment_seeds
-from wiring.setting import Setting
+from wiring.setting import SEAT, Setting, derived_seed
 
 
 def args_of_seats(args: Args) -> list[Args]:
-    """Those of each run of --seat-runs; a list in --env-args has an entry for each. Raises UserError."""
+    """Those of each run of --seat-runs; a list in --env-args has an entry for each. Raises UserError.
+
+    Each has a seed of its own: seats that share one would take the same random actions.
+    """
     if args.id_actor < 0:
         raise UserError("--id-actor must be 0 or more with --seat-runs.")
     runs = [run.strip() for run in args.seat_runs.split(",")]
@@ -28,14 +31,18 @@ def args_of_seats(args: Args) -> list[Args]:
         told = json.loads(args.env_args or "{}")
     except ValueError as error:
         raise UserError(f"--env-args {args.env_args} is no JSON: {error}.") from error
-    if not isinstance(told, list):
-        return [args.model_copy(update={"run": run}) for run in runs]
-    if len(told) != len(runs):
+    if isinstance(told, list) and len(told) != len(runs):
         raise UserError(f"--env-args lists {len(told)} for the {len(runs)} runs of --seat-runs.")
-    own = [json.dumps(each) if each else "" for each in told]
+    is_list = isinstance(told, list)
+    env_args = [json.dumps(each) if each else "" for each in told] if is_list else [args.env_args] * len(runs)
     return [
-        args.model_copy(update={"run": run, "env_args": each}) for run, each in zip(runs, own, strict=True)
+        args.model_copy(update={"run": run, "env_args": own, "seed": _seed_of_seat(args, seat)})
+        for seat, (run, own) in enumerate(zip(runs, env_args, strict=True))
     ]
+
+
+def _seed_of_seat(args: Args, seat: int) -> int:
+    return derived_seed(args.seed, SEAT, seat) >> 32  # --seed has 31 bits
 
 
 def build_tables(settings: Sequence[Setting], steps: int) -> Tables:

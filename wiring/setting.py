@@ -28,7 +28,7 @@ from models.trunk import WITH
 from parameters.declare import flag_of
 from wiring.code import check_code
 
-LEARNER, ACTOR, SAMPLER = 0, 1, 2
+LEARNER, ACTOR, SAMPLER, SEAT = 0, 1, 2, 3
 """First step of a generator's path under the run's seed."""
 LARGE_NETWORK = 1_000_000
 """Weights from which on an update takes less time with all cores than with one. On two cores it took 141 ms

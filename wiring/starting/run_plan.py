@@ -45,9 +45,15 @@ def from_here(path: str) -> str:
 
 
 def check_parts(args: Args) -> None:
-    """Raise UserError where a run cannot have its --learners, --shards or --redis-nodes, which the learner
-    would say once everything has started. The imports take seconds, so a run without these does not wait.
+    """Raise UserError where a run cannot have its --learners, --shards, --redis-nodes or --seat-runs, which
+    nobody would say before everything has started. The imports take seconds, so a run without these does not
+    wait.
     """
+    if args.seat_runs:
+        raise UserError(
+            "--seat-runs needs a learner for each of its runs: start each by launch_learner.py --run, and the"
+            " actor of all seats by launch_actor.py."
+        )
     if args.learners > 1:
         from wiring.ranks import check_ranks
 
