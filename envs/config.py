@@ -35,7 +35,7 @@ class EnvConfig:
 
     game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, minatar … or probe>:<name>"
     action_repeat: int  # ALE, VizDoom, PettingZoo's Atari: frames per step; mazes: moves; Malmo: pictures
-    proba_sticky_actions: float  # ALE only: probability per emulator frame that the last action is repeated
+    proba_sticky_actions: float  # ALE, PettingZoo's Atari: chance per frame that the last action is repeated
     disable_saber_mode: bool  # False: SABER's 100 h cap and stuck stop; True: a 30 min cap alone
     max_stuck_time: float  # ALE only: seconds at 60 Hz without reward after which an episode is stopped
     stuck_is_terminal: bool  # True: that stop is a termination; False: a truncation

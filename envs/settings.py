@@ -28,7 +28,7 @@ class EnvironmentSettings(Settings):
     )
     proba_sticky_actions: float = parameter(
         0.25,
-        "Probability that ALE repeats the last action instead (Machado et al. 2018); 0 = off",
+        "Probability that ALE, or a seat of PettingZoo's Atari, repeats the last action instead (Machado et al. 2018); 0 = off",
         shared=True,
         ge=0,
         lt=1,

@@ -116,6 +116,7 @@ def evaluate(
         scores=tuple(each.score_saber for each in results),
         lengths=tuple(each.length for each in results),
         rooms=tuple(tuple(each.rooms) for each in results),
+        seats=describe_env(env_config).seats,
     )
 
 

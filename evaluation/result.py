@@ -47,13 +47,20 @@ class Evaluation:
     scores: tuple[float, ...]  # of the whole episodes: SABER's
     lengths: tuple[int, ...]  # agent steps
     rooms: tuple[tuple[int, ...], ...]  # visited in each episode; empty where the game names none
+    seats: int = 1  # of a game whose seats move at the same time: episode i is of seat i mod `seats`
 
     @property
     def summaries(self) -> dict[str, ScoreSummary]:
         """Statistics by time of play."""
         columns = (self.scores_5min, self.scores_30min, self.scores)
-        summaries = (_summary(self.env_config.game, scores) for scores in columns)
+        summaries = (_summary(self.env_config.game, scores, self.seats) for scores in columns)
         return dict(zip(("score_5min", "score_30min", "score_saber"), summaries, strict=True))
+
+    @property
+    def by_seat(self) -> list[ScoreSummary]:
+        """Statistics of each seat's whole episodes; none where a game has one alone."""
+        seats = range(self.seats if self.seats > 1 else 0)
+        return [_summary(self.env_config.game, self.scores[seat :: self.seats]) for seat in seats]
 
     @property
     def all_rooms(self) -> list[int]:
@@ -78,6 +85,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
         "episodes": len(evaluation.scores),
         **asdict(summaries["score_saber"]),
         **{name: asdict(summary) for name, summary in summaries.items()},
+        **({"by_seat": [*map(asdict, evaluation.by_seat)]} if evaluation.by_seat else {}),
         "scores": evaluation.scores,
         "scores_5min": evaluation.scores_5min,
         "scores_30min": evaluation.scores_30min,
@@ -140,6 +148,9 @@ def evaluation_text(evaluation: Evaluation) -> str:
         fractions = (summary.human_normalised, summary.world_record_normalised) if is_atari else ()
         cells = [*(_cell(each, ",.2f") for each in scores), *(_cell(each, ".2%") for each in fractions)]
         lines.append(_row(label, *cells))
+    for seat, summary in enumerate(evaluation.by_seat):
+        scores = (summary.mean, summary.standard_error, summary.median)
+        lines.append(_row(f"seat {seat}", *(_cell(each, ",.2f") for each in scores)))
     if evaluation.all_rooms:
         lines.append(_rooms_text(evaluation))
     return "\n".join(lines)
@@ -159,14 +170,16 @@ def _cell(number: float | None, form: str) -> str:
     return "–" if number is None else f"{number:{form}}"
 
 
-def _summary(game: str, scores: Sequence[float]) -> ScoreSummary:
+def _summary(game: str, scores: Sequence[float], seats: int = 1) -> ScoreSummary:
+    """The seats of one game depend on each other: its standard error is that of games."""
     mean = float(np.mean(scores))
     fractions = normalised(canonical_game(game), mean)
-    count = len(scores)
+    whole = len(scores) - len(scores) % seats
+    games = np.reshape(scores[:whole], (-1, seats)).mean(axis=1)
     return ScoreSummary(
         mean=mean,
         median=float(np.median(scores)),
-        standard_error=float(np.std(scores, ddof=1) / np.sqrt(count)) if count > 1 else None,
+        standard_error=float(np.std(games, ddof=1) / np.sqrt(len(games))) if len(games) > 1 else None,
         human_normalised=fractions.human,
         world_record_normalised=fractions.world_record,
     )

@@ -18,8 +18,9 @@ from typing import Any
 from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
-from envs.multi.games import PREFIX, Build, build, is_by_turns, known_names, masked_space, repeat_of, seat_of
-from envs.multi.seats import SeatsVector, seat_space
+from envs.multi.games import PREFIX, Build, build, is_atari, is_by_turns, known_names
+from envs.multi.observed import seat_of, seat_space, turn_space
+from envs.multi.seats import SeatsVector
 from envs.multi.turns import TurnsVector
 from envs.playback import Playback, VectorPlayback
 from envs.registry import Family
@@ -34,9 +35,9 @@ def described(game: Any, config: EnvConfig) -> EnvDescription:
     if not by_turns:
         space = seat_space(seat, seats, config)
         described = description_from_spaces(space, Discrete(seat.num_actions))
-        repeat = repeat_of(config)
+        repeat = config.action_repeat if is_atari(config) else 1
         return replace(described, frames_per_step=repeat, seats=seats, masked=seat.masked)
-    described = description_from_spaces(masked_space(seat), Discrete(seat.num_actions))
+    described = description_from_spaces(turn_space(seat, config), Discrete(seat.num_actions))
     return replace(described, masked=True, by_turns=True, history_length=1)
 
 

@@ -3,73 +3,28 @@
 from collections.abc import Sequence
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
-from envs.gym.parts import SHARE
-from envs.gym.pictures import are_channels_first, channels_moved, is_bytes, is_picture
-from envs.multi.games import Build, Seat, build, repeat_of, seat_of
+from envs.multi.games import Build, build, is_atari
+from envs.multi.observed import seat_frame, seat_of, seat_space
 from envs.playback import Frames, Screen
 from envs.seeding import draw_seed
 
 
-def seat_space(seat: Seat, seats: int, config: EnvConfig) -> Box:
-    """Frames of one seat: an image with a plane that says which seat it is, or numbers and then a 1 there.
-
-    Both end with the rules, as envs/legal.py has them, where actions may be forbidden. Raises EnvError where
-    an image has no place for these.
-    """
-    if not is_picture(seat.observed):
-        others = seats + (seat.num_actions if seat.masked else 0)
-        low = np.concatenate([_numbers(seat.observed.low, seat), np.zeros(others)])
-        high = np.concatenate([_numbers(seat.observed.high, seat), np.ones(others)])
-        return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-    height, width, colours = _picture(seat.observed.low, config).shape
-    if seat.masked and height * width < seat.num_actions:
-        raise EnvError(f"Images of {config.game} have fewer pixels than actions: give a larger --resize.")
-    return Box(0, 255, (height, width, colours + (2 if seat.masked else 1)), np.uint8)
-
-
-def seat_frame(observation: Any, place: int, seats: int, seat: Seat, config: EnvConfig) -> Frames:
-    """One frame of `seat_space`, of seat number `place`."""
-    seen = np.asarray(observation["observation"] if seat.masked else observation)
-    rules = np.asarray(observation["action_mask"], np.bool_) if seat.masked else np.zeros(0, np.bool_)
-    if not is_picture(seat.observed):
-        return np.concatenate([_numbers(seen, seat), np.arange(seats) == place, rules]).astype(np.float32)
-    picture = _picture(seen, config)
-    planes = np.zeros((*picture.shape[:2], 2 if seat.masked else 1), np.uint8)
-    planes[..., 0] = round(255 * place / max(seats - 1, 1))
-    if seat.masked:
-        planes[..., 1].flat[: len(rules)] = np.uint8(255) * rules
-    return np.concatenate([picture, planes], axis=2)
-
-
-def _numbers(seen: npt.NDArray[Any], seat: Seat) -> npt.NDArray[Any]:
-    """Bytes above 1 as shares of 255: they stand beside zeros and ones."""
-    is_large = is_bytes(seat.observed) and bool((seat.observed.high > 1).any())
-    return seen.ravel() / SHARE if is_large else seen.ravel()
-
-
-def _picture(seen: npt.NDArray[Any], config: EnvConfig) -> npt.NDArray[np.uint8]:
-    """[h, w, c], in grey and of the size that the flags say."""
-    if are_channels_first(seen.shape):
-        seen = channels_moved(seen)
-    if config.grey and seen.shape[2:] == (3,):
-        seen = cv2.cvtColor(np.ascontiguousarray(seen), cv2.COLOR_RGB2GRAY)
-    if config.resize:
-        seen = cv2.resize(seen, (config.resize, config.resize), interpolation=cv2.INTER_AREA)
-    return seen.reshape(*seen.shape[:2], -1)
-
-
 class Table:
-    """A game and its seats, at Atari's games played for `action_repeat` steps at a time."""
+    """A game and its seats, at Atari's games played for `action_repeat` steps at a time.
+
+    There actions are sticky, each seat's by itself: nothing else of those games is random.
+    """
 
     def __init__(self, config: EnvConfig, build: Build) -> None:
-        self._game, self._config, self._repeat = build(config), config, repeat_of(config)
+        self._game, self._config = build(config), config
+        self._repeat = config.action_repeat if is_atari(config) else 1
+        self._stickiness = config.proba_sticky_actions if is_atari(config) else 0.0
         self.names: list[str] = list(self._game.possible_agents)
         self.seat = seat_of(self._game, config.game)
         self._seen: dict[str, Any] = {}
@@ -77,6 +32,8 @@ class Table:
     def begin(self, seed: int) -> list[Frames]:
         """Starts a game; returns what every seat sees."""
         self._seen, infos = self._game.reset(seed=seed)
+        self._random = np.random.default_rng(seed)
+        self._taken = np.zeros(len(self.names), np.int64)
         self._check_begun(infos)
         return self._frames()
 
@@ -85,7 +42,9 @@ class Table:
         rewards = np.zeros(len(self.names))
         terminated, truncated = np.zeros((2, len(self.names)), np.bool_)
         for _ in range(self._repeat):
-            taken = dict(zip(self.names, actions, strict=True))
+            sticks = self._random.random(len(self.names)) < self._stickiness
+            self._taken = np.where(sticks, self._taken, actions)
+            taken = dict(zip(self.names, self._taken.tolist(), strict=True))
             seen, gained, died, stopped, _ = self._game.step(
                 {name: taken[name] for name in self._game.agents}
             )

@@ -9,7 +9,8 @@ from gymnasium.spaces import Discrete
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.legal import allows_any, legal_actions
-from envs.multi.games import Build, build, masked_frame, masked_space, seat_of
+from envs.multi.games import Build, build
+from envs.multi.observed import seat_of, turn_frame, turn_space
 from envs.playback import Frames, Screen
 from envs.saving import State
 from envs.seeding import draw_seed, seed_rows
@@ -18,10 +19,11 @@ from envs.seeding import draw_seed, seed_rows
 class Duel:
     """One game after another between two seats."""
 
-    def __init__(self, game: Any, name: str) -> None:
+    def __init__(self, game: Any, config: EnvConfig) -> None:
+        name = config.game
         if len(game.possible_agents) != 2:
             raise EnvError(f"{name} is played by turns and has {len(game.possible_agents)} seats, not 2.")
-        self._game, self._name = game, name
+        self._game, self._name, self._config = game, name, config
         self.seat = seat_of(game, name)
         self.moves: list[int] = []
         self.is_over = True
@@ -70,7 +72,7 @@ class Duel:
     def _seen(self, seat: str) -> Frames:
         """By that seat, not by whom the game has selected: one that is over may have left the mover so."""
         info = getattr(self._game, "infos", {}).get(seat, {})
-        frame = masked_frame(self.seat, self._game.observe(seat), info)
+        frame = turn_frame(self.seat, self._game.observe(seat), info, self._config)
         if not (self.is_over or allows_any(frame, self.seat.num_actions)):
             raise EnvError(f"In {self._name} no action is legal, and the game is not over.")
         self.legal = legal_actions(frame[None], self.seat.num_actions)[0]
@@ -78,7 +80,7 @@ class Duel:
 
 
 class TurnsVector(SeededVectorEnv):
-    """N duels: frames [N, *frame] as in envs/legal.py, seen by whoever is to move.
+    """N duels: frames [N, *frame] of `turn_space`, seen by whoever is to move.
 
     A reward is the mover's. What a duel shows at its end is what the other player sees then.
     """
@@ -86,9 +88,9 @@ class TurnsVector(SeededVectorEnv):
     masked = True
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build) -> None:
-        self._duels = [Duel(build(config), config.game) for _ in seeds]
+        self._duels = [Duel(build(config), config) for _ in seeds]
         seat = self._duels[0].seat
-        super().__init__(masked_space(seat), Discrete(seat.num_actions), seeds)
+        super().__init__(turn_space(seat, config), Discrete(seat.num_actions), seeds)
         self._generators = [np.random.default_rng(seed) for seed in seeds]
         self._max_steps = config.max_episode_steps
         space = self.single_observation_space

@@ -6,6 +6,7 @@ random legal moves. In the second game of each pair the seats are swapped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from envs.registry import describe_env, make_env
 from evaluation.evaluator import Observer, episode_seeds
 from evaluation.matches.result import Matches
 from evaluation.policies import Policy
+
+log = logging.getLogger(__name__)
 
 MOST_OPENINGS = 100
 """Openings in a row that may end a game."""
@@ -61,6 +64,17 @@ def play_matches(
                 on_progress()
     finally:
         play.close()
+    if 2 * len(play.courses) < games:
+        log.warning(
+            "%d of %d games were played move by move as another: the intervals, which take all for"
+            " independent, are too narrow. --evaluation-epsilon makes games differ.",
+            games - len(play.courses), games,
+        )  # fmt: skip
+    if isinstance(play, _Tables) and play.all_share:
+        log.warning(
+            "In %s both seats had the same rewards in all games, so that nobody could win: evaluate it"
+            " without --against.", config.game,
+        )  # fmt: skip
     return Matches(results, np.arange(games) % 2 == 0)
 
 
@@ -96,6 +110,9 @@ class _Play:
     def __init__(self, pairing: _Pairing, places: int, rows: int, observer: Observer | None) -> None:
         """`rows`: environments, the same number at each place."""
         self._observer = observer
+        self._course = [0] * places  # a hash of the moves so far, and of our seat
+        self.courses = set[int]()
+        """Of the games that ended."""
         self._sides = [_Side(policy, rows, pairing.description) for policy in pairing.policies]
         self._seed, self._games, self._next = pairing.seed, np.arange(places), places
         seeds = [self._seed_of(row * places // rows) for row in range(rows)]
@@ -122,6 +139,8 @@ class _Play:
 
     def _take_next(self, place: int, games: int) -> None:
         """Its next game; -1 where none is left."""
+        self.courses.add(self._course[place])
+        self._course[place] = 0
         self._games[place] = self._next if self._next < games else -1
         self._next += 1
 
@@ -139,8 +158,10 @@ class _Play:
             for row in rows:
                 side.start(row, seed)
 
-    def _show(self, moves: NDArray[np.int64]) -> None:
+    def _follow(self, moves: NDArray[np.int64]) -> None:
         """`moves`: one for each place, or [places, 2] of both seats."""
+        for place, game in enumerate(self._games.tolist()):
+            self._course[place] = hash((self._course[place] or game % 2 + 1, moves[place].tobytes()))
         if self._observer is not None:
             rows = len(self._first) // len(self._games)
             for place in np.flatnonzero(self._games >= 0).tolist():
@@ -179,7 +200,7 @@ class _Turns(_Play):
         for row in np.flatnonzero(in_opening).tolist():
             legal = legal_actions(self._frames[row : row + 1], self._num_actions)
             moves[row] = drawn_action(legal, self._openings[row].random(1))[0]
-        self._show(moves)
+        self._follow(moves)
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._plies += 1
         self._lead = -(self._lead + rewards)
@@ -197,6 +218,7 @@ class _Turns(_Play):
 
     def _begin_again(self, row: int) -> None:
         """With other random moves. Raises EnvError where that is of no use."""
+        self._course[row] = 0
         self._begun[row] += 1
         if self._begun[row] >= MOST_OPENINGS:
             raise EnvError(f"Games of {self._env.game} end in their opening: give fewer --opening-plies.")
@@ -222,6 +244,7 @@ class _Tables(_Play):
     def __init__(self, pairing: _Pairing, tables: int, observer: Observer | None = None) -> None:
         super().__init__(pairing, tables, 2 * tables, observer)
         self._gains = np.zeros((tables, 2))
+        self._have_differed = self._have_gained = False  # rewards of two seats
         for table in range(tables):
             self._begin(table)
 
@@ -230,9 +253,11 @@ class _Tables(_Play):
         our_seat = self._games % 2  # [tables]
         seats = np.arange(len(self._first)) % 2
         moves = self._moves(seats == np.repeat(our_seat, 2))
-        self._show(moves.reshape(-1, 2))
+        self._follow(moves.reshape(-1, 2))
         self._frames, rewards, terminated, truncated, _ = self._env.step(moves)
         self._gains += rewards.reshape(-1, 2)
+        self._have_differed |= bool((rewards[::2] != rewards[1::2]).any())
+        self._have_gained |= bool(rewards.any())
         ended = []
         for table in np.flatnonzero((terminated | truncated)[::2] & (self._games >= 0)).tolist():
             own, other = self._gains[table, our_seat[table]], self._gains[table, 1 - our_seat[table]]
@@ -243,6 +268,11 @@ class _Tables(_Play):
                 self._gains[table] = 0
                 self._begin(table)
         return ended
+
+    @property
+    def all_share(self) -> bool:
+        """Whether there were rewards, always the same for both seats."""
+        return self._have_gained and not self._have_differed
 
     def _begin(self, table: int) -> None:
         self._start_policies(table, self._rows(table))

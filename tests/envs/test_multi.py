@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
 from envs.config import EnvConfig, EnvError
@@ -308,6 +308,23 @@ def test_an_action_is_repeated_in_atari_s_games_alone(make_config: Callable[...,
     assert describe_env(make_config("pettingzoo:pong_v3")).frames_per_step == 4
 
 
+@pytest.mark.parametrize("stickiness", [0.0, 0.5])
+def test_actions_of_atari_s_seats_are_sticky(
+    stickiness: float, make_config: Callable[..., EnvConfig]
+) -> None:
+    """Nothing else in them is random. From one seed they repeat."""
+    config = make_config("pettingzoo:pong_v3", resize=42, grey=True, proba_sticky_actions=stickiness)
+
+    def last_frame(seed: int) -> Array:
+        env, moves = make_env(config, [seed, seed]), np.random.default_rng(1)
+        env.reset()
+        frames = [env.step(moves.integers(6, size=2))[0] for _ in range(60)]
+        return frames[-1]
+
+    one, again, other = (last_frame(seed) for seed in (1, 1, 2))
+    assert np.array_equal(one, again) and np.array_equal(one, other) == (stickiness == 0)
+
+
 @pytest.mark.parametrize(
     ("box", "frame"),
     [
@@ -322,6 +339,59 @@ def test_bytes_that_are_no_picture_are_shares(
     env = SeatsVector(make_config("side"), [0, 0], lambda config, mode=None: Side(box))
     frames, _ = env.reset()
     assert frames[0].tolist() == frame and env.observation_space.contains(frames)
+
+
+class Shown(Pebbles):
+    """Pebbles that are seen otherwise: always `seen` of the space `shown`."""
+
+    def __init__(self, shown: Space[Any], seen: Any) -> None:
+        super().__init__()
+        self._shown, self._seen = shown, seen
+
+    def observation_space(self, seat: str) -> Dict:
+        return Dict({**super().observation_space(seat).spaces, "observation": self._shown})
+
+    def observe(self, seat: str) -> dict[str, Any]:
+        return {**super().observe(seat), "observation": self._seen}
+
+
+BYTES, PICTURE = Box(0, 255, (2,), np.uint8), Box(0, 255, (5, 6, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("shown", "seen", "frame"),
+    [
+        (BYTES, BYTES.high, [1, 1, 1, 1]),
+        (Box(-3, 7, (2,), np.float32), np.array([7, -3]), [7, -3, 1, 1]),
+        (Discrete(3), 2, [0, 0, 1, 1, 1]),
+        (MultiBinary(2), np.array([1, 0], np.int8), [1, 0, 1, 1]),
+    ],
+)
+def test_what_is_shown_by_turns_becomes_numbers(
+    shown: Space[Any], seen: Any, frame: list[float], make_config: Callable[..., EnvConfig]
+) -> None:
+    env = TurnsVector(make_config("pebbles"), [0], lambda config, mode=None: Shown(shown, seen))
+    frames, _ = env.reset()
+    assert frames[0].tolist() == frame and env.observation_space.contains(frames)
+
+
+def test_a_picture_by_turns_stays_one(make_config: Callable[..., EnvConfig]) -> None:
+    """With the rules as its last plane; in grey and smaller too."""
+    picture = np.arange(90, dtype=np.uint8).reshape(5, 6, 3)
+
+    def built(**changes: object) -> Array:
+        env = TurnsVector(
+            make_config("pebbles", **changes), [0], lambda config, mode=None: Shown(PICTURE, picture)
+        )
+        return env.reset()[0]
+
+    frames = built()
+    assert np.array_equal(frames[0, ..., :3], picture)
+    assert frames[0, ..., 3].ravel().tolist() == [255, 255] + [0] * 28
+    assert legal_actions(frames, 2).all()
+    assert built(resize=4, grey=True).shape == (1, 4, 4, 2)
+    with pytest.raises(EnvError, match="have fewer pixels than actions: give a larger --resize"):
+        built(resize=1)
 
 
 def test_channels_of_a_seat_s_picture_are_moved(make_config: Callable[..., EnvConfig]) -> None:

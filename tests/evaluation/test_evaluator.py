@@ -212,6 +212,12 @@ def test_statistics_and_file(tmp_path: Path) -> None:
     assert saved["scores"] == [-21.0, 3.0, -1.0, -1.0]
     assert (saved["rooms"], saved["all_rooms"]) == ([[1], [2, 5], [1], [1]], [1, 2, 5])
     assert "rooms visited: 1.25 per episode, at most 2; in all 1 2 5" in evaluation_text(evaluation)
+    pairs = replace(evaluation, seats=2)
+    write_evaluation(path, pairs, {})
+    both = json.loads(path.read_text())
+    assert both["standard_error"] == pytest.approx(np.std([-9, -1], ddof=1) / np.sqrt(2)), "of two games"
+    assert [each["mean"] for each in both["by_seat"]] == [-11.0, 1.0]
+    assert "seat 1                1.00" in evaluation_text(pairs)
     roomless = replace(evaluation, rooms=((),) * 4)
     write_evaluation(path, roomless, {})
     assert "rooms" not in json.loads(path.read_text()) and "rooms" not in evaluation_text(roomless)

@@ -315,6 +315,56 @@ def test_what_an_observer_sees_of_seats_gives_the_game_again(of_a_match: bool) -
             assert np.array_equal(playback.step(np.array(both))[0], seen)
 
 
+@pytest.mark.parametrize(("stickiness", "is_told"), [(0.0, True), (0.25, False)])
+def test_games_that_repeat_are_told(
+    stickiness: float, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two policies without chance, in a game without chance."""
+    config = replace(PONG, max_episode_steps=30, proba_sticky_actions=stickiness)
+    down, up = (ConstantBaseline(action, describe_env(config)) for action in "23")
+    greedy = RandomBaseline(describe_env(config))
+    play_matches(down, up if not stickiness else greedy, config, 6, 4, 0, 2)
+    assert ("4 of 6 games were played move by move as another" in caplog.text) == is_told
+
+
+class Together:
+    """Two seats that share what they gain."""
+
+    possible_agents = ("left", "right")
+
+    def observation_space(self, seat: str) -> Box:
+        return Box(0, 1, (1,), np.float32)
+
+    def action_space(self, seat: str) -> Discrete:
+        return Discrete(2)
+
+    def reset(self, seed: int | None = None, options: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.agents = [*self.possible_agents]
+        return self._of_each(np.zeros(1, np.float32)), self._of_each({})
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        self.agents = []
+        ends = self._of_each(True), self._of_each(False), self._of_each({})
+        return self._of_each(np.zeros(1, np.float32)), self._of_each(float(sum(actions.values()))), *ends
+
+    def _of_each(self, thing: Any) -> dict[str, Any]:
+        return dict.fromkeys(self.possible_agents, thing)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def test_a_match_that_nobody_can_win_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "together.py:Together"
+    monkeypatch.setitem(own_code._GIVEN, name, OwnCode(name, "", sys.modules[__name__], "Together"))
+    config = replace(PONG, game=name, resize=0, grey=False)
+    random = RandomBaseline(describe_env(config))
+    assert not play_matches(random, random, config, 8, 4, 0, 2).results.any()
+    assert "both seats had the same rewards in all games" in caplog.text
+
+
 def test_a_discount_above_0_is_refused() -> None:
     with pytest.raises(EnvError, match="give a negative --discount"):
         check_agent_fits(setting_of(read_args(["--game", CONFIG.game, "--agent", "dqn"])))
