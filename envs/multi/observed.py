@@ -71,7 +71,7 @@ def turn_space(seat: Seat, config: EnvConfig) -> Box:
 
     Raises EnvError where an image has no place for these.
     """
-    if not (is_board(seat) or _is_turns_picture(seat)):
+    if not _is_image(seat):
         return _space_of_numbers(seat, seat.num_actions)
     height, width, planes = _image(seat, seat.observed.low, config).shape
     _check_place(seat, height * width, config)
@@ -82,14 +82,15 @@ def turn_frame(seat: Seat, observation: Any, info: Mapping[str, Any], config: En
     """One frame of `turn_space`; everything is legal where neither `observation` nor `info` says."""
     said, seen = observation if seat.masked else info, seat.array(observation)
     legal = np.asarray(said.get("action_mask", np.ones(seat.num_actions)))
-    if not (is_board(seat) or _is_turns_picture(seat)):
+    if not _is_image(seat):
         return np.concatenate([_numbers(seen, seat), legal]).astype(np.float32)
     image = _image(seat, seen, config)
     return np.dstack([image, _rules_plane(legal, image)])
 
 
-def _is_turns_picture(seat: Seat) -> bool:
-    return is_picture(seat.observed) and seat.has_large_bytes
+def _is_image(seat: Seat) -> bool:
+    """By turns."""
+    return is_board(seat) or (is_picture(seat.observed) and seat.has_large_bytes)
 
 
 def _image(seat: Seat, seen: npt.NDArray[Any], config: EnvConfig) -> npt.NDArray[np.uint8]:
