@@ -1,4 +1,4 @@
-"""Who plays a seat of a game by turns: the present self, or a past one from the learner's pool.
+"""Who plays a seat of a game of two: the present self, or a past one from the learner's pool.
 
 AlphaStar's prioritised fictitious self-play (Vinyals et al. 2019, Nature 575, Methods) draws the past self p
 with a probability that grows with (1 - P[win against p])^2: those that are still hard to beat.
@@ -6,6 +6,7 @@ with a probability that grows with (1 - P[win against p])^2: those that are stil
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ from memory.server.patience import Patience
 Numbers = NDArray[np.float64]
 
 NOBODY = -1
-"""In place of a member: the present self plays both seats."""
+"""In place of a member: the present self plays."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,15 @@ class Members:
         self._agents = {updates: agent for updates, agent in self._agents.items() if updates in kept}
 
 
-class PoolPlayer(Player):
-    """Plays N games by turns, some of them against past selves, from either seat.
+class PoolPlayer(Player, ABC):
+    """Plays games of two seats, some of them against past selves, from either seat.
 
     A past self's moves are in the experience as well: what they led to is learned from, off-policy, as what
     random play led to is. Their acting estimates are NaN, so their first priority is the largest so far.
     """
 
-    SAVED = *Player.SAVED, "_opponent", "_seat", "_plies", "_lead", "_games", "_generator"
+    SAVED = *Player.SAVED, "_opponent", "_seat", "_games", "_generator"
+    ROWS_PER_GAME = 1
 
     def __init__(
         self, agent: Agent, env: SeededVectorEnv, config: OpponentsConfig, seed: int, members: Members
@@ -99,34 +101,21 @@ class PoolPlayer(Player):
         super().__init__(agent, env, config.history_length, seed)
         self._config, self._members, self._choice = config, members, CHOICES[config.opponents]
         self._generator = np.random.default_rng([seed, 1])
-        rows = env.num_envs
-        self._opponent = np.full(rows, NOBODY)  # [N] member that plays a seat of the row
-        self._seat = np.zeros(rows, np.int64)  # [N] which one
-        self._plies = np.zeros(rows, np.int64)  # [N] moves since the game began
-        self._lead = np.zeros(rows)  # [N] points by which who is to move leads
+        games = env.num_envs // self.ROWS_PER_GAME
+        self._opponent = np.full(games, NOBODY)  # [G] member that plays a seat
+        self._seat = np.zeros(games, np.int64)  # [G] which one
         self._games: dict[int, list[float]] = {}  # member -> games against it, points
 
-    def step(self, at_random: bool) -> VectorStep:
-        """As `Player.step`; results are counted, and an opponent is drawn for each game that begins."""
-        movers = self._plies % 2
-        step = super().step(at_random)
-        ended = (step.terminated | step.truncated) & step.active
-        self._plies = np.where(step.active & ~ended, self._plies + 1, 0)
-        lead = self._lead + step.rewards  # [N] of who moved
-        self._lead = np.where(step.active & ~ended, -lead, 0.0)
-        for row in np.flatnonzero(ended).tolist():
-            sign = -1.0 if movers[row] == self._seat[row] else 1.0  # the opponent's lead is our loss
-            self._count(int(self._opponent[row]), (1 + sign * float(np.sign(lead[row]))) / 2)
-            self._opponent[row] = NOBODY if at_random else self._drawn()
-            self._seat[row] = self._generator.integers(2)
-        return step
+    @abstractmethod
+    def _whose(self) -> NDArray[np.int64]:
+        """[N] the member that acts in each row, or NOBODY."""
 
     def _act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
         acting = super()._act(s_t, noise)
         assert isinstance(acting, Acting)
-        moves = (self._opponent != NOBODY) & (self._plies % 2 == self._seat)
-        for updates in np.unique(self._opponent[moves]).tolist():
-            rows = np.flatnonzero(moves & (self._opponent == updates))
+        whose = self._whose()
+        for updates in np.unique(whose[whose != NOBODY]).tolist():
+            rows = np.flatnonzero(whose == updates)
             if (member := self._members.agent(updates)) is None:
                 self._opponent[self._opponent == updates] = NOBODY
             else:
@@ -134,6 +123,12 @@ class PoolPlayer(Player):
                 acting.a_t[rows] = theirs.a_t
                 acting.chosen[rows] = np.nan
         return acting
+
+    def _next_game(self, game: int, lead: float, at_random: bool) -> None:
+        """Counts a result, `lead` points above the opponent, and draws who plays the next one."""
+        self._count(int(self._opponent[game]), (1 + float(np.sign(lead))) / 2)
+        self._opponent[game] = NOBODY if at_random else self._drawn()
+        self._seat[game] = self._generator.integers(2)
 
     def _drawn(self) -> int:
         """The opponent of a new game."""
@@ -148,3 +143,61 @@ class PoolPlayer(Player):
             games = self._games.setdefault(member, [0.0, 0.0])
             games[0] += 1
             games[1] += points
+
+
+class TurnsPoolPlayer(PoolPlayer):
+    """Of N games by turns, a row each."""
+
+    SAVED = *PoolPlayer.SAVED, "_plies", "_lead"
+
+    def __init__(
+        self, agent: Agent, env: SeededVectorEnv, config: OpponentsConfig, seed: int, members: Members
+    ) -> None:
+        super().__init__(agent, env, config, seed, members)
+        self._plies = np.zeros(env.num_envs, np.int64)  # [N] moves since the game began
+        self._lead = np.zeros(env.num_envs)  # [N] points by which who is to move leads
+
+    def _whose(self) -> NDArray[np.int64]:
+        return np.where(self._plies % 2 == self._seat, self._opponent, NOBODY)
+
+    def step(self, at_random: bool) -> VectorStep:
+        """As `Player.step`; results are counted, and an opponent is drawn for each game that begins."""
+        movers = self._plies % 2
+        step = super().step(at_random)
+        ended = (step.terminated | step.truncated) & step.active
+        self._plies = np.where(step.active & ~ended, self._plies + 1, 0)
+        lead = self._lead + step.rewards  # [N] of who moved
+        self._lead = np.where(step.active & ~ended, -lead, 0.0)
+        for row in np.flatnonzero(ended).tolist():
+            is_theirs = movers[row] == self._seat[row]
+            self._next_game(row, -lead[row] if is_theirs else lead[row], at_random)
+        return step
+
+
+class SeatsPoolPlayer(PoolPlayer):
+    """Of games whose two seats move at the same time, a row each: 2 t and 2 t + 1 of game t."""
+
+    SAVED = *PoolPlayer.SAVED, "_gains"
+    ROWS_PER_GAME = 2
+
+    def __init__(
+        self, agent: Agent, env: SeededVectorEnv, config: OpponentsConfig, seed: int, members: Members
+    ) -> None:
+        super().__init__(agent, env, config, seed, members)
+        self._gains = np.zeros((len(self._seat), 2))  # [G, seat] points since the game began
+
+    def _whose(self) -> NDArray[np.int64]:
+        whose = np.full((len(self._seat), 2), NOBODY)
+        whose[np.arange(len(whose)), self._seat] = self._opponent
+        return whose.ravel()
+
+    def step(self, at_random: bool) -> VectorStep:
+        """As `Player.step`; results are counted, and an opponent is drawn for each game that begins."""
+        step = super().step(at_random)
+        self._gains += np.where(step.active, step.rewards, 0.0).reshape(-1, 2)
+        ended = ((step.terminated | step.truncated) & step.active)[::2]  # a game ends for both
+        for game in np.flatnonzero(ended).tolist():
+            seat = self._seat[game]
+            self._next_game(game, self._gains[game, 1 - seat] - self._gains[game, seat], at_random)
+            self._gains[game] = 0.0
+        return step

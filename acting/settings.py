@@ -47,7 +47,7 @@ class ActorSettings(Settings):
     )
     opponents: str = parameter(
         "self",
-        "Games by turns: self, or of some games one seat is played by past selves: past = all alike, pfsp = those hard to beat",
+        "Games of two seats: self, or of some games one seat is played by past selves: past = all alike, pfsp = those hard to beat",
         shared=True,
         pattern="^(self|past|pfsp)$",
     )

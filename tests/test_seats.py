@@ -106,6 +106,8 @@ def test_runs_of_unlike_tables_are_refused(difference: str) -> None:
     other = setting_of(read_args([*words, *difference.split()]))
     with pytest.raises(UserError, match="The runs of the seats differ"):
         at_tables(other, tables.seat(1))
+    with pytest.raises(UserError, match="--opponents is for a run that plays all seats"):
+        at_tables(setting_of(read_args([*words, "--opponents", "past"])), tables.seat(1))
     tables.tables.close()
 
 

@@ -20,7 +20,7 @@ from acting.links.run_link import RunLink
 from acting.links.shard_link import ShardLink, until_it_moves
 from acting.links.weights import PublishedWeights, SnapshotWeights, WeightsReader, WeightsSource
 from acting.live_window import LiveWindow
-from acting.opponents import Members, OpponentsConfig, PoolPlayer
+from acting.opponents import Members, OpponentsConfig, SeatsPoolPlayer, TurnsPoolPlayer
 from acting.player import Player
 from acting.rollout_writer import RolloutShape, RolloutWriter
 from acting.settings import event_log_path
@@ -48,6 +48,10 @@ from wiring.shards import connect_shard, node_of, ways_to_shards
 from wiring.sources import sizes_of
 
 log = logging.getLogger(__name__)
+
+
+MakePlayer = Callable[[Agent, SeededVectorEnv, int], Player]
+"""Of an agent, environments and a seed."""
 
 
 class ExperienceSink(NamedTuple):
@@ -83,8 +87,7 @@ def build_actor(
         link = ShardLink(slot, sink.pusher, patience, agent.learns, home, own, pushers)
     weights = _snapshot_weights(args) or _published_weights(args, agent, slot, patience)
     exchange = Exchange(weights) if args.no_push else Exchange(weights, sink.writer, sink.may_step)
-    members = _pool_members(setting, slot, patience)
-    return _actor(setting, agent, link, exchange, members, env)
+    return _actor(setting, agent, link, exchange, _against_past(setting, slot, patience), env)
 
 
 def _moved(way: Callable[[], Sender], slots: int) -> Pusher:
@@ -105,14 +108,15 @@ def _acting_agent(setting: Setting) -> Agent:
     return agent
 
 
-def _pool_members(setting: Setting, slot: ActorSlot, patience: Patience) -> Members | None:
-    """The past selves that games are played against; None where there are none."""
+def _against_past(setting: Setting, slot: ActorSlot, patience: Patience) -> MakePlayer | None:
+    """A player whose games are some of them against past selves; None where none is."""
     args = setting.args
     if args.opponents == "self" or args.eval:
         return None
-    return Members(
-        slot.client, slot.keys, patience, partial(build_agent, args, setting.problem, learning=False)
-    )
+    build = partial(build_agent, args, setting.problem, learning=False)
+    members, config = Members(slot.client, slot.keys, patience, build), args.select(OpponentsConfig)
+    kind = TurnsPoolPlayer if setting.description.by_turns else SeatsPoolPlayer
+    return lambda agent, env, seed: kind(agent, env, config, seed, members)
 
 
 def _actor(
@@ -120,7 +124,7 @@ def _actor(
     agent: Agent,
     link: Link,
     exchange: Exchange,
-    members: Members | None = None,
+    against_past: MakePlayer | None = None,
     env: SeatView | None = None,
 ) -> Actor:
     """With its player and observers; environments that hang while they are made, or reset, are named."""
@@ -128,7 +132,7 @@ def _actor(
     playing = args.playing(_game_of_actor(args))
     config, began_at = playing.select(ActorConfig), None if env else time.monotonic()
     with EnvironmentWatch(config, lambda: began_at, lambda: "before its first step", link.stopped):
-        player = _player(playing, agent, link.counters.steps, members, env)
+        player = _player(playing, agent, link.counters.steps, against_past, env)
     tracker = tracker_of(setting.description, args.envs_per_actor)
     if env is not None:
         tracker.environments = env.environments
@@ -136,7 +140,7 @@ def _actor(
 
 
 def _player(
-    args: Args, agent: Agent, t_actors: int, members: Members | None, env: SeededVectorEnv | None
+    args: Args, agent: Agent, t_actors: int, against_past: MakePlayer | None, env: SeededVectorEnv | None
 ) -> Player:
     """`t_actors` at its start is part of its seeds: an actor that starts again plays other episodes."""
     env_seeds = environment_seeds(args.seed, args.id_actor, t_actors, args.envs_per_actor)
@@ -146,9 +150,9 @@ def _player(
         env = make_env(config.of_whole_games() if args.eval else config, env_seeds)
     if not args.no_push:
         env.largest_reward = _largest_reward(args, agent)
-    if members is None:
-        return Player(agent, env, args.history_length, seed, noisy=not args.eval)
-    return PoolPlayer(agent, env, args.select(OpponentsConfig), seed, members)
+    if against_past is not None:
+        return against_past(agent, env, seed)
+    return Player(agent, env, args.history_length, seed, noisy=not args.eval)
 
 
 def _largest_reward(args: Args, agent: Agent) -> float:

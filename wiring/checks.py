@@ -85,8 +85,8 @@ def _check_turns(args: Args, game: str) -> None:
 
 
 def _check_opponents(setting: Setting) -> None:
-    if not setting.description.by_turns:
-        raise EnvError(f"--opponents is for games by turns, which {setting.args.game} is not.")
+    if not (setting.description.by_turns or setting.description.seats == 2):
+        raise EnvError(f"--opponents is for games of two seats, which {setting.args.game} is not.")
     if agent_type(setting.args.agent).store != "replay":
         raise AgentError(
             f"--agent {setting.args.agent} learns from its own moves alone, not from those of past selves:"

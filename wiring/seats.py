@@ -59,6 +59,8 @@ def at_tables(setting: Setting, env: SeatView) -> Setting:
     that of the first one.
     """
     args = setting.args
+    if args.opponents != "self":
+        raise UserError("--opponents is for a run that plays all seats, not for one of --seat-runs.")
     wanted, made = asdict(args.select(EnvConfig)), asdict(env.config)
     for name, first in made.items():
         if wanted[name] != first:

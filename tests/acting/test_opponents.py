@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from acting.opponents import NOBODY, Members, OpponentsConfig, PoolPlayer, all_alike, hardest
+from acting.opponents import (
+    NOBODY,
+    Members,
+    OpponentsConfig,
+    SeatsPoolPlayer,
+    TurnsPoolPlayer,
+    all_alike,
+    hardest,
+)
 from agents.base import Acting, ActingNoise, Agent, AgentError, Problem
 from agents.random_agent import RandomAgent, RandomConfig
 from args import Args, UserError, read_args
 from envs.config import EnvConfig, EnvError
 from envs.legal import legal_actions
+from envs.multi.seats import SeatsVector
 from envs.multi.turns import TurnsVector
 from evaluation.matches.play import play_matches
 from evaluation.policies import EpsilonPolicy
@@ -73,12 +84,12 @@ class OnePast(Members):
         assert kept == [7]
 
 
-def player_of(share: float, rows: int = 4) -> PoolPlayer:
+def player_of(share: float, rows: int = 4) -> TurnsPoolPlayer:
     env = TurnsVector(CONFIG, list(range(rows)))
-    return PoolPlayer(First(last=False), env, OpponentsConfig("past", share, 1), 3, OnePast())
+    return TurnsPoolPlayer(First(last=False), env, OpponentsConfig("past", share, 1), 3, OnePast())
 
 
-def moves_of(player: PoolPlayer, steps: int) -> list[tuple[Any, ...]]:
+def moves_of(player: TurnsPoolPlayer, steps: int) -> list[tuple[Any, ...]]:
     """Opponents, whether they move, and the step."""
     seen = []
     for _ in range(steps):
@@ -137,6 +148,79 @@ def test_its_state_goes_on() -> None:
         for a, b in zip(left, right, strict=True)
     )
     assert one._games == other._games
+
+
+class Bids:
+    """Two seats that bid at the same time, three times, and gain what they bid."""
+
+    possible_agents = ("left", "right")
+
+    def observation_space(self, seat: str) -> Box:
+        return Box(0, 3, (1,), np.float32)
+
+    def action_space(self, seat: str) -> Discrete:
+        return Discrete(3)
+
+    def reset(self, seed: int | None = None, options: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.agents, self._bids = [*self.possible_agents], 0
+        return self._of_each(np.zeros(1)), self._of_each({})
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        self._bids += 1
+        is_over = self._bids == 3
+        self.agents = [] if is_over else self.agents
+        seen, infos = self._of_each(np.full(1, self._bids)), self._of_each({})
+        return seen, dict(actions), self._of_each(is_over), self._of_each(False), infos
+
+    def _of_each(self, thing: Any) -> dict[str, Any]:
+        return dict.fromkeys(self.possible_agents, thing)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class Always(RandomAgent):
+    """Bids the same."""
+
+    def __init__(self, bid: int) -> None:
+        problem = Problem((1, 3), "float32", 3, None, None)
+        super().__init__(problem, RandomConfig(), torch.device("cpu"), 0, learning=False)
+        self._bid = bid
+
+    def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+        known = np.zeros((len(s_t), 1), np.float32)
+        return Acting(np.full(len(s_t), self._bid), known.copy(), known)
+
+
+class OneBidder(OnePast):
+    """A pool of one member, number 7, which bids 2."""
+
+    def agent(self, updates: int) -> Agent | None:
+        return Always(2)
+
+
+@pytest.mark.parametrize(("share", "bid", "points"), [(1.0, 0, 0.0), (1.0, 2, 0.5), (0.0, 0, None)])
+def test_a_past_self_plays_a_seat_of_moves_at_the_same_time(
+    share: float, bid: int, points: float | None
+) -> None:
+    """Either seat, never in a first game; a result is that of the game's two seats."""
+    env = SeatsVector(replace(CONFIG, game="bids"), [0] * 8, lambda config, mode=None: Bids())
+    player = SeatsPoolPlayer(Always(bid), env, OpponentsConfig("past", share, 1), 3, OneBidder())
+    theirs = []
+    for _ in range(40):
+        whose = player._whose()
+        step = player.step(at_random=False)
+        assert (step.a_t == np.where(whose == 7, 2, bid))[step.active].all()
+        assert isinstance(step.acting, Acting)
+        assert (np.isnan(step.acting.chosen[:, 0]) == (whose == 7)).all()
+        theirs.append((whose == 7).reshape(-1, 2))
+    assert not theirs[0].any()
+    if points is None:
+        assert not any(each.any() for each in theirs) and not player._games
+    else:
+        assert (theirs[-1].sum(axis=1) == 1).all() and np.any(theirs, axis=(0, 1)).all()
+        games, sum_of_points = player._games[7]
+        assert games == 9 * 4 and sum_of_points == points * games
 
 
 def test_who_is_hard_to_beat_is_drawn_more_often() -> None:
@@ -279,7 +363,7 @@ def test_a_mistake_about_the_opponent_is_one_sentence(words: str, sentence: str)
     [
         (
             "--game CartPole-v1 --agent dqn --opponents past",
-            "is for games by turns, which CartPole-v1 is not",
+            "is for games of two seats, which CartPole-v1 is not",
         ),
         (f"--game {GAME} --agent ppo --discount -1 --opponents past", "learns from its own moves alone"),
         ("--game CartPole-v1 --agent dqn --discount -1", "is for games by turns, which CartPole-v1 is not"),
