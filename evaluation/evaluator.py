@@ -116,7 +116,7 @@ def evaluate(
         scores=tuple(each.score_saber for each in results),
         lengths=tuple(each.length for each in results),
         rooms=tuple(tuple(each.rooms) for each in results),
-        seats=describe_env(env_config).seats,
+        seats=play.seats,
     )
 
 
@@ -139,6 +139,7 @@ class _VectorPlay:
         )
         self._tracker = tracker_of(description, rows)
         self._env = make_env(env_config, [each.environment for each in seeds[:rows]])
+        self.seats = description.seats
         self._episodes = np.arange(rows)  # [N] the episode of each row; -1 for none
         self._started = rows
         self.steps_without_end = 0  # vector steps since an episode ended
