@@ -10,8 +10,7 @@ import torch
 class Adam(torch.optim.Adam):
     """Its methods are wrapped so that torch.compile leaves them alone, and whoever calls the first of them
     imports the compiler: half of what a learner's start costs. Here they are called as they were written,
-    `step` under torch.no_grad(), which one of the wrappers saw to, and without marks for PyTorch's profiler,
-    which take 7 % of an update of CartPole's DQN (docs/benchmark.md, small networks).
+    `step` under torch.no_grad(), which one of the wrappers saw to, and without marks for PyTorch's profiler.
     """
 
     add_param_group = unwrap(torch.optim.Adam.add_param_group)
@@ -19,10 +18,3 @@ class Adam(torch.optim.Adam):
     state_dict = unwrap(torch.optim.Adam.state_dict)
     step = torch.no_grad()(unwrap(torch.optim.Adam.step))
     step.hooked = True  # else the constructor wraps it once more, for the profiler
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """No parameter has a gradient any more; `set_to_none` is always so here."""
-        assert set_to_none
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = None

@@ -72,14 +72,17 @@ def test_two_nodes_two_shards_two_actors_and_their_resume(
     with serving(tmp_path / "node") as second:
         other, nodes = make_client(RedisConfig(second, 0)), f"{redis_socket},{second}"
         processes, logs = _start(tmp_path, nodes, 20_000)
-        until(lambda: read_counters(client, Keys(RUN)).batches >= 150, _tell(logs))
+        shards = Place(client, Keys(RUN)), Place(other, Keys(RUN, 1))
+
+        def both_have_pushed() -> bool:
+            return min(own_steps(read_counters(*shard)) for shard in shards) > 200
+
+        until(lambda: read_counters(client, Keys(RUN)).batches >= 150 and both_have_pushed(), _tell(logs))
         for process in processes[::-1]:
             process.send_signal(signal.SIGTERM)
         wait(processes, logs, 120)
         first = load_snapshot(last_models(tmp_path / "results", "probe_catch")[0])
-        shards = Place(client, Keys(RUN)), Place(other, Keys(RUN, 1))
         held = [read_counters(*shard) for shard in shards]
-        assert min(own_steps(counters) for counters in held) > 200, "both actors have pushed"
         assert 1000 <= first["t_actors"] <= sum(own_steps(counters) for counters in held)
         assert 50 <= first["replay_slots"] <= sum(counters.last_chunk for counters in held)
         assert not other.exists(Keys(RUN).counters) and not client.exists(Keys(RUN, 1).counters)

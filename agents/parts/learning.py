@@ -60,7 +60,8 @@ class GradientStep:
 
     def derive(self, loss: Tensor) -> None:
         """The gradient of `loss`, in place of the last one."""
-        self.adam.zero_grad()
+        for parameter in self._parameters:
+            parameter.grad = None  # zero_grad of an optimiser marks its calls for PyTorch's profiler
         torch.autograd.backward(loss)
 
     def descend(self) -> Tensor:
