@@ -55,13 +55,17 @@ def observers(
         raise UserError("--render and --record exclude each other: show the play or film it.")
     if not args.record:
         return (Window(config) if args.render else None), None
-    path, seats = Path(args.record), describe_env(config).seats
-    if args.evaluation_episodes % seats:
+    path = Path(args.record)
+    recorder = StatePlot(path, config) if path.suffix == ".png" else _film(args, path, config, metric)
+    return recorder, recorder
+
+
+def _film(args: Args, path: Path, config: EnvConfig, metric: FrameMetric | None) -> FilmRecorder:
+    if args.evaluation_episodes % (seats := describe_env(config).seats):
         raise UserError(
             f"A film of {config.game} shows all of its {seats} seats: make --evaluation-episodes a multiple."
         )
-    recorder = StatePlot(path, config) if path.suffix == ".png" else FilmRecorder(path, config, metric)
-    return recorder, recorder
+    return FilmRecorder(path, config, metric)
 
 
 def run_evaluation(args: Args) -> None:

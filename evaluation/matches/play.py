@@ -64,18 +64,23 @@ def play_matches(
                 on_progress()
     finally:
         play.close()
-    if 2 * len(play.courses) < games:
+    _warn_of_doubts(play, games, config.game)
+    return Matches(results, np.arange(games) % 2 == 0)
+
+
+def _warn_of_doubts(play: _Turns | _Tables, games: int, game: str) -> None:
+    """Where the result says less than its interval."""
+    repeated = games - len(play.courses)
+    if 2 * repeated > games:
         log.warning(
-            "%d of %d games were played move by move as another: the intervals, which take all for"
-            " independent, are too narrow. --evaluation-epsilon makes games differ.",
-            games - len(play.courses), games,
+            "%d of %d games were the same as another: the intervals, which take all for independent, are too"
+            " narrow. --evaluation-epsilon makes games differ.", repeated, games,
         )  # fmt: skip
     if isinstance(play, _Tables) and play.all_share:
         log.warning(
             "In %s both seats had the same rewards in all games, so that nobody could win: evaluate it"
-            " without --against.", config.game,
+            " without --against.", game,
         )  # fmt: skip
-    return Matches(results, np.arange(games) % 2 == 0)
 
 
 class _Pairing(NamedTuple):
@@ -110,7 +115,7 @@ class _Play:
     def __init__(self, pairing: _Pairing, places: int, rows: int, observer: Observer | None) -> None:
         """`rows`: environments, the same number at each place."""
         self._observer = observer
-        self._course = [0] * places  # a hash of the moves so far, and of our seat
+        self._course = [0] * places  # a hash of our seat, frames and moves so far
         self.courses = set[int]()
         """Of the games that ended."""
         self._sides = [_Side(policy, rows, pairing.description) for policy in pairing.policies]
@@ -160,10 +165,11 @@ class _Play:
 
     def _follow(self, moves: NDArray[np.int64]) -> None:
         """`moves`: one for each place, or [places, 2] of both seats."""
+        rows = len(self._first) // len(self._games)
         for place, game in enumerate(self._games.tolist()):
-            self._course[place] = hash((self._course[place] or game % 2 + 1, moves[place].tobytes()))
+            seen = self._frames[place * rows].tobytes()
+            self._course[place] = hash((self._course[place] or game % 2 + 1, seen, moves[place].tobytes()))
         if self._observer is not None:
-            rows = len(self._first) // len(self._games)
             for place in np.flatnonzero(self._games >= 0).tolist():
                 self._observer.step(int(self._games[place]), moves[place], self._frames[place * rows])
 
