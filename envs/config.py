@@ -27,11 +27,7 @@ RAISED = Exception, SystemExit, KeyboardInterrupt
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """One environment's settings; field names are those of the command line's flags.
-
-    Raises:
-        EnvError: a value lies outside its range.
-    """
+    """One environment's settings; field names are the flags', which check the ranges."""
 
     game: str  # "space_invaders" (ALE), "CartPole-v1" (Gymnasium), "<maze, minatar … or probe>:<name>"
     action_repeat: int  # ALE, VizDoom, PettingZoo's Atari: frames per step; mazes: moves; Malmo: pictures
@@ -55,20 +51,6 @@ class EnvConfig:
     onscreen_rendering: bool = False  # Malmo
     episode_time_sec: float = 30.0  # Malmo: seconds of Minecraft's own time
     no_reward_default: float = 0.0  # Malmo: reward of a step for which Minecraft sends none
-
-    def __post_init__(self) -> None:
-        if self.action_repeat < 1:
-            raise EnvError(f"The action repeat must be at least 1, not {self.action_repeat}.")
-        if not 0.0 <= self.proba_sticky_actions <= 1.0:
-            raise EnvError(
-                f"The chance of a sticky action must lie between 0 and 1, not {self.proba_sticky_actions}."
-            )
-        if self.max_stuck_time <= 0.0:
-            raise EnvError(f"The time without reward must be above 0 seconds, not {self.max_stuck_time}.")
-        if self.max_episode_steps < 0:
-            raise EnvError(f"The cap of an episode must be 0 steps or more, not {self.max_episode_steps}.")
-        if self.noop_max < 0:
-            raise EnvError(f"The number of no-ops must be 0 or more, not {self.noop_max}.")
 
     def of_whole_games(self) -> Self:
         """These settings for an evaluation: no life ends an episode there."""
