@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvDescription, EnvError, description_from_spaces
@@ -53,10 +54,11 @@ def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
     """The replay of a game from its seed and all moves, with the game's own pictures. Raises EnvError."""
     seats = described(build(config), config).seats
     env = vector_of(config, [seed] * seats, lambda config, _=None: build(config, "rgb_array"))
-    if not env.can_be_drawn:
+    game = env.first_game
+    if not hasattr(game, "render"):
         env.close()
         raise EnvError(f"{config.game} cannot be filmed: it has no render().")
-    return VectorPlayback(env, lambda _: env.screen())
+    return VectorPlayback(env, lambda _: np.asarray(game.render(), np.uint8))
 
 
 def _canonical_name(game: str) -> str | None:

@@ -11,7 +11,7 @@ from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.multi.games import Build, build, is_atari
 from envs.multi.observed import seat_frame, seat_of, seat_space
-from envs.playback import Frames, Screen
+from envs.playback import Frames
 from envs.seeding import draw_seed
 
 
@@ -22,16 +22,16 @@ class Table:
     """
 
     def __init__(self, config: EnvConfig, build: Build) -> None:
-        self._game, self._config = build(config), config
+        self.game, self._config = build(config), config
         self._repeat = config.action_repeat if is_atari(config) else 1
         self._stickiness = config.proba_sticky_actions if is_atari(config) else 0.0
-        self.names: list[str] = list(self._game.possible_agents)
-        self.seat = seat_of(self._game, config.game)
+        self.names: list[str] = list(self.game.possible_agents)
+        self.seat = seat_of(self.game, config.game)
         self._seen: dict[str, Any] = {}
 
     def begin(self, seed: int) -> list[Frames]:
         """Starts a game; returns what every seat sees."""
-        self._seen, infos = self._game.reset(seed=seed)
+        self._seen, infos = self.game.reset(seed=seed)
         self._random = np.random.default_rng(seed)
         self._taken = np.zeros(len(self.names), np.int64)
         self._check_begun(infos)
@@ -45,34 +45,23 @@ class Table:
             sticks = self._random.random(len(self.names)) < self._stickiness
             self._taken = np.where(sticks, self._taken, actions)
             taken = dict(zip(self.names, self._taken.tolist(), strict=True))
-            seen, gained, died, stopped, _ = self._game.step(
-                {name: taken[name] for name in self._game.agents}
-            )
+            seen, gained, died, stopped, _ = self.game.step({name: taken[name] for name in self.game.agents})
             self._seen |= seen
             rewards += [gained.get(name, 0.0) for name in self.names]
             terminated |= [died.get(name, False) for name in self.names]
             truncated |= [stopped.get(name, False) for name in self.names]
-            if not self._game.agents:
+            if not self.game.agents:
                 break
         return self._frames(), rewards, terminated, truncated & ~terminated
 
     @property
-    def can_be_drawn(self) -> bool:
-        """Whether the game has pictures."""
-        return hasattr(self._game, "render")
-
-    def screen(self) -> Screen:
-        """What a person sees, [h, w, 3]; built with render_mode "rgb_array"."""
-        return np.asarray(self._game.render(), np.uint8)
-
-    @property
     def is_over(self) -> bool:
         """Whether nobody plays any more."""
-        return not self._game.agents
+        return not self.game.agents
 
     def close(self) -> None:
         """Ends the game."""
-        self._game.close()
+        self.game.close()
 
     def _check_begun(self, infos: Any) -> None:
         game = self._config.game
@@ -162,13 +151,9 @@ class SeatsVector(SeededVectorEnv):
         return slice(table * self.seats, (table + 1) * self.seats)
 
     @property
-    def can_be_drawn(self) -> bool:
-        """Whether the game has pictures."""
-        return all(table.can_be_drawn for table in self._tables)
-
-    def screen(self) -> Screen:
-        """What a person sees of the first table."""
-        return self._tables[0].screen()
+    def first_game(self) -> Any:
+        """The first of PettingZoo's games."""
+        return self._tables[0].game
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""

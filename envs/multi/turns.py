@@ -11,7 +11,7 @@ from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.legal import allows_any, legal_actions
 from envs.multi.games import Build, build
 from envs.multi.observed import seat_of, turn_frame, turn_space
-from envs.playback import Frames, Screen
+from envs.playback import Frames
 from envs.saving import State
 from envs.seeding import draw_seed, seed_rows
 
@@ -23,16 +23,16 @@ class Duel:
         name = config.game
         if len(game.possible_agents) != 2:
             raise EnvError(f"{name} is played by turns and has {len(game.possible_agents)} seats, not 2.")
-        self._game, self._name, self._config = game, name, config
+        self.game, self._name, self._config = game, name, config
         self.seat = seat_of(game, name)
         self.moves: list[int] = []
         self.is_over = True
 
     def begin(self, seed: int) -> Frames:
         """Starts a game; returns what the first player sees."""
-        self._game.reset(seed=seed)
+        self.game.reset(seed=seed)
         self.seed, self.moves, self.is_over = seed, [], False
-        return self._seen(self._game.agent_selection)
+        return self._seen(self.game.agent_selection)
 
     def move(self, action: int) -> tuple[Frames, float, bool, bool]:
         """Frame of the player who did not move, reward of the one who did, termination, truncation.
@@ -40,7 +40,7 @@ class Duel:
         Raises EnvError where the game is not by strict turns, one player's loss is not the other's gain, one
         is out before the other, or nothing is legal.
         """
-        game, mover = self._game, self._game.agent_selection
+        game, mover = self.game, self.game.agent_selection
         game.step(action)
         self.moves.append(action)
         terminated, truncated = any(game.terminations.values()), any(game.truncations.values())
@@ -58,21 +58,12 @@ class Duel:
 
     def close(self) -> None:
         """Ends the game."""
-        self._game.close()
-
-    @property
-    def can_be_drawn(self) -> bool:
-        """Whether the game has pictures."""
-        return hasattr(self._game, "render")
-
-    def screen(self) -> Screen:
-        """What a person sees, [h, w, 3]; built with render_mode "rgb_array"."""
-        return np.asarray(self._game.render(), np.uint8)
+        self.game.close()
 
     def _seen(self, seat: str) -> Frames:
         """By that seat, not by whom the game has selected: one that is over may have left the mover so."""
-        info = getattr(self._game, "infos", {}).get(seat, {})
-        frame = turn_frame(self.seat, self._game.observe(seat), info, self._config)
+        info = getattr(self.game, "infos", {}).get(seat, {})
+        frame = turn_frame(self.seat, self.game.observe(seat), info, self._config)
         if not (self.is_over or allows_any(frame, self.seat.num_actions)):
             raise EnvError(f"In {self._name} no action is legal, and the game is not over.")
         self.legal = legal_actions(frame[None], self.seat.num_actions)[0]
@@ -137,13 +128,9 @@ class TurnsVector(SeededVectorEnv):
             duel.is_over = bool(is_over)
 
     @property
-    def can_be_drawn(self) -> bool:
-        """Whether the game has pictures."""
-        return all(duel.can_be_drawn for duel in self._duels)
-
-    def screen(self) -> Screen:
-        """What a person sees of the first game."""
-        return self._duels[0].screen()
+    def first_game(self) -> Any:
+        """The first of PettingZoo's games."""
+        return self._duels[0].game
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""
