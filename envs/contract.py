@@ -28,10 +28,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
     Args:
         frame_space: the space of one frame of one environment.
         action_space: the actions of one environment, counted from 0 where they are discrete.
-        seeds: one integer in [0, 2^31) per environment.
-
-    Raises:
-        EnvError: there is no seed, or one is out of range.
+        seeds: one integer in [0, 2^31) per environment, at least one; `make_env` has checked them.
     """
 
     game = "itself"  # its name in sentences, which make_env gives it
@@ -41,7 +38,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
     single_action_space: Discrete | Box
 
     def __init__(self, frame_space: Box, action_space: Discrete | Box, seeds: Sequence[int]) -> None:
-        self._seeds = checked_seeds(seeds, len(seeds))
+        self._seeds = list(seeds)
         self.num_envs = len(seeds)
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.single_observation_space = frame_space

@@ -9,6 +9,7 @@ from typing import Any
 from envs.config import RAISED, EnvConfig, EnvDescription, EnvError, failure_of
 from envs.contract import SeededVectorEnv
 from envs.playback import Playback
+from envs.seeding import checked_seeds
 from own_code.code import names_code
 from parameters.declare import flag_of
 
@@ -94,7 +95,7 @@ def make_env(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     """
     family, game = _find(config.game)
     try:
-        env = family.make(replace(config, game=game), seeds)
+        env = family.make(replace(config, game=game), checked_seeds(seeds, len(seeds)))
     except RAISED as error:
         raise failure_of(game, error) from error
     env.game = game
@@ -131,6 +132,7 @@ def make_playback(config: EnvConfig, seed: int) -> Playback:
         EnvError: as `describe_env`; or the environment cannot draw itself.
     """
     family, game = _find(config.game)
+    (seed,) = checked_seeds([seed], 1)
     return family.playback(replace(config, game=game), seed)
 
 

@@ -20,7 +20,7 @@ from envs.config import EnvConfig, EnvDescription, EnvError, optional_package
 from envs.contract import SeededVectorEnv
 from envs.playback import Action, Screen
 from envs.registry import Family
-from envs.seeding import checked_seeds, draw_seed
+from envs.seeding import draw_seed
 from envs.solo import Picture, SoloStep, SoloVector, Steering, describe
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ class VizDoomPlayback:
     """Plays the game tic by tic; the same seed and actions give the same frames (tested)."""
 
     def __init__(self, config: EnvConfig, seed: int) -> None:
-        (self._seed,) = checked_seeds([seed], 1)
-        self._tics = config.action_repeat
+        self._seed, self._tics = seed, config.action_repeat
         self._game = VizDoomGame(config)
 
     def first(self) -> Picture:
@@ -180,7 +179,7 @@ def _describe(config: EnvConfig) -> EnvDescription:
 
 
 def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
-    games = [VizDoomGame(config) for _ in checked_seeds(seeds, len(seeds))]
+    games = [VizDoomGame(config) for _ in seeds]
     return SoloVector(config, games, seeds)
 
 

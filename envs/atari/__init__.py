@@ -10,7 +10,6 @@ from envs.config import EnvConfig, EnvDescription
 from envs.contract import SeededVectorEnv
 from envs.playback import Action, Screen
 from envs.registry import Family
-from envs.seeding import checked_seeds
 
 __all__ = ["FAMILY", "AlePlayback"]
 
@@ -19,8 +18,7 @@ class AlePlayback:
     """Replays the episode that starts when an environment is reset with `seed`, in colour."""
 
     def __init__(self, config: EnvConfig, seed: int) -> None:
-        (self._seed,) = checked_seeds([seed], 1)
-        self._game, self._actions = AleGame(config, film=True), actions_of(config)
+        self._game, self._actions, self._seed = AleGame(config, film=True), actions_of(config), seed
 
     def first(self) -> Grey:
         """Starts the episode and returns its first frame [84, 84]."""

@@ -18,7 +18,6 @@ from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
 from envs.saving import Saved, State
-from envs.seeding import checked_seeds
 
 _NOOP = 0
 
@@ -35,7 +34,7 @@ class AtariVector(Saved, SeededVectorEnv):
     SAVED = "_ale", "_steps_without_reward", "_ended", "_stuck"
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
-        self._ale = _engine(config, len(checked_seeds(seeds, len(seeds))))
+        self._ale = _engine(config, len(seeds))
         self._actions = np.array(actions_of(config), np.int64)  # ALE's number of each
         super().__init__(Box(0, 255, SCREEN, np.uint8), Discrete(len(self._actions)), seeds)
         self._stuck_cap = stuck_cap(config)

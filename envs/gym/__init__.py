@@ -23,7 +23,6 @@ from envs.gym.spaces import fitted, space_of_actions, space_of_frames, to_float3
 from envs.playback import Action, Frames, Screen
 from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
-from envs.seeding import checked_seeds
 from own_code.code import told
 
 __all__ = ["FAMILY"]
@@ -89,9 +88,8 @@ class GymVector(SeededVectorEnv):
     """N copies stepped in turn in this process: frames uint8 or float32 [N, *frame], their own rewards."""
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build_registered) -> None:
-        count = len(checked_seeds(seeds, len(seeds)))
         one = partial(build, config, None)
-        self._envs = SyncVectorEnv([one] * count, autoreset_mode=AutoresetMode.NEXT_STEP)
+        self._envs = SyncVectorEnv([one] * len(seeds), autoreset_mode=AutoresetMode.NEXT_STEP)
         frames = space_of_frames(self._envs.single_observation_space)
         super().__init__(frames, space_of_actions(self._envs.single_action_space), seeds)
         self.masked, self._has_warned = ends_with_rules(self._envs.envs[0]), False
@@ -169,8 +167,7 @@ class GymPlayback:
         os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo then draws without a display ...
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # ... and pygame, without a complaint either
         self._game = config.game
-        self._env = build(config, "rgb_array")
-        (self._seed,) = checked_seeds([seed], 1)
+        self._env, self._seed = build(config, "rgb_array"), seed
 
     def first(self) -> Frames:
         """Starts the episode and returns its first frame [*frame]."""

@@ -20,7 +20,6 @@ from envs.malmo.connection import Address, Connection, TimeLimits
 from envs.malmo.missions import GOAL_REWARD, ROOMS, draw_arena, mission_init
 from envs.playback import Playback
 from envs.registry import Family
-from envs.seeding import checked_seeds
 from envs.solo import Picture, SoloStep, SoloVector, Steering, describe, frame_space
 
 __all__ = ["FAMILY", "MalmoVector"]
@@ -118,7 +117,7 @@ class MalmoVector(SoloVector):
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], limits: TimeLimits | None = None) -> None:
         addresses, limits = parse_addresses(config.malmo_ports), limits or TimeLimits()
-        if len(addresses) < len(checked_seeds(seeds, len(seeds))):
+        if len(addresses) < len(seeds):
             raise EnvError(
                 f"{len(seeds)} environments at once need as many Minecraft clients, "
                 f"but --malmo-ports names {config.malmo_ports} only."

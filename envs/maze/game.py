@@ -11,7 +11,7 @@ from envs.config import EnvConfig
 from envs.maze.missions import mission
 from envs.maze.world import STEP, View, World
 from envs.playback import Action, Screen
-from envs.seeding import checked_seeds, draw_seed
+from envs.seeding import draw_seed
 from envs.solo import Picture, SoloStep, SoloVector, Steering
 
 TURN = 15.0  # degrees, at a full turn; as MiniWorld's own discrete actions
@@ -66,7 +66,6 @@ class MazeVector(SoloVector):
     """N mazes that draw with one OpenGL context, in the process and the thread that built them."""
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
-        checked_seeds(seeds, len(seeds))
         self._view = View(config.frame_width, config.frame_height)
         super().__init__(config, [MazeGame(config, self._view) for _ in seeds], seeds)
 
@@ -80,7 +79,7 @@ class MazePlayback:
     """Replays an episode with the agent's view and its path from above: [480, 1120, 3], alike in a step."""
 
     def __init__(self, config: EnvConfig, seed: int) -> None:
-        (self._seed,) = checked_seeds([seed], 1)
+        self._seed = seed
         self._large, self._map = View(FILM_WIDTH, FILM_HEIGHT), View(FILM_HEIGHT, FILM_HEIGHT)
         self._game = MazeGame(config, View(config.frame_width, config.frame_height))
 
