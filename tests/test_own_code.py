@@ -22,7 +22,7 @@ from memory.server.connection import Client
 from own_code.code import import_code, imported_code, names_code, short_name
 from tests.processes import ONE_THREAD, ROOT
 from wiring.code import canonical
-from wiring.record.facts import run_facts
+from wiring.record.page import run_facts
 from wiring.setting import setting_of_run
 
 CORRIDOR = '''

@@ -35,10 +35,9 @@ from memory.server.connection import Client
 from memory.server.patience import Patience
 from reporting.model_files import last_models
 from wiring.code import check_code, code_settings
-from wiring.record.facts import descriptions, run_facts, seats_of
-from wiring.record.played import set_matches_aside
+from wiring.record.page import descriptions, run_facts, seats_of
+from wiring.record.played import set_matches_aside, tracking_of
 from wiring.record.provenance import write_run_json
-from wiring.record.tracking import tracking_of
 from wiring.setting import Setting, agent_of, device_of, naming_flags, set_up_torch
 from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, check_length, memory_sentence, replay_dump

@@ -20,7 +20,7 @@ import pytest
 from args import read_args
 from reporting.film import mp4_film
 from reporting.trackers import TrackerError, Tracking, open_tracker
-from wiring.record.tracking import tracking_of
+from wiring.record.played import tracking_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -157,14 +157,14 @@ def test_a_package_that_is_missing_is_a_sentence(tmp_path: Path, monkeypatch: py
 
 def test_nothing_is_imported_unless_it_is_asked_for() -> None:
     assert tracking_of(read_args([])) is None
-    look = "import sys, wiring.record.tracking; print({'wandb', 'mlflow', 'trackio'} & set(sys.modules))"
+    look = "import sys, wiring.record.played; print({'wandb', 'mlflow', 'trackio'} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", look], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout == "set()\n"
 
 
 def test_where_the_server_is_stays_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: dict[str, object] = {}
-    monkeypatch.setattr("wiring.record.tracking.open_tracker", lambda *words: sent.update(words[3]))
+    monkeypatch.setattr("wiring.record.played.open_tracker", lambda *words: sent.update(words[3]))
     tracking_of(read_args(["--track", "mlflow", "--lr", "0.5", "--redis-password-file", "key"]))
     assert sent["lr"] == 0.5
     assert not [name for name in sent if "redis" in name]

@@ -1,4 +1,4 @@
-"""What an evaluation has played: where its result goes and for how long, and who else is sent its film."""
+"""Where the result of an evaluation goes, and the tracker that is sent a run's scalars and films."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from args import Args
 from envs.config import EnvConfig
 from evaluation.result import set_aside
 from reporting.pages.players import matches_of
-from wiring.record.tracking import tracking_of
+from reporting.trackers import Tracking, open_tracker
 
 
 def make_way(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
@@ -34,3 +34,16 @@ def send_film(args: Args, film: Path) -> None:
     if film.suffix == ".mp4":
         tracking.film(film)
     tracking.close()
+
+
+def tracking_of(args: Args) -> Tracking | None:
+    """None where no tracker is asked for. Raises TrackerError."""
+    if not args.track:
+        return None
+    settings = {name: value for name, value in args.model_dump().items() if not _is_secret(name)}
+    return open_tracker(args.track, args.file_name, Path(args.path_to_results), settings)
+
+
+def _is_secret(name: str) -> bool:
+    """Whether it says where the server is, or how to log in there."""
+    return "redis" in name or "password" in name
