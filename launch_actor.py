@@ -23,7 +23,7 @@ from pathlib import Path
 from acting.actor import Actor
 from acting.links.link import ActorSlot, RunChanged
 from args import Args, UserError
-from envs.multi.meeting import SeatView, TableClosed, play_seats
+from envs.multi.barrier import OtherSeatEnded, SeatView, play_seats
 from learning.saved.snapshot import wait_for_snapshot
 from memory.runs.counters import read_counters
 from memory.runs.episodes import recent_episodes
@@ -98,7 +98,7 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
 def _play(actor: Actor) -> None:
     try:
         actor.run()
-    except TableClosed as closed:
+    except OtherSeatEnded as closed:
         log.info("%s", closed)
         actor.flush()
 

@@ -142,12 +142,12 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
             verdict = f"failed: {type(error).__name__}: {error}"
         finally:
             env.close()
-    told = (
+    warned = (
         " ".join(str(each.message).replace("\x1b[33m", "").replace("\x1b[0m", "").split())
         for each in caught
         if WRAPPED not in str(each.message)
     )
-    return [verdict, *dict.fromkeys(told)]
+    return [verdict, *dict.fromkeys(warned)]
 
 
 def _played(config: EnvConfig) -> list[str]:

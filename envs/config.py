@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from own_code.code import told
+from own_code.code import error_text
 from parameters.declare import UserError
 
 
@@ -102,8 +102,8 @@ def description_from_spaces(frames: Box, actions: Discrete | Box) -> EnvDescript
     )
 
 
-def refusal_of(actions: npt.NDArray[Any], space: Discrete | Box, count: int) -> EnvError:
-    """What to say of actions that are not [count] of this space."""
+def invalid_actions(actions: npt.NDArray[Any], space: Discrete | Box, count: int) -> EnvError:
+    """The error for actions that are not `count` actions of this space."""
     if isinstance(space, Discrete):
         wanted = f"integers from 0 to {space.n - 1}"
     else:
@@ -113,24 +113,24 @@ def refusal_of(actions: npt.NDArray[Any], space: Discrete | Box, count: int) -> 
 
 
 def failure_of(game: str, error: BaseException) -> BaseException:
-    """What to raise of an error that came out of an environment: it names whose it is."""
+    """The exception to raise for an error in an environment's own code: it names the environment."""
     if isinstance(error, EnvError | EnvFailure | UserError | ChildProcessError | MemoryError):
         return error
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         return error  # Ctrl-C; where another handler answers that, the environment raised it itself
-    return EnvFailure(f"The environment {game} failed: {told(error)}.")
+    return EnvFailure(f"The environment {game} failed: {error_text(error)}.")
 
 
-def unusable(
+def unusable_values(
     game: str, frames: npt.NDArray[Any], rewards: npt.NDArray[Any], is_kept: npt.NDArray[np.bool_]
 ) -> EnvFailure:
-    """What to raise where a frame is NaN or infinite, or a reward is not what the learner keeps."""
+    """The error for a frame that is NaN or infinite, or a reward that the learner cannot keep."""
     if is_kept.all():
-        what, sound, values = "frame", np.isfinite(frames), frames
+        what, is_valid, values = "frame", np.isfinite(frames), frames
     else:
-        what, sound, values = "reward", is_kept, rewards
-    row = int(np.flatnonzero(~sound.reshape(len(values), -1).all(axis=1))[0])
-    found = values[row][~sound[row]].ravel()[0]
+        what, is_valid, values = "reward", is_kept, rewards
+    row = int(np.flatnonzero(~is_valid.reshape(len(values), -1).all(axis=1))[0])
+    found = values[row][~is_valid[row]].ravel()[0]
     why = ", too large to learn from" if np.isfinite(found) else ""
     return EnvFailure(
         f"The environment {game} is at fault: it returned a {what} with {found} (row {row}){why}."
@@ -138,7 +138,7 @@ def unusable(
 
 
 def optional_package(name: str, game: str, extra: str = "") -> Any:
-    """Imports a package that not everybody has, when a game that needs it is built. `extra`: else its name.
+    """Imports an optional package. `extra`: the extra that installs it, where its name is another.
 
     Raises:
         EnvError: it is not installed.

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs.config import RAISED, EnvError, failure_of, refusal_of, unusable
+from envs.config import RAISED, EnvError, failure_of, invalid_actions, unusable_values
 from envs.playback import Frames
 from envs.saving import State
 from envs.seeding import check_mask, checked_seeds
@@ -85,7 +85,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         if isinstance(self.single_action_space, Box):
             actions = actions.astype(np.float32)
         if not self.action_space.contains(actions):  # nor NaN
-            raise refusal_of(actions, self.single_action_space, self.num_envs)
+            raise invalid_actions(actions, self.single_action_space, self.num_envs)
         try:
             steps = self._advance(actions.astype(self.action_space.dtype))
         except RAISED as error:
@@ -93,7 +93,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         frames, rewards = steps[:2]
         is_kept = np.abs(rewards) <= self.largest_reward  # False for NaN, too
         if not (is_kept.all() and (frames.dtype == np.uint8 or np.isfinite(frames).all())):
-            raise unusable(self.game, frames, rewards, is_kept)
+            raise unusable_values(self.game, frames, rewards, is_kept)
         return steps
 
     @property

@@ -43,7 +43,7 @@ class Family:
     make: Callable[[EnvConfig, Sequence[int]], SeededVectorEnv]
     playback: Callable[[EnvConfig, int], Playback]
     share: Callable[[Sequence[EnvConfig], Sequence[int]], Any] | None = None
-    """Makes multi.meeting.Tables for --seat-runs, where seats are not those of one game: of each run's
+    """Makes multi.barrier.Tables for --seat-runs, where seats are not those of one game: of each run's
     environment, with a seed for each table."""
     reads: tuple[str, ...] = ()
     """Which of FAMILY_SETTINGS it reads."""
@@ -110,7 +110,7 @@ def check_reads(config: EnvConfig, games: Sequence[str]) -> None:
 
 
 def share_env(configs: Sequence[EnvConfig], seeds: Sequence[int]) -> Any:
-    """What several runs play together, each its part (multi.meeting.Tables); None: seats of one game.
+    """What several runs play together, each its part (multi.barrier.Tables); None: seats of one game.
 
     Raises:
         EnvError: the runs do not fit together.

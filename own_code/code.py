@@ -95,7 +95,7 @@ def import_code(text: str) -> OwnCode:
     try:
         module = same or (_import_file(path) if path else _import_module(place))
     except (Exception, SystemExit) as error:
-        raise UserError(f"{text} cannot be imported: {told(error)}.") from error
+        raise UserError(f"{text} cannot be imported: {error_text(error)}.") from error
     code = _GIVEN[short_name(text)] = OwnCode(short_name(text), _sha256(module), module, what)
     return code
 
@@ -126,7 +126,7 @@ def _sha256(module: ModuleType) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What went wrong in code that is not ours, and where, on one line."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

@@ -17,12 +17,12 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by a file holding `data`, as `atomic_file` does."""
-    with _room_is_told(path, len(data)), atomic_file(path) as file:
+    with _naming_free_space(path, len(data)), atomic_file(path) as file:
         file.write(data)
 
 
 @contextmanager
-def _room_is_told(path: Path, size: int) -> Iterator[None]:
+def _naming_free_space(path: Path, size: int) -> Iterator[None]:
     """A disk without room for the `size` bytes of `path` is reported with both numbers."""
     try:
         yield
@@ -30,8 +30,8 @@ def _room_is_told(path: Path, size: int) -> Iterator[None]:
         if error.errno not in NO_ROOM:
             raise
         free = shutil.disk_usage(path.parent).free
-        told = f"{error.strerror}: {path} needs {size:,} bytes, {free:,} are free"
-        raise OSError(error.errno, told) from error
+        message = f"{error.strerror}: {path} needs {size:,} bytes, {free:,} are free"
+        raise OSError(error.errno, message) from error
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def append(path: Path, data: bytes) -> None:
     Raises:
         OSError: the disk refused; the file is as it was.
     """
-    with _room_is_told(path, len(data)), path.open("ab", buffering=0) as file:
+    with _naming_free_space(path, len(data)), path.open("ab", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         try:
             written = 0

@@ -212,8 +212,9 @@ def read_learning(path: Path) -> Iterator[LearningPoint]:
             cells = zip(names, row[len(CLOCKS) :], strict=True)
             metrics = {name: float(cell) for name, cell in cells if cell}
         except ValueError as error:
-            told = ",".join(row)
-            raise ValueError(f"Line {line} of {path} holds no metrics of learning: {told!r}.") from error
+            raise ValueError(
+                f"Line {line} of {path} holds no metrics of learning: {','.join(row)!r}."
+            ) from error
         yield LearningPoint(learner_steps, actor_steps, updates, metrics)
 
 

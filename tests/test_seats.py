@@ -12,7 +12,7 @@ import pytest
 
 from args import UserError, read_args
 from envs.config import EnvConfig
-from envs.multi.meeting import SeatView, play_seats
+from envs.multi.barrier import SeatView, play_seats
 from envs.multi.shared import SharedTables
 from launch_actor import run_seats
 from supervision.process import Stop

@@ -30,7 +30,7 @@ from agents.base import Agent, ReplayAgent
 from args import Args, UserError
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
-from envs.multi.meeting import SeatView
+from envs.multi.barrier import SeatView
 from envs.registry import make_env
 from envs.seeding import environment_seeds
 from event_log.writer import EventRecorder

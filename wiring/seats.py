@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from args import Args, UserError
 from envs.config import EnvConfig
-from envs.multi.meeting import SeatView, Tables
+from envs.multi.barrier import SeatView, Tables
 from envs.multi.shared import SharedTables
 from envs.registry import share_env
 from envs.seeding import environment_seeds
@@ -28,13 +28,14 @@ def args_of_seats(args: Args) -> list[Args]:
     if args.event_log_out or args.render or args.no_push:
         raise UserError("--seat-runs excludes --event-log-out, --render and --no-push.")
     try:
-        told = json.loads(args.env_args or "{}")
+        given = json.loads(args.env_args or "{}")
     except ValueError as error:
         raise UserError(f"--env-args {args.env_args} is no JSON: {error}.") from error
-    if isinstance(told, list) and len(told) != len(runs):
-        raise UserError(f"--env-args lists {len(told)} for the {len(runs)} runs of --seat-runs.")
-    is_list = isinstance(told, list)
-    env_args = [json.dumps(each) if each else "" for each in told] if is_list else [args.env_args] * len(runs)
+    if isinstance(given, list) and len(given) != len(runs):
+        raise UserError(f"--env-args lists {len(given)} for the {len(runs)} runs of --seat-runs.")
+    env_args = [args.env_args] * len(runs)
+    if isinstance(given, list):
+        env_args = [json.dumps(each) if each else "" for each in given]
     return [
         args.model_copy(update={"run": run, "env_args": own, "seed": _seed_of_seat(args, seat)})
         for seat, (run, own) in enumerate(zip(runs, env_args, strict=True))
@@ -55,8 +56,8 @@ def build_tables(settings: Sequence[Setting], steps: int) -> Tables:
 
 
 def at_tables(setting: Setting, env: SeatView) -> Setting:
-    """With as many environments as a seat has. Raises UserError where its run would have other tables than
-    that of the first one.
+    """The setting with as many environments as its seat has. Raises UserError where its run asks for another
+    environment than the first one's.
     """
     args = setting.args
     if args.opponents != "self":

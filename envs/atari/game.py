@@ -119,11 +119,11 @@ class AleInProcess(Saved):
 
     def __init__(self, config: EnvConfig, count: int) -> None:
         self._games = [AleGame(config) for _ in range(count)]
-        self._told: dict[str, Callable[[AleGame], int]] = {}  # what infos say of each game, where it is asked
+        self._info_of: dict[str, Callable[[AleGame], int]] = {}  # what reads an info of one game
         if (byte := room_byte(config.game)) is not None:
-            self._told["room"] = lambda game: int(game.ale.getRAM()[byte])
+            self._info_of["room"] = lambda game: int(game.ale.getRAM()[byte])
         if config.terminal_on_life_loss:
-            self._told["lives"] = lambda game: game.ale.lives()
+            self._info_of["lives"] = lambda game: game.ale.lives()
         self._frames = np.zeros((count, 1, *SCREEN), np.uint8)
         self._rewards = np.zeros(count, np.int32)
         self._terminated, self._truncated = np.zeros((2, count), np.bool_)
@@ -134,7 +134,7 @@ class AleInProcess(Saved):
         seeds = [None] * len(rows) if seed is None else seed.tolist()
         for row, own_seed in zip(rows, seeds, strict=True):
             self._restart(row, own_seed)
-        return self._frames.copy(), self._infos() if self._told else {}
+        return self._frames.copy(), self._infos() if self._info_of else {}
 
     def step(self, actions: npt.NDArray[np.int64]) -> GameSteps:
         """Takes one action [N] in every environment that is not about to restart."""
@@ -145,7 +145,7 @@ class AleInProcess(Saved):
             step = game.step(int(actions[row]))
             self._frames[row, 0], self._rewards[row], self._terminated[row], self._truncated[row] = step
         flags = self._terminated.copy(), self._truncated.copy()
-        return self._frames.copy(), self._rewards.copy(), *flags, self._infos() if self._told else {}
+        return self._frames.copy(), self._rewards.copy(), *flags, self._infos() if self._info_of else {}
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -155,4 +155,4 @@ class AleInProcess(Saved):
         self._rewards[row], self._terminated[row], self._truncated[row] = 0, False, False
 
     def _infos(self) -> Infos:
-        return {name: np.array([*map(tell, self._games)], np.int64) for name, tell in self._told.items()}
+        return {name: np.array([*map(read, self._games)], np.int64) for name, read in self._info_of.items()}

@@ -23,7 +23,7 @@ from envs.gym.spaces import fitted, space_of_actions, space_of_frames, to_float3
 from envs.playback import Action, Frames, Screen
 from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
-from own_code.code import told
+from own_code.code import error_text
 
 __all__ = ["FAMILY"]
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 _CLASSIC_CONTROL = "gymnasium.envs.classic_control."
 """Environments whose whole state is plain; physics engines keep theirs where Python cannot see it."""
 EXTRAS = "mujoco", "box2d"
-"""Those of Gymnasium's that are ours too, by the same names."""
+"""Gymnasium's extras that this project has under the same names."""
 Build = Callable[[EnvConfig, str | None], Env]
 """Makes one environment with a render mode, its spaces as agents know them."""
 
@@ -66,7 +66,7 @@ def make_registered(config: EnvConfig, render_mode: str | None = None, name: str
 
 
 def constructor_arguments(config: EnvConfig) -> dict[str, Any]:
-    """Those of --env-args. Raises EnvError."""
+    """The arguments in --env-args. Raises EnvError."""
     try:
         arguments = json.loads(config.env_args or "{}")
     except ValueError as error:
@@ -121,7 +121,7 @@ class GymVector(SeededVectorEnv):
         return _to_frames(observations), infos
 
     def _warn_of_rules(self, infos: Infos) -> None:
-        """Once: spaces do not tell of those in infos, and agents must know them before the first step."""
+        """Warn once of a mask that is not obeyed, as agents must know it from the spaces."""
         is_shown = _shows_mask(self._envs.envs[0])
         if self.masked or self._has_warned or not (is_shown or MASK in infos):
             return
@@ -141,7 +141,7 @@ class GymVector(SeededVectorEnv):
         return _to_frames(observations), rewards, terminated, truncated, infos
 
     def _explained(self, error: ValueError) -> Exception:
-        """Where an observation has another shape than its space, NumPy says neither which nor whose."""
+        """The error that names an observation of the wrong shape, which NumPy's own does not."""
         promised = self.single_observation_space.shape
         for env, seen in zip(self._envs.envs, self._envs._env_obs, strict=True):
             if isinstance(seen, np.ndarray) and seen.shape != promised:
@@ -185,7 +185,9 @@ class GymPlayback:
         except NotImplementedError as error:
             raise EnvError(f"The environment {self._game} cannot draw itself: it has no render().") from error
         except Exception as error:  # of code that is not ours
-            raise EnvError(f"The environment {self._game} could not be drawn: {told(error)}.") from error
+            raise EnvError(
+                f"The environment {self._game} could not be drawn: {error_text(error)}."
+            ) from error
         if not isinstance(picture, np.ndarray):
             raise EnvError(f"The environment {self._game} has no picture to show.")
         if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or 0 in picture.shape:

@@ -19,7 +19,7 @@ from envs.gym.pictures import Env
 from envs.gym.spaces import fitted
 from envs.playback import Playback
 from envs.registry import FAMILY_SETTINGS, Family
-from own_code.code import OwnCode, imported_code, short_name, told
+from own_code.code import OwnCode, error_text, imported_code, short_name
 
 __all__ = ["FAMILY"]
 
@@ -67,7 +67,7 @@ def _made(code: OwnCode, config: EnvConfig, render_mode: str | None) -> Any:
     try:
         return thing(**arguments)
     except (Exception, SystemExit) as error:
-        raise EnvError(f"{code.name} could not be built: {told(error)}.") from error
+        raise EnvError(f"{code.name} could not be built: {error_text(error)}.") from error
 
 
 def _canonical_name(game: str) -> str | None:

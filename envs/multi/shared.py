@@ -1,7 +1,7 @@
-"""Tables at which each seat is played by a thread of its own, for a learner of its own.
+"""Games whose seats are played by a thread each, for a learner each.
 
-Every seat sees the tables as its vector environment. A step is taken once all seats have given their actions,
-so a seat waits for the others: for those whose learner is behind, too.
+To each seat the games look like a vector environment of its own. A step is taken once all seats have chosen
+their actions, so the slowest seat, or one that waits for its learner, holds up the others.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, Steps
-from envs.multi.meeting import Meeting, SeatView
+from envs.multi.barrier import SeatView, StepBarrier
 from envs.multi.seats import SeatsVector
 from envs.playback import Frames
 from envs.registry import make_env
@@ -30,19 +30,19 @@ class SharedTables:
         self.frames: Frames = tables.reset()[0]
         self.steps: Steps | None = None
         self.actions = np.zeros((len(seeds), seats), np.int64)
-        self.meeting = Meeting(seats, self._advance, tables.game)
+        self.barrier = StepBarrier(seats, self._advance, tables.game)
 
     def seat(self, seat: int) -> SeatView:
         """Its environments."""
         return TableView(self, seat)
 
     def leave(self, seat: int) -> None:
-        """Nobody plays on against an empty seat."""
+        """The games end: nobody plays against an empty seat."""
         self.close()
 
     def close(self) -> None:
-        """Nobody waits for anybody any more."""
-        self.meeting.close()
+        """Wake all seats that wait: no further step is taken."""
+        self.barrier.close()
 
     def end(self) -> None:
         """Ends the games."""
@@ -53,7 +53,7 @@ class SharedTables:
 
 
 class TableView(SeatView):
-    """The tables as one seat sees them."""
+    """The environments of one seat."""
 
     def __init__(self, shared: SharedTables, seat: int) -> None:
         tables = shared.tables
@@ -67,8 +67,8 @@ class TableView(SeatView):
 
     @property
     def waits_for_others(self) -> bool:
-        """Unless the games are at work."""
-        return not self._shared.meeting.is_moving
+        """Whether the games wait for another seat's action."""
+        return not self._shared.barrier.is_moving
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         if self._shared.steps is not None or not mask.all():
@@ -78,7 +78,7 @@ class TableView(SeatView):
     def _advance(self, actions: Actions) -> Steps:
         self._shared.actions[:, self._seat] = actions
         self._steps += 1
-        self._shared.meeting.wait(self._seat, self._steps)
+        self._shared.barrier.wait(self._seat, self._steps)
         assert self._shared.steps is not None
         frames, rewards, terminated, truncated, _ = self._shared.steps
         rows = self._rows

@@ -40,7 +40,7 @@ _KNOWN = {
     "gridworld": Brain("GridBrain", 6, 4, False, (Camera(32, 32, 1),)),
     "3dball": Brain("Ball3DBrain", 8, 2, False, ()),
 }
-"""What the shipped builds announce, so that a learner needs neither."""
+"""What the shipped builds announce: a learner describes them without having them."""
 
 
 def lone_brain(config: EnvConfig, seeds: Sequence[int], limits: TimeLimits | None = None) -> SeededVectorEnv:

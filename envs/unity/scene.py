@@ -20,7 +20,7 @@ _FAILURES = 5
 """Of a player, one after the other, after which an actor gives up."""
 
 
-class Moved(NamedTuple):
+class BrainStep(NamedTuple):
     """The first n bodies of a brain after a step."""
 
     frames: Frames  # as they stand: those whose episode has ended are in their next one
@@ -69,7 +69,7 @@ class Scene:
             return
 
     def _check_bodies(self) -> None:
-        """All brains have as many as when the scene began first."""
+        """Raise PlayerFailed where a brain has fewer bodies than at the first start."""
         for brain in self.brains:
             count = len(self.bodies[brain.name].rewards) if brain.name in self.bodies else 0
             if count < self._counts.setdefault(brain.name, max(1, count)):
@@ -84,20 +84,23 @@ class Scene:
         """Of all bodies of a part."""
         return frames_of(self.bodies[self.brains[part].name], self._parts[part])
 
-    def step(self, actions: Sequence[npt.NDArray[Any]]) -> list[Moved]:
+    def step(self, actions: Sequence[npt.NDArray[Any]]) -> list[BrainStep]:
         """Takes the actions of the first n bodies of each part; a step of a scene that is over begins it."""
         if self._wants_reset:
             self.reset()
-            return [self._still(part, len(chosen)) for part, chosen in enumerate(actions)]
+            return [self._step_without_player(part, len(chosen)) for part, chosen in enumerate(actions)]
         assert self._player is not None
         taken = {brain.name: chosen for brain, chosen in zip(self.brains, actions, strict=True)}
         try:
             self.bodies, over = self._player.conversation.step(taken)
         except OSError as failure:
             self._give_up(failure)
-            return [self._still(part, len(chosen), failed=True) for part, chosen in enumerate(actions)]
+            return [
+                self._step_without_player(part, len(chosen), failed=True)
+                for part, chosen in enumerate(actions)
+            ]
         self._failures, self._wants_reset, self._age = 0, over, self._age + 1
-        return [self._moved(part, len(chosen), over) for part, chosen in enumerate(actions)]
+        return [self._brain_step(part, len(chosen), over) for part, chosen in enumerate(actions)]
 
     def close(self) -> None:
         """Ends the player."""
@@ -105,17 +108,17 @@ class Scene:
             self._player.close()
             self._player = None
 
-    def _still(self, part: int, count: int, failed: bool = False) -> Moved:
+    def _step_without_player(self, part: int, count: int, failed: bool = False) -> BrainStep:
         none = np.zeros(count, np.bool_)
         frames = self.frames(part)[:count]
-        return Moved(frames, np.zeros(count), none, none, None, failed, failed, self._age)
+        return BrainStep(frames, np.zeros(count), none, none, None, failed, failed, self._age)
 
-    def _moved(self, part: int, count: int, over: bool) -> Moved:
+    def _brain_step(self, part: int, count: int, over: bool) -> BrainStep:
         bodies = self.bodies[self.brains[part].name]
         last = None if bodies.last is None else frames_of(bodies.last, self._parts[part])[:count]
         frames, rewards = self.frames(part)[:count], bodies.rewards[:count]
         ended, truncated = bodies.ended[:count], bodies.truncated[:count]
-        return Moved(frames, rewards, ended, truncated, last, over, False, self._age)
+        return BrainStep(frames, rewards, ended, truncated, last, over, False, self._age)
 
     def _started(self) -> Player:
         player = Player(self._program, self._limits, self._seed)
@@ -165,7 +168,7 @@ class Part:
         self._scene.begin_anew()
         return self._scene.frames(self._number)
 
-    def step(self, actions: npt.NDArray[Any]) -> Moved:
+    def step(self, actions: npt.NDArray[Any]) -> BrainStep:
         """Takes the actions of the first n bodies."""
         return self._scene.step([actions])[0]
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Flags, Infos
-from envs.multi.meeting import Meeting, SeatView
+from envs.multi.barrier import SeatView, StepBarrier
 from envs.playback import Frames
 from envs.unity.arguments import Arguments
 from envs.unity.protocols.bodies import TimeLimits
-from envs.unity.scene import Moved, Part, Scene
+from envs.unity.scene import BrainStep, Part, Scene
 from envs.unity.vector import UnityVector
 
 
@@ -44,12 +44,12 @@ class SharedScenes:
         """The others go on, and its bodies take action 0."""
         for shared in self._shared:
             shared.actions[seat] = np.zeros(0)
-            shared.meeting.leave(seat)
+            shared.barrier.leave(seat)
 
     def close(self) -> None:
-        """Nobody waits for anybody any more."""
+        """Wake all seats that wait: no further step is taken."""
         for shared in self._shared:
-            shared.meeting.close()
+            shared.barrier.close()
 
     def end(self) -> None:
         """Ends the players."""
@@ -67,9 +67,9 @@ class BrainView(UnityVector, SeatView):
 
     @property
     def waits_for_others(self) -> bool:
-        """Unless a player is at work."""
+        """Whether all players wait for another brain's actions."""
         shared = [part.shared for part in self._shared_parts]
-        return not any(each.meeting.is_moving or each.lock.locked() for each in shared)
+        return not any(each.barrier.is_moving or each.lock.locked() for each in shared)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         if not self._is_new:
@@ -84,11 +84,11 @@ class _SharedScene:
     def __init__(self, scene: Scene, seats: int) -> None:
         self.scene, self.lock = scene, threading.Lock()
         self.actions: list[npt.NDArray[Any]] = [np.zeros(0)] * seats
-        self.moved: list[Moved] = []
-        self.meeting = Meeting(seats, self._advance, scene.game)
+        self.brain_steps: list[BrainStep] = []
+        self.barrier = StepBarrier(seats, self._advance, scene.game)
 
     def _advance(self) -> None:
-        self.moved = self.scene.step(self.actions)
+        self.brain_steps = self.scene.step(self.actions)
 
 
 class _SharedPart(Part):
@@ -99,7 +99,7 @@ class _SharedPart(Part):
         self.shared, self._steps = shared, 0
 
     def reset(self) -> Frames:
-        """Of a scene that has just begun."""
+        """The frames of the scene, which has just begun."""
         return self.begin_anew()
 
     def begin_anew(self) -> Frames:
@@ -107,15 +107,15 @@ class _SharedPart(Part):
         with self.shared.lock:
             return super().begin_anew()
 
-    def step(self, actions: npt.NDArray[Any]) -> Moved:
+    def step(self, actions: npt.NDArray[Any]) -> BrainStep:
         """Takes the actions of the first n bodies, once all seats have given theirs."""
         self.shared.actions[self._number] = actions
         self._steps += 1
-        self.shared.meeting.wait(self._number, self._steps)
-        return self.shared.moved[self._number]
+        self.shared.barrier.wait(self._number, self._steps)
+        return self.shared.brain_steps[self._number]
 
     def close(self) -> None:
-        """The player goes on for the other seats."""
+        """Nothing ends: the other seats still play."""
 
 
 def _check(configs: Sequence[EnvConfig], parts: Sequence[Arguments]) -> None:
@@ -123,5 +123,5 @@ def _check(configs: Sequence[EnvConfig], parts: Sequence[Arguments]) -> None:
         raise EnvError("The runs of --seat-runs play other builds, or have other parameters of the scene.")
     brains = [part.brain for part in parts]
     if len(set(brains)) < len(brains) or "" in brains:
-        told = '--env-args \'{"brain": "…"}\''
-        raise EnvError(f"Each run of --seat-runs must be of a brain of its own ({told}), not {brains}.")
+        example = '--env-args \'{"brain": "…"}\''
+        raise EnvError(f"Each run of --seat-runs must be of a brain of its own ({example}), not {brains}.")

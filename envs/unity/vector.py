@@ -28,26 +28,28 @@ class UnityVector(SeededVectorEnv):
         self._max_steps = config.max_episode_steps
         self._steps = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)
-        self._shown: Frames = np.zeros((self.num_envs, *frames.shape), frames.dtype)  # returned last
-        self._stands: Frames = self._shown.copy()  # of the scenes as they stand
+        self._returned_frames: Frames = np.zeros(
+            (self.num_envs, *frames.shape), frames.dtype
+        )  # returned last
+        self._scene_frames: Frames = self._returned_frames.copy()  # of the scenes as they stand
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
         for part, rows in zip(self._parts, self._rows, strict=True):
             if mask[rows].any():
                 frames = part.reset() if mask[rows].all() else part.begin_anew()
-                self._stands[rows] = frames[: rows.stop - rows.start]
-        self._shown[mask] = self._stands[mask]
+                self._scene_frames[rows] = frames[: rows.stop - rows.start]
+        self._returned_frames[mask] = self._scene_frames[mask]
         self._steps[mask], self._ended[mask] = 0, False
-        return self._shown.copy(), {}
+        return self._returned_frames.copy(), {}
 
     def _advance(self, actions: Actions) -> Steps:
         rewards = np.zeros(self.num_envs)
         ended, cut, over, failed = np.zeros((4, self.num_envs), np.bool_)
-        age, last = np.zeros(self.num_envs, np.int64), self._shown.copy()
+        age, last = np.zeros(self.num_envs, np.int64), self._returned_frames.copy()
         idle = np.where(_column(self._ended, actions), 0, actions)
         for part, rows in zip(self._parts, self._rows, strict=True):
             moved = part.step(idle[rows])
-            self._stands[rows], rewards[rows], over[rows] = moved.frames, moved.rewards, moved.is_over
+            self._scene_frames[rows], rewards[rows], over[rows] = moved.frames, moved.rewards, moved.is_over
             ended[rows], cut[rows] = moved.ended, moved.truncated
             age[rows], failed[rows] = moved.age, moved.failed
             if moved.last is not None:
@@ -59,17 +61,19 @@ class UnityVector(SeededVectorEnv):
         truncated = (cut | over | stopped) & ~terminated & ~began
         rewards[began] = 0.0
         self._ended = terminated | truncated
-        self._shown = np.where(_column(ended & ~began, self._stands), last, self._stands)
+        self._returned_frames = np.where(
+            _column(ended & ~began, self._scene_frames), last, self._scene_frames
+        )
         self._begin_anew(began & over)
         interrupted = truncated & ~cut & ~stopped & (failed | (over & (self._steps < age)))
-        return self._shown.copy(), rewards, terminated, truncated, {"interrupted": interrupted}
+        return self._returned_frames.copy(), rewards, terminated, truncated, {"interrupted": interrupted}
 
     def _begin_anew(self, cut_off: Flags) -> None:
-        """Start the scenes of rows `cut_off` now: episodes that began in this step no flag could end."""
+        """Restart the scenes of these rows: no flag can end episodes that began in this step."""
         for part, rows in zip(self._parts, self._rows, strict=True):
             if cut_off[rows].any():
-                self._stands[rows] = part.begin_anew()[: rows.stop - rows.start]
-        self._shown[cut_off] = self._stands[cut_off]
+                self._scene_frames[rows] = part.begin_anew()[: rows.stop - rows.start]
+        self._returned_frames[cut_off] = self._scene_frames[cut_off]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the players."""

@@ -23,7 +23,7 @@ from gymnasium.spaces import Discrete
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.contract import SeededVectorEnv
 from envs.legal import legal_actions
-from envs.multi.meeting import SeatView, play_seats
+from envs.multi.barrier import SeatView, play_seats
 from envs.registry import describe_env, make_env, share_env
 from envs.unity import lone_brain
 from envs.unity.protocols.bodies import TimeLimits
@@ -230,7 +230,7 @@ def test_who_started_the_player_again_may_leave(
             (build.parent / "fault").write_text("die")
         for _ in range(4 if seat == 0 else 8):
             if seat == 0:  # comes last, and so takes the step
-                until(lambda: scenes._shared[0].meeting._waiting == {1}, lambda: "seat 1 has not come")
+                until(lambda: scenes._shared[0].barrier._waiting == {1}, lambda: "seat 1 has not come")
             *_, truncated, _ = env.step(np.zeros(3, int) if seat == 0 else np.zeros((1, 2), np.float32))
             if seat == 1:
                 truncations.append(bool(truncated[0]))

@@ -15,7 +15,7 @@ from envs.config import EnvConfig, EnvError
 from envs.contract import SeededVectorEnv
 from envs.legal import drawn_action, legal_actions
 from envs.multi import described
-from envs.multi.meeting import Meeting, TableClosed, play_seats
+from envs.multi.barrier import OtherSeatEnded, StepBarrier, play_seats
 from envs.multi.seats import SeatsVector
 from envs.multi.shared import SharedTables
 from envs.multi.turns import TurnsVector
@@ -494,7 +494,7 @@ def test_seats_in_threads_play_as_the_tables_do(make_config: Callable[..., EnvCo
         if seat == 1:
             try:
                 env.step([0, 0])
-            except TableClosed as closed:
+            except OtherSeatEnded as closed:
                 told.append(str(closed))
 
     play_seats(shared, play)
@@ -505,12 +505,12 @@ def test_seats_in_threads_play_as_the_tables_do(make_config: Callable[..., EnvCo
 
 def test_a_step_that_was_taken_is_told_also_after_the_end() -> None:
     """To a seat that wakes up after the others have ended; the next step is nobody's."""
-    meeting = Meeting(1, lambda: None, "pong")
-    meeting.wait(0, 1)
-    meeting.close()
-    meeting.wait(0, 1)
-    with pytest.raises(TableClosed):
-        meeting.wait(0, 2)
+    barrier = StepBarrier(1, lambda: None, "pong")
+    barrier.wait(0, 1)
+    barrier.close()
+    barrier.wait(0, 1)
+    with pytest.raises(OtherSeatEnded):
+        barrier.wait(0, 2)
 
 
 def test_an_error_of_one_seat_ends_all_and_is_raised(make_config: Callable[..., EnvConfig]) -> None:
@@ -520,7 +520,7 @@ def test_an_error_of_one_seat_ends_all_and_is_raised(make_config: Callable[..., 
         env.reset()
         if seat == 0:
             raise ZeroDivisionError("a bug")
-        with pytest.raises(TableClosed):
+        with pytest.raises(OtherSeatEnded):
             env.step([0])
 
     with pytest.raises(ZeroDivisionError, match="a bug"):

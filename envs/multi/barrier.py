@@ -1,4 +1,4 @@
-"""Threads that take every step together: each for its own part of the same environments."""
+"""Several threads that step the same environments together, each for its own seat."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from envs.config import EnvConfig, EnvFailure, failure_of
 from envs.contract import SeededVectorEnv
 
 
-class TableClosed(EnvFailure):
-    """Another seat has ended, and nobody moves any more."""
+class OtherSeatEnded(EnvFailure):
+    """A seat's thread has ended, so no further step is taken."""
 
 
-class Meeting:
-    """A barrier that threads may leave: a step is taken once all have come who have not left.
+class StepBarrier:
+    """A barrier before each step, which threads may leave: the step is taken once all that are left wait.
 
-    Each thread is known by its seat, 0 to `seats` - 1.
+    Threads are numbered by their seats, 0 to `seats` - 1.
     """
 
     def __init__(self, seats: int, advance: Callable[[], None], game: str) -> None:
-        """`advance`: takes the step, in the thread that comes last."""
+        """`advance`: takes the step, in the last thread to arrive."""
         self._advance, self._game = advance, game
         self._seats, self._waiting = set(range(seats)), set[int]()
-        self._taken = 0  # steps
+        self._steps_taken = 0
         self._is_closed = False
         self._failure: Exception | None = None
         self._changed = threading.Condition()
@@ -34,28 +34,28 @@ class Meeting:
         """Waits until step `number`, counted from 1, has been taken.
 
         Raises:
-            TableClosed: after `close`.
+            OtherSeatEnded: after `close`.
             EnvFailure: the step failed.
         """
         with self._changed:
             self._waiting.add(seat)
             self._move_if_all_are_here()
-            self._changed.wait_for(lambda: self._taken >= number or self._is_closed)
-            if self._taken >= number:  # else it was closed before this step
+            self._changed.wait_for(lambda: self._steps_taken >= number or self._is_closed)
+            if self._steps_taken >= number:  # else it was closed before this step
                 return
         if self._failure is not None:
             raise failure_of(self._game, self._failure) from self._failure
-        raise TableClosed(f"Another seat of {self._game} has ended.")
+        raise OtherSeatEnded(f"Another seat of {self._game} has ended.")
 
     def leave(self, seat: int) -> None:
-        """The others go on without it."""
+        """Later steps do not wait for this seat."""
         with self._changed:
             self._seats.discard(seat)
             self._waiting.discard(seat)
             self._move_if_all_are_here()
 
     def close(self) -> None:
-        """Nobody waits for anybody any more."""
+        """Wake all threads that wait: no further step is taken."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -66,7 +66,7 @@ class Meeting:
         self.is_moving = True
         try:
             self._advance()
-            self._taken += 1
+            self._steps_taken += 1
         except Exception as failure:  # noqa: BLE001 - raised in every thread that waits
             self._failure, self._is_closed = failure, True
         finally:
@@ -76,27 +76,27 @@ class Meeting:
 
 
 class SeatView(SeededVectorEnv):
-    """What one of several seats plays."""
+    """The environments that one of several seats plays."""
 
     config: EnvConfig  # that it was made of
-    environments: range  # its rows among those of all seats, as in a run that plays all of them
+    environments: range  # which rows they would be in a run that plays all seats
 
 
 class Tables(Protocol):
-    """Environments that several seats play, each in a thread and for a run of its own."""
+    """Environments that several seats play together, each in its own thread and for its own run."""
 
     @property
     def seats(self) -> int:
-        """How many."""
+        """How many there are."""
 
     def seat(self, seat: int) -> SeatView:
-        """Its environments."""
+        """The environments of a seat."""
 
     def leave(self, seat: int) -> None:
-        """A seat plays no more."""
+        """A seat has stopped playing."""
 
     def close(self) -> None:
-        """Nobody waits for anybody any more."""
+        """Wake all seats that wait: no further step is taken."""
 
     def end(self) -> None:
         """Ends the environments, once no seat plays."""
