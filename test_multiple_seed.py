@@ -43,7 +43,7 @@ from wiring.evaluating.candidates import (
     snapshot_text,
 )
 from wiring.record.kept import with_kept
-from wiring.record.played import make_way, send_film
+from wiring.record.played import keep_earlier_result, send_film
 from wiring.setting import games_to_play, results_folder
 
 
@@ -107,7 +107,7 @@ def _play_episodes(args: Args, candidate: Candidate, folder: Path) -> None:
     if args.model:
         print(snapshot_text(candidate.origin))
     path = folder / f"evaluation_{evaluated_name(candidate.args)}.json"
-    make_way(path, result.env_config, candidate.origin)
+    keep_earlier_result(path, result.env_config, candidate.origin)
     write_evaluation(path, result, candidate.origin)
     print(f"Saved {path}.")
     if recorder is not None:

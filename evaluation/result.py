@@ -97,8 +97,8 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
     write_json(path, document)
 
 
-def set_aside(path: Path, settings: Mapping[str, object]) -> Path | None:
-    """Gives the result in `path` a name that no report reads, unless the same was played in the same way.
+def keep_earlier(path: Path, settings: Mapping[str, object]) -> Path | None:
+    """Renames the result in `path` so that no report reads it, unless the same was evaluated in the same way.
 
     Args:
         settings: those of the result that `path` is to hold, its environment's too.

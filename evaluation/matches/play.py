@@ -69,8 +69,8 @@ def play_matches(
 
 
 def _warn_of_doubts(play: _Turns | _Tables, games: int, game: str) -> None:
-    """Where the result says less than its interval."""
-    repeated = games - len(play.courses)
+    """Say where the interval is narrower than the games justify, or nobody could win."""
+    repeated = games - len(play.game_hashes)
     if 2 * repeated > games:
         log.warning(
             "%d of %d games were the same as another: the intervals, which take all for independent, are too"
@@ -115,9 +115,9 @@ class _Play:
     def __init__(self, pairing: _Pairing, places: int, rows: int, observer: Observer | None) -> None:
         """`rows`: environments, the same number at each place."""
         self._observer = observer
-        self._course = [0] * places  # a hash of our seat, frames and moves so far
-        self.courses = set[int]()
-        """Of the games that ended."""
+        self._game_hash = [0] * places  # a hash of our seat, frames and moves so far
+        self.game_hashes = set[int]()
+        """Of games that have ended: as many as there are different games."""
         self._sides = [_Side(policy, rows, pairing.description) for policy in pairing.policies]
         self._seed, self._games, self._next = pairing.seed, np.arange(places), places
         seeds = [self._seed_of(row * places // rows) for row in range(rows)]
@@ -143,14 +143,14 @@ class _Play:
         return moves
 
     def _take_next(self, place: int, games: int) -> None:
-        """Its next game; -1 where none is left."""
-        self.courses.add(self._course[place])
-        self._course[place] = 0
+        """Give a place the next game of the list, or -1 where none is left."""
+        self.game_hashes.add(self._game_hash[place])
+        self._game_hash[place] = 0
         self._games[place] = self._next if self._next < games else -1
         self._next += 1
 
     def _restart(self, place: int, rows: list[int]) -> None:
-        """Its game begins."""
+        """Reset the environments of a place to the start of its game."""
         game = max(int(self._games[place]), 0)
         self._first[rows] = True
         mask = np.isin(np.arange(len(self._first)), rows)
@@ -168,7 +168,9 @@ class _Play:
         rows = len(self._first) // len(self._games)
         for place, game in enumerate(self._games.tolist()):
             seen = self._frames[place * rows].tobytes()
-            self._course[place] = hash((self._course[place] or game % 2 + 1, seen, moves[place].tobytes()))
+            self._game_hash[place] = hash(
+                (self._game_hash[place] or game % 2 + 1, seen, moves[place].tobytes())
+            )
         if self._observer is not None:
             for place in np.flatnonzero(self._games >= 0).tolist():
                 self._observer.step(int(self._games[place]), moves[place], self._frames[place * rows])
@@ -193,8 +195,8 @@ class _Turns(_Play):
         assert pairing.description.num_actions is not None
         self._num_actions, self._opening_plies = pairing.description.num_actions, opening_plies
         self._plies, self._openings = np.zeros(rows, np.int64), [np.random.default_rng()] * rows
-        self._lead = np.zeros(rows)  # [N] points of who is to move above the other's
-        self._begun = np.zeros(rows, np.int64)  # [N] openings in a row that ended the game
+        self._lead = np.zeros(rows)  # [N] points of the player to move, minus the other's
+        self._failed_openings = np.zeros(rows, np.int64)  # [N] openings in a row that ended the game
         for row in range(rows):
             self._begin(row)
 
@@ -223,10 +225,10 @@ class _Turns(_Play):
         return ended
 
     def _begin_again(self, row: int) -> None:
-        """With other random moves. Raises EnvError where that is of no use."""
-        self._course[row] = 0
-        self._begun[row] += 1
-        if self._begun[row] >= MOST_OPENINGS:
+        """Start the game again with other random moves. Raises EnvError where all openings end the game."""
+        self._game_hash[row] = 0
+        self._failed_openings[row] += 1
+        if self._failed_openings[row] >= MOST_OPENINGS:
             raise EnvError(f"Games of {self._env.game} end in their opening: give fewer --opening-plies.")
         self._reset(row)
         self._show_start(row)
@@ -238,7 +240,7 @@ class _Turns(_Play):
     def _begin(self, row: int) -> None:
         """A game that no opening has begun yet."""
         if self._games[row] >= 0:
-            self._begun[row] = 0
+            self._failed_openings[row] = 0
             self._openings[row] = np.random.default_rng(self._seed_of(int(self._games[row])))
             self._start_policies(row, [row])
             self._show_start(row)

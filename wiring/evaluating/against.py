@@ -17,7 +17,7 @@ from evaluation.policies import Policy, is_baseline
 from evaluation.result import file_digest
 from wiring.evaluating.candidates import Candidate, Opponent, evaluated_name, opponents_of
 from wiring.record.page import renew_page
-from wiring.record.played import make_way, send_film
+from wiring.record.played import keep_earlier_result, send_film
 
 
 class Played(NamedTuple):
@@ -56,7 +56,7 @@ def _play(args: Args, candidate: Candidate, folder: Path, opponent: Opponent) ->
     print(matches_text(matches, config.game, opponent.name))
     path = folder / f"matches_{evaluated_name(candidate.args)}{ending}.json"
     origin = _origin(args, candidate, opponent.name)
-    make_way(path, config, origin)
+    keep_earlier_result(path, config, origin)
     write_matches(path, matches, config, origin)
     print(f"Saved {path}.")
     if film is not None:
@@ -110,6 +110,6 @@ def _rate(args: Args, candidate: Candidate, folder: Path, played: Sequence[Playe
     print(ratings_text(players, pairs, config.game))
     path = folder / f"matches_{evaluated_name(candidate.args)}_pool.json"
     origin = {**_origin(args, candidate, "pool"), "members": [each.updates for each in members]}
-    make_way(path, config, origin)
+    keep_earlier_result(path, config, origin)
     write_ratings(path, players, pairs, config, origin)
     print(f"Saved {path}.")

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from args import Args
 from envs.config import EnvConfig
-from evaluation.result import set_aside
+from evaluation.result import keep_earlier
 from reporting.pages.players import matches_of
 from reporting.trackers import Tracking, open_tracker
 
 
-def make_way(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
-    """For a result of this origin; one that was played otherwise stays, under a name that is printed."""
-    earlier = set_aside(path, {**origin, **asdict(config)})
+def keep_earlier_result(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
+    """Rename what `path` holds and say so, unless it is a result of the same evaluation."""
+    earlier = keep_earlier(path, {**origin, **asdict(config)})
     if earlier is not None:
         print(f"{path} held another result, which is {earlier} now.")
 
 
 def set_matches_aside(folder: Path, games: Sequence[str]) -> None:
-    """Those of an earlier run of these games: a new run's page is not to show them."""
+    """Rename the matches of an earlier run of these games: the page of a new run must not show them."""
     for path, _ in matches_of(folder, games):
-        set_aside(path, {})
+        keep_earlier(path, {})
 
 
 def send_film(args: Args, film: Path) -> None:
