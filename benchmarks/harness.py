@@ -55,7 +55,7 @@ Found = TypeVar("Found")
 
 @contextmanager
 def throwaway_server() -> Iterator[RedisConfig]:
-    """A Redis server on a Unix socket in a folder of its own, which may hold more; both are gone at the end.
+    """A Redis server on a Unix socket in a temporary folder; both are gone at the end.
 
     The folder of the process becomes the repository's, from where specs are named.
     """
@@ -235,12 +235,12 @@ def _serve(pipe: Connection, build: Callable[..., Works], arguments: tuple[Any, 
 
 
 def processor_seconds(process: int) -> float:
-    """That all its threads have kept a core busy, to the nanosecond: /proc counts in 10 ms."""
+    """Processor time of all threads of a process, to the nanosecond: /proc counts in 10 ms."""
     return time.clock_gettime(~process << 3 | CLOCK_OF_PROCESS)
 
 
 def server_seconds(client: Client) -> float:
-    """The same of a Redis server."""
+    """Processor time of a Redis server."""
     info = client.info("cpu")
     return float(info["used_cpu_user"] + info["used_cpu_sys"])
 
@@ -268,7 +268,7 @@ def race(contestants: Mapping[str, Contestant], work: str, effort: Effort) -> Ra
 
 
 def by_turns(sides: Mapping[Name, Callable[[], Found]], rounds: int) -> dict[Name, list[Found]]:
-    """What each side gives in every round, in an order that is reversed each time."""
+    """What each side returns in every round; from round to round the order is reversed."""
     found: dict[Name, list[Found]] = {name: [] for name in sides}
     for number in range(rounds):
         for name in list(sides)[:: 1 if number % 2 == 0 else -1]:

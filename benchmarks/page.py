@@ -100,7 +100,7 @@ class Meter:
         return Window(*(late - early for late, early in zip(self._now(), before, strict=True)))
 
     def settle(self) -> None:
-        """Until the page is at rest, and has found its pace."""
+        """Wait until the page has drawn its view, and spaces out its refreshes."""
         while self.window(REST_S).page > AT_REST * REST_S:
             pass
         time.sleep(PACE_S)

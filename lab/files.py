@@ -27,8 +27,8 @@ TABLES = (CSV, SESSIONS, "recipes.csv", "benchmark.json", "benchmark.html", "REA
 RESERVED = (LOCK, PROCESS, LOG, RUNS, *TABLES)
 
 
-def why_not(name: str) -> str:
-    """What is wrong with the name of an experiment, whose folder is called so; "" where nothing is."""
+def name_fault(name: str) -> str:
+    """What is wrong with an experiment's name, which names its folder too; "" where nothing is."""
     if name in RESERVED:
         return f"{name} is reserved for the lab's own files; choose another name."
     if not re.fullmatch(r"\w[\w.-]*", name):

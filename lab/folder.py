@@ -35,21 +35,21 @@ def started_at(pid: int) -> int:
     return 0 if state == "Z" else int(fields[18])
 
 
-def lives(pid: int, began: int) -> bool:
+def is_alive(pid: int, began: int) -> bool:
     """Whether that very process still runs."""
     return pid > 0 and began > 0 and started_at(pid) == began
 
 
 def end(pid: int, began: int, patience_s: float = PATIENCE_S) -> bool:
     """Ask that process to save and end, and kill its group after `patience_s`; whether it lived."""
-    if not lives(pid, began):
+    if not is_alive(pid, began):
         return False
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + patience_s
-    while lives(pid, began) and time.monotonic() < deadline:
+    while is_alive(pid, began) and time.monotonic() < deadline:
         time.sleep(POLL_EVERY_S)
-    if lives(pid, began):
+    if is_alive(pid, began):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     return True
@@ -96,7 +96,7 @@ def only_lab(root: Path) -> Iterator[None]:
 def lab_process(root: Path) -> Holder | None:
     """The lab that runs in the folder, or None. Raises UserError."""
     holder = read_whole(root / PROCESS, Holder, "once no lab runs there")
-    return holder if holder and lives(holder.pid, holder.began) else None
+    return holder if holder and is_alive(holder.pid, holder.began) else None
 
 
 def session_folders(root: Path) -> list[Path]:
@@ -171,7 +171,7 @@ def attach(root: Path, say: Callable[[str], None], stopped: Callable[[], bool]) 
         for line in log.read().splitlines()[-LAST_LINES:]:
             say(line)
         while holder and not stopped():
-            alive = lives(holder.pid, holder.began)
+            alive = is_alive(holder.pid, holder.began)
             for line in log.read().splitlines():
                 say(line)
             if not alive:

@@ -45,7 +45,7 @@ def report_session(folder: Path) -> None:
 def report_trial(folder: Path) -> None:
     """`trial.csv`, `trial.html` and `trial.png`: mean and standard deviation over the sessions."""
     results = sessions_in(folder)
-    curves = [result.curve for result in sound(results) if len(result.curve.steps)]
+    curves = [result.curve for result in not_failed(results) if len(result.curve.steps)]
     over_all = spread(curves)
     columns = ("agent_steps", "mean_score_points", "std_score_points")
     write_csv(folder / "trial.csv", [columns, *zip(*over_all, strict=True)])
@@ -88,12 +88,12 @@ def report_experiment(folder: Path) -> None:
 
 
 def _bar(name: str, results: Sequence[SessionResult]) -> Bar | None:
-    known = sound(results)
+    known = not_failed(results)
     scores = [result.score for result in known if not np.isnan(result.score)]
     return Bar(name, float(np.mean(scores)), float(np.std(scores)), fitness_of(known)) if scores else None
 
 
-def sound(results: Sequence[SessionResult]) -> list[SessionResult]:
+def not_failed(results: Sequence[SessionResult]) -> list[SessionResult]:
     """Those that did not fail: where a session stopped by a fault ended says nothing of its agent."""
     return [result for result in results if result.record.state != "failed"]
 
@@ -106,14 +106,14 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     done = sum(result.record.is_done for result in results)
     failed = sum(result.record.state == "failed" for result in results)
     sizes = len(results), done, failed, commits_of(results), sum(steps), round(minutes, 2)
-    fitness = fitness_of(sound(results))
+    fitness = fitness_of(not_failed(results))
     vector = fitness.numbers.values() if fitness else [""] * (len(Fitness._fields) + 1)
     return name, " / ".join(games), *sizes, bar.mean, bar.std, _score_by_game(results), *vector
 
 
 def _score_by_game(results: Sequence[SessionResult]) -> str:
     """Means over sessions as `pong: -20.3; breakout: 1.2`; "" where a trial plays one game."""
-    results = sound(results)
+    results = not_failed(results)
     games = dict.fromkeys(game for result in results for game in result.episodes)
     if len(games) < 2:
         return ""
@@ -127,7 +127,7 @@ def _over_all(folder: Path, trials: Sequence[Sequence[SessionResult]]) -> Estima
     Its interval too, where each trial has two sessions or more.
     """
     strengths = [
-        np.array([r.strength for r in sound(results) if not np.isnan(r.strength)]) for results in trials
+        np.array([r.strength for r in not_failed(results) if not np.isnan(r.strength)]) for results in trials
     ]
     groups = [group for group in strengths if len(group)]
     if not groups:

@@ -131,7 +131,7 @@ class Runner:
 
 
 def reason_in(lines: Sequence[str]) -> str:
-    """The last of them that names an error, before which others may have said good-bye; else the last one."""
+    """The last line that names an error, as other processes may have ended after it; else the last line."""
     errors = [line for line in lines if "error: " in line]
     return errors[-1].partition("error: ")[2] if errors else "".join(lines[-1:])
 

@@ -121,7 +121,7 @@ def read_record(folder: Path) -> Record:
 
 
 def known_record(folder: Path) -> Record:
-    """The same, but a session whose record is damaged counts as failed."""
+    """The record in a session's folder; a session whose record is damaged counts as failed."""
     try:
         return read_record(folder)
     except UserError as error:
@@ -129,7 +129,7 @@ def known_record(folder: Path) -> Record:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Whole or not at all."""
+    """Write a session's record atomically."""
     write_json(folder / "session.json", asdict(record))
 
 
@@ -168,7 +168,7 @@ class SessionResult(NamedTuple):
     curves: Mapping[str, Curve] = {}  # as `curve`, of each game alone
 
     def of_game(self, number: int) -> SessionResult:
-        """What it came to in one of its games."""
+        """The result in one of its games."""
         games = [*self.episodes]
         if len(games) < 2:
             return self

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field, StrictBool, StrictInt
 
 from args import Args, Plain, UserError, args_type, checked_args
-from lab.files import Block, Number, checked, dash, dashed, why_not
+from lab.files import Block, Number, checked, dash, dashed, name_fault
 from lab.search.space import RESERVED_FLAGS, Search, samples, search_of
 from parameters.spec_file import (
     BLOCKS,
@@ -116,7 +116,7 @@ def find_experiment(path: Path, name: str) -> Experiment:
 
 def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any]) -> Experiment:
     where = f"{path}, experiment {name}"
-    if wrong := why_not(name):
+    if wrong := name_fault(name):
         raise UserError(f"{where}: {wrong}")
     if not isinstance(body, dict):
         raise UserError(f"{where}: it must hold `name: value` lines.")

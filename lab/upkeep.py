@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from args import UserError
-from lab.files import CSV, LOCK, LOG, PROCESS, RUNS, TABLES, why_not
-from lab.folder import command_for, lab_process, lives, session_folders
+from lab.files import CSV, LOCK, LOG, PROCESS, RUNS, TABLES, name_fault
+from lab.folder import command_for, is_alive, lab_process, session_folders
 from lab.modes import MODES
 from lab.session import known_record, read_record
 
@@ -46,7 +46,7 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _copied(file: Path, copy: Path) -> bool:
-    """Whether that was needed. The copy gets the time of its file before: later changes are seen."""
+    """Copy a file that has changed; whether it had. The copy gets its time: a later change is seen."""
     try:
         stat = file.stat()
         if _alike(file, stat, copy):
@@ -62,7 +62,7 @@ def _copied(file: Path, copy: Path) -> bool:
 
 
 def _alike(file: Path, stat: os.stat_result, copy: Path) -> bool:
-    """Some disks keep coarser times than others: there the contents decide."""
+    """Whether the copy is up to date. Where disks keep times of different precision, the contents decide."""
     if not copy.exists():
         return False
     theirs = copy.stat()
@@ -82,7 +82,7 @@ def results_of(root: Path, name: str) -> list[Path]:
 
     Raises UserError where no experiment could be called so, or the folder holds something else.
     """
-    if wrong := why_not(name):
+    if wrong := name_fault(name):
         raise UserError(f"{name} is no experiment: {wrong}")
     folder = root / name
     if not folder.exists():
@@ -100,7 +100,9 @@ def all_results(root: Path) -> list[Path]:
     if not root.is_dir() or not any(root.iterdir()):
         return []
     own = [path for name in (LOCK, PROCESS, LOG) if (path := root / name).is_file()]
-    modes = [mode for folder in sorted(root.iterdir()) if not why_not(folder.name) for mode in _modes(folder)]
+    modes = [
+        mode for folder in sorted(root.iterdir()) if not name_fault(folder.name) for mode in _modes(folder)
+    ]
     if not own and not modes:
         raise UserError(f"{root} is no lab's folder: nothing of it is removed; check --results.")
     return [*modes, *own]
@@ -111,7 +113,7 @@ def remove(paths: Sequence[Path], root: Path) -> None:
 
     Raises UserError while a lab or one of its sessions runs there, or where the disk refuses.
     """
-    if lab_process(root) or any(map(_lives, paths)):
+    if lab_process(root) or any(map(_has_living_session, paths)):
         raise UserError(f"A lab runs in {root}: stop it first with `{command_for('stop', root)}`.")
     try:
         for path in paths:
@@ -123,10 +125,10 @@ def remove(paths: Sequence[Path], root: Path) -> None:
             folder.rmdir()
 
 
-def _lives(path: Path) -> bool:
+def _has_living_session(path: Path) -> bool:
     """Whether a session below it outlives its lab, and still saves."""
     records = [known_record(found.parent) for found in path.rglob("session.json")]
-    return any(lives(record.pid, record.began) for record in records)
+    return any(is_alive(record.pid, record.began) for record in records)
 
 
 def _modes(experiment: Path) -> list[Path]:

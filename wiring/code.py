@@ -52,8 +52,9 @@ def _canonical_json(text: str) -> str:
 
 
 def check_games(args: Args) -> None:
-    """Look at each game, and raise UserError where an agent of ours cannot play it; a user's own says so
-    itself. Launchers of many processes ask, since else each of these would say what is wrong.
+    """Raise UserError where an agent of ours cannot play one of the games; a user's own agent checks itself.
+
+    Launchers of many processes check first, or each process would report the same mistake.
 
     Raises EnvError and EnvFailure.
     """

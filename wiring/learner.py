@@ -63,7 +63,7 @@ class Learning(NamedTuple):
 def claimed_folder(
     args: Args, client: Client, keys: Keys, stopped: Callable[[], bool]
 ) -> Iterator[FolderLock]:
-    """Nobody else writes the files of this game in --path-to-results within; the learner's lease is held.
+    """Hold the lock on this game's files in --path-to-results; the learner's lease must be held.
 
     Raises FolderTaken.
     """
@@ -236,7 +236,7 @@ def _check_same_game(args: Args, client: Client, keys: Keys, folder: Path) -> No
 
 
 def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figures:
-    """And the results that they show."""
+    """The run's figures, with the results that they show."""
     args = setting.args
     if snapshot is None:
         set_aside(folder / f"{args.file_name}.csv")

@@ -130,9 +130,10 @@ def _own_shard(
 
 
 def ways_to_shards(args: Args, home: Sender) -> dict[int, Callable[[], Sender]]:
-    """Ways to an actor's shard, and then to those that it may write to while that is away, in the order in
-    which it tries them: actors of one shard begin with different ones. Where shards hold different games
-    there is only its own. Empty where that is shard 0, without which there is no run.
+    """What connects an actor to its own shard, and to those that it may write to while that one is away.
+
+    They are in the order in which the actor tries them, which differs among the actors of a shard. Where
+    shards hold different games there is only its own. Empty where its own is shard 0, which every run needs.
     """
     own = args.id_actor % args.shards
     if not own:

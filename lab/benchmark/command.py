@@ -124,7 +124,7 @@ def mode_of(experiment: Experiment) -> str:
 
 
 def _is_evaluated(session: Session) -> bool:
-    """In every game that it played."""
+    """Whether every game that it played has an evaluation."""
     game = str(session.changes.get("game") or session.experiment.args().game)
     return len(list(session.folder.glob("evaluation_*.json"))) >= len(game.split(","))
 
@@ -148,7 +148,7 @@ PNG_INCHES = (12.0, 4.6)
 
 
 class Played(NamedTuple):
-    """Sessions of an experiment, each of them as it went in one game."""
+    """The sessions of an experiment, in one of its games."""
 
     experiment: Experiment
     game: str
@@ -158,7 +158,7 @@ class Played(NamedTuple):
 
 
 def all_played(experiments: Sequence[Experiment], root: Path) -> list[Played]:
-    """Of each experiment those of each game that it plays, alone or together with others."""
+    """An entry for each experiment and each game that it plays, alone or together with others."""
     found = []
     for experiment in experiments:
         mode = mode_of(experiment)

@@ -13,7 +13,7 @@ from reporting.measures.aggregates import Estimate, Floats, aggregates
 from reporting.measures.fitness import standard_of
 
 LEAST_RATIO = 0.85
-"""Of the published mean, which the interval must reach besides (our choice)."""
+"""To the published mean, of a recipe that is kept (our choice); the interval must reach 1 besides."""
 _NORMAL = 1.959964  # the quantile 0.975 of the normal distribution
 _STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
 """The quantile 0.975 of Student's distribution with 1 to 10 degrees of freedom (Student 1908)."""

@@ -112,7 +112,7 @@ def _keep_spec(experiment: Experiment, folder: Path) -> None:
 
 
 def _bound(document: dict[str, Any]) -> dict[str, Any]:
-    """All that must stay as it was."""
+    """The part of a search's spec that must stay the same from start to start."""
     space = {key: value for key, value in dict(document.get("search") or {}).items() if key not in FREE}
     return {**document, "search": space}
 

@@ -72,7 +72,7 @@ def read_trials(folder: Path) -> dict[int, TrialRecord]:
 
 
 def write_trial(folder: Path, record: TrialRecord) -> None:
-    """Whole or not at all."""
+    """Write a trial's record atomically."""
     write_json(folder / "trial.json", asdict(record))
 
 

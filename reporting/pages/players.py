@@ -66,7 +66,7 @@ def match_sections(folder: Path, games: Sequence[str]) -> list[Section]:
                 rows.append(_row(each, games))
             if "players" in each:
                 heading = f"Ratings{_of(each, games)}"
-                rated.append(Section(ratings_figure(each), heading, _told(each), wide=True))
+                rated.append(Section(ratings_figure(each), heading, _ratings_note(each), wide=True))
     table = Section(Table(HEADER, rows), "Matches", "seats swapped in every other game", wide=True)
     return [*([table] if rows else []), *rated]
 
@@ -118,7 +118,7 @@ def _of(document: Document, games: Sequence[str]) -> str:
     return f" in {document['game']}" if len(games) > 1 else ""
 
 
-def _told(document: Document) -> str:
+def _ratings_note(document: Document) -> str:
     """How the ratings came about."""
     played = sum(pair["wins"] + pair["draws"] + pair["losses"] for pair in document["pairs"])
     first = document["players"][0]["updates"]

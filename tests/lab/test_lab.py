@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.folder import lives, session_folders
+from lab.folder import is_alive, session_folders
 from lab.session import read_record
 from run_lab import main
 from tests.processes import start, wait
@@ -85,10 +85,10 @@ def test_a_stopped_lab_leaves_nothing_running(spec: Path, tmp_path: Path) -> Non
     folder = root / "long" / "train" / "trial_0" / "session_0"
     _until_learning(folder, running)
     record = read_record(folder)
-    assert record.state == "running" and lives(record.pid, record.began)
+    assert record.state == "running" and is_alive(record.pid, record.began)
     lab(tmp_path, "stop")
     assert running.wait(PATIENCE_S) == 0
-    assert not lives(record.pid, record.began)
+    assert not is_alive(record.pid, record.began)
     ended = read_record(folder)
     assert ended.state == "stopped" and ended.seconds > 0
     assert len(list(folder.glob("last_model_*.pth"))) == 1  # it saved

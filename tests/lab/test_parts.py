@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.folder import end, lives, only_lab, started_at
+from lab.folder import end, is_alive, only_lab, started_at
 from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
 from lab.session import Curve, Record, Session, read_record, spread, write_record
@@ -72,11 +72,11 @@ def test_records_and_snapshots(tmp_path: Path) -> None:
 def test_a_process_is_known_by_number_and_start() -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     began = started_at(sleeper.pid)
-    assert lives(sleeper.pid, began) and not lives(sleeper.pid, began + 1)
+    assert is_alive(sleeper.pid, began) and not is_alive(sleeper.pid, began + 1)
     assert not end(sleeper.pid, began + 1, 10)  # another process of that number is left alone
     assert sleeper.poll() is None
     assert end(sleeper.pid, began, 30)
-    assert sleeper.wait(30) != 0 and not lives(sleeper.pid, began) and not lives(0, 0)
+    assert sleeper.wait(30) != 0 and not is_alive(sleeper.pid, began) and not is_alive(0, 0)
 
 
 def test_one_lab_at_a_time_and_nothing_is_removed_meanwhile(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cluster.ray_session import OWN, QUIET
-from lab.folder import lives, started_at
+from lab.folder import is_alive, started_at
 from lab.search.trial import read_trials
 from lab.session import read_record
 from tests.processes import ONE_THREAD, one_at_a_time, start
@@ -136,7 +136,7 @@ def test_a_search_that_is_stopped_goes_on_and_leaves_nothing_running(spec: Path,
         running.terminate()
         assert running.wait(PATIENCE_S) == 0, log.read_text()
         assert "halved: starts Ray, " in log.read_text()
-    assert not [member for member in members if lives(*member)]
+    assert not [member for member in members if is_alive(*member)]
     assert {n: record.state for n, record in read_trials(folder).items()} == {0: "finished", 1: "stopped"}
     assert read_record(session).state == "stopped"
 

@@ -23,22 +23,22 @@ from wiring.setting import Setting
 
 
 def run_facts(setting: Setting) -> RunFacts:
-    """Of a run that begins now, with these parameters."""
+    """The facts of a run that begins now."""
     return facts_of(setting.args, descriptions(setting), commit_text(commit()))
 
 
 def descriptions(setting: Setting) -> dict[str, EnvDescription]:
-    """Of each game."""
+    """The description of each game."""
     return {game: setting.of_actor(number).description for number, game in enumerate(setting.args.games)}
 
 
 def seats_of(described: Mapping[str, EnvDescription]) -> dict[str, int]:
-    """Of each game how many environments are one table."""
+    """How many environments each table of a game takes: its seats."""
     return {game: each.seats for game, each in described.items()}
 
 
 def facts_of(args: Args, described: Mapping[str, EnvDescription], of_commit: str) -> RunFacts:
-    """Of a run with these parameters, in games of these kinds."""
+    """The facts of a run with these parameters and games."""
     settings = changed_settings(args)
     words = [word for flag, value, _ in settings for word in (flag, _given_again(flag, value))]
     return RunFacts(
@@ -63,7 +63,7 @@ def _game_facts(game: str, env: EnvDescription) -> GameFacts:
 
 
 def changed_settings(args: Args) -> list[tuple[str, str, str]]:
-    """Flag, value and default of each that has not its default, the game first; a spec is in its values."""
+    """Flag, value and default of what is not at its default, the game first; a spec shows in values."""
     rows = [
         (flag_of(name), str(getattr(args, name)), str(field.default))
         for name, field in type(args).model_fields.items()
@@ -73,7 +73,7 @@ def changed_settings(args: Args) -> list[tuple[str, str, str]]:
 
 
 def commit_text(found: Mapping[str, object] | None) -> str:
-    """Of what `commit` found."""
+    """A commit in a sentence; "" where none is known."""
     if found is None:
         return ""
     return f"{str(found['hash'])[:12]}{', with changes' if found['dirty'] else ''}"
