@@ -170,10 +170,6 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="vizdoom-", ignore_cleanup_errors=True)
 
 
-def _canonical_name(game: str) -> str | None:
-    return game if game in _NAMES else None
-
-
 def _describe(config: EnvConfig) -> EnvDescription:
     return replace(describe(config), frames_per_second=_TICS_PER_SECOND)
 
@@ -183,4 +179,6 @@ def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     return SoloVector(config, games, seeds)
 
 
-FAMILY = Family(_canonical_name, lambda: _NAMES, _describe, _make, VizDoomPlayback)
+FAMILY = Family(
+    lambda game: game if game in _NAMES else None, lambda: _NAMES, _describe, _make, VizDoomPlayback
+)

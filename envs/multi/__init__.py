@@ -61,12 +61,8 @@ def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
     return VectorPlayback(env, lambda _: np.asarray(game.render(), np.uint8))
 
 
-def _canonical_name(game: str) -> str | None:
-    return game if game.startswith(PREFIX) else None
-
-
 FAMILY = Family(
-    _canonical_name,
+    lambda game: game if game.startswith(PREFIX) else None,
     known_names,
     lambda config: described(build(config), config),
     vector_of,

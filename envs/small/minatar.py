@@ -92,10 +92,6 @@ def _frame_space(name: str) -> Box:
     return Box(0, 255, (_SIDE, _SIDE, _CHANNELS[name]), np.uint8)
 
 
-def _canonical_name(game: str) -> str | None:
-    return game if game in _NAMES else None
-
-
 def _describe(config: EnvConfig) -> EnvDescription:
     frames = _frame_space(config.game.removeprefix(_PREFIX))
     described = description_from_spaces(frames, Discrete(_ACTIONS))
@@ -106,4 +102,6 @@ def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
     return VectorPlayback(MinAtarVector(config, [seed]), lambda frame: enlarged(_colours(frame)))
 
 
-FAMILY = Family(_canonical_name, lambda: _NAMES, _describe, MinAtarVector, _playback)
+FAMILY = Family(
+    lambda game: game if game in _NAMES else None, lambda: _NAMES, _describe, MinAtarVector, _playback
+)

@@ -128,10 +128,6 @@ PROBES: dict[str, Callable[[Sequence[int]], SeededVectorEnv]] = {
 }
 
 
-def _canonical_name(game: str) -> str | None:
-    return game if game in PROBES else None
-
-
 def _known_names() -> Sequence[str]:
     return ["probe:catch", f"probe:lock:{_LENGTHS[0]}", f"probe:lock:{_LENGTHS[-1]}"]
 
@@ -145,12 +141,13 @@ def _describe(config: EnvConfig) -> EnvDescription:
     return description_from_spaces(env.single_observation_space, env.single_action_space)
 
 
-def _grey(frame: Frames) -> Screen:
-    return np.repeat(frame.astype(np.uint8)[..., None], 3, axis=-1)
+def _picture(frame: Frames) -> Screen:
+    grey = frame.astype(np.uint8)[..., None]
+    return enlarged(np.repeat(grey, 3, axis=-1))
 
 
 def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
-    return VectorPlayback(_make(config, [seed]), lambda frame: enlarged(_grey(frame)))
+    return VectorPlayback(_make(config, [seed]), _picture)
 
 
-FAMILY = Family(_canonical_name, _known_names, _describe, _make, _playback)
+FAMILY = Family(lambda game: game if game in PROBES else None, _known_names, _describe, _make, _playback)

@@ -70,10 +70,6 @@ def _describe(config: EnvConfig) -> EnvDescription:
     return replace(described, masked=arguments.masks)
 
 
-def _canonical_name(game: str) -> str | None:
-    return game if game.startswith(PREFIX) else None
-
-
 def _playback(config: EnvConfig, seed: int) -> Playback:
     raise EnvError(
         f"{config.game} cannot be filmed or replayed, since its player has no seed and no picture: "
@@ -82,7 +78,7 @@ def _playback(config: EnvConfig, seed: int) -> Playback:
 
 
 FAMILY = Family(
-    _canonical_name,
+    lambda game: game if game.startswith(PREFIX) else None,
     lambda: [PREFIX + name for name in SHIPPED],
     _describe,
     lone_brain,
