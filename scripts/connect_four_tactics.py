@@ -56,15 +56,15 @@ def positions(generator: np.random.Generator, moves_of: Any) -> Iterator[tuple[B
             if len(moves) == 1:
                 yield board, moves[0]
                 break
-            after = dropped(board, int(generator.choice(free)), 1)
-            if has_line(after, 1):
+            after = dropped(board, int(generator.choice(free)))
+            if has_line(after):
                 break
             board = -after
 
 
 def wins(board: Board) -> list[int]:
     """Moves that win at once."""
-    return [move for move in np.flatnonzero(board[0] == 0).tolist() if has_line(dropped(board, move, 1), 1)]
+    return [move for move in np.flatnonzero(board[0] == 0).tolist() if has_line(dropped(board, move))]
 
 
 def blocks(board: Board) -> list[int]:
@@ -72,16 +72,16 @@ def blocks(board: Board) -> list[int]:
     return [] if wins(board) else wins(-board)
 
 
-def dropped(board: Board, column: int, piece: int) -> Board:
-    """The board after a piece fell into a column that has room."""
+def dropped(board: Board, column: int) -> Board:
+    """The board after an own piece fell into a column that has room."""
     after = board.copy()
-    after[np.flatnonzero(board[:, column] == 0)[-1], column] = piece
+    after[np.flatnonzero(board[:, column] == 0)[-1], column] = 1
     return after
 
 
-def has_line(board: Board, piece: int) -> bool:
-    """Whether four pieces stand in a row."""
-    own = np.pad(board == piece, LINE - 1)
+def has_line(board: Board) -> bool:
+    """Whether four own pieces stand in a row."""
+    own = np.pad(board == 1, LINE - 1)
     for down, right in DIRECTIONS:
         shifted = [np.roll(own, (-down * step, -right * step), (0, 1)) for step in range(LINE)]
         if np.logical_and.reduce(shifted).any():

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-RESAMPLES, TAILS = 2_000, (2.5, 97.5)
-"""Of the bootstrap; percentiles of an interval of 95 %, as in Agarwal et al. 2021."""
+RESAMPLES, SEED, TAILS = 2_000, 0, (2.5, 97.5)
+"""Of the bootstrap; percentiles of its interval of 95 %, as in Agarwal et al. 2021."""
 TAUS = np.linspace(0, 2, 101)
 """Thresholds of performance profiles, in units of the reference."""
 GAMMA = 1.0
@@ -51,9 +51,9 @@ LEAST_RUNS = 2
 """Of a game, for an interval: resamples of one run say nothing."""
 
 
-def aggregates(groups: Sequence[Floats], seed: int = 0) -> Aggregates:
-    """Of runs by game, one game at least."""
-    drawn = _resampled(groups, np.random.default_rng(seed))
+def aggregates(groups: Sequence[Floats]) -> Aggregates:
+    """The aggregates of runs by game, one game at least."""
+    drawn = _resampled(groups, np.random.default_rng(SEED))
     points = _statistics([group[None] for group in groups])[:, 0]  # [4]
     samples = _statistics(drawn)  # [4, R]
     return Aggregates(*(_estimate(point, row, groups) for point, row in zip(points, samples, strict=True)))
@@ -86,22 +86,22 @@ def _estimate(point: float, samples: Floats, groups: Sequence[Floats]) -> Estima
     return Estimate(float(point), float(low), float(high))
 
 
-def profile(groups: Sequence[Floats], seed: int = 0) -> Profile:
+def profile(groups: Sequence[Floats]) -> Profile:
     """The share of runs above each threshold; the interval is that of the share at this threshold."""
-    runs, drawn = np.concatenate(groups), np.concatenate(_resampled(groups, np.random.default_rng(seed)), 1)
+    runs, drawn = np.concatenate(groups), np.concatenate(_resampled(groups, np.random.default_rng(SEED)), 1)
     share = np.array([(runs > tau).mean() for tau in TAUS])
     samples = np.stack([(drawn > tau).mean(1) for tau in TAUS])  # [T, R]
     low, high = np.percentile(samples, TAILS, axis=1)
     return Profile(share, low, high)
 
 
-def probability_of_improvement(ours: Sequence[Floats], theirs: Sequence[Floats], seed: int = 0) -> Estimate:
+def probability_of_improvement(ours: Sequence[Floats], theirs: Sequence[Floats]) -> Estimate:
     """The chance that a run of `ours` beats one of `theirs` on a game drawn at random; a tie counts half.
 
     Args:
         theirs: of the same games in the same order.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(SEED)
     point = _wins([group[None] for group in ours], [group[None] for group in theirs])[0]
     samples = _wins(_resampled(ours, generator), _resampled(theirs, generator))
     return _estimate(float(point), samples, [*ours, *theirs])
