@@ -50,7 +50,7 @@ def plain(redis: RedisConfig, words: str, dtype: torch.dtype) -> Works:
 
 
 def batches_on(redis: RedisConfig, setting: Setting, device: torch.device) -> Iterator[Batch]:
-    """The same few batches for ever, whose copies to the device have begun."""
+    """Cycle through a few batches, whose copies to the device have begun."""
     batches = batches_of(redis, setting)
     return cycle(map(Staging(device).stage, batches) if device.type == "cuda" else batches)
 

@@ -206,7 +206,7 @@ class Contestant:
 
     @property
     def processor_s(self) -> float:
-        """As `processor_seconds`, of its process."""
+        """Processor time of its process, by `processor_seconds`."""
         assert self._process.pid is not None
         return processor_seconds(self._process.pid)
 

@@ -176,7 +176,7 @@ def measure_loop(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figu
 
 
 class Iteration(NamedTuple):
-    """From one rollout learned from to the next (s)."""
+    """The time from one rollout that is learned from to the next (s)."""
 
     whole: float
     acting: float  # until the next rollout was pushed; of use in turns only

@@ -40,7 +40,7 @@ ROUNDS, BATCHES = 15, 40
 
 
 def mirrored(setting: Setting, road: Road, device: torch.device) -> MirroredReplay:
-    """Of the run on the road, filled."""
+    """A mirrored replay of the road's run, filled."""
     sizes, limits = sizes_of(setting.args), chunk_limits(setting)
     mirror = Mirror(MirrorShape(sizes.replay.slots, sizes.chunk, limits), device)
     epoch, generator = read_counters(road.client, road.keys).epoch, np.random.default_rng(setting.args.seed)
@@ -56,7 +56,7 @@ def mirrored(setting: Setting, road: Road, device: torch.device) -> MirroredRepl
 def milliseconds(
     replay: Replay, device: torch.device, size: int, stage: Callable[[Batch], Batch] | None
 ) -> float:
-    """That a batch takes, of BATCHES in a row, each waited for."""
+    """The time that a batch takes: the mean of BATCHES in a row, each waited for."""
     began = time.perf_counter()
     for _ in range(BATCHES):
         batch = replay.sample(size, BETA, [BETA] * DRAWN_AHEAD)

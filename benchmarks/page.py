@@ -65,12 +65,12 @@ class Cost(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of what the run spends."""
+        """The page's cost as a share of what the run spends."""
         return (self.page + self.redis) / self.run
 
 
 def cost(looking: Sequence[Window], resting: Sequence[Window]) -> Cost:
-    """Of windows with the page and without it."""
+    """The cost of the page, from windows with it and without it."""
     shown, hidden = total(looking), total(resting)
     redis_of_run = hidden.redis / hidden.steps * shown.steps
     return Cost(
@@ -94,7 +94,7 @@ class Meter:
         self._redis = int(client.info("server")["process_id"])
 
     def window(self, seconds: float) -> Window:
-        """From now on."""
+        """Measure a window that begins now."""
         before = self._now()
         time.sleep(seconds)
         return Window(*(late - early for late, early in zip(self._now(), before, strict=True)))
@@ -112,7 +112,7 @@ class Meter:
 
 
 def measure(meter: Meter, page: int, show: Callable[[str], None], view: str, effort: Effort) -> Cost:
-    """Of one view, with the page and without it in turns."""
+    """The cost of one view, from windows with the page and without it in turns."""
     looking, resting = list[Window](), list[Window]()
     for _ in range(effort.rounds):
         os.kill(page, signal.SIGCONT)
@@ -147,7 +147,7 @@ def _open(page: Page, address: str, view: str) -> None:
 def costs(
     redis: RedisConfig, folder: Path, words: str, views: Sequence[str], effort: Effort
 ) -> Iterator[tuple[str, Cost]]:
-    """Of each view, to a run of these flags."""
+    """The cost of each view, to a run of these flags."""
     client, server = make_client(redis), ["--host-redis", redis.host_redis]
     learner, actor = launchers([*words.split(), *ENDLESS, *server], folder, 1)
     page = python(

@@ -38,7 +38,7 @@ Learner = OffPolicyAgent[Any, Any, Any]
 
 
 class Difference(NamedTuple):
-    """Of an update in bfloat16 from the same one in float32."""
+    """How an update in bfloat16 differs from the same one in float32."""
 
     loss: float  # |bfloat16 - float32| / float32, of the batch's mean loss
     cosine: float  # between the gradients, all parameters in one vector
@@ -51,7 +51,7 @@ class Difference(NamedTuple):
 
 
 def differences(words: str, batches: Sequence[Batch], model: Path | None = None) -> Iterator[Difference]:
-    """Of one update after the other, from new weights or those of a snapshot; `words` are the run's flags."""
+    """The differences of successive updates, from new weights or a snapshot's; `words`: the run's flags."""
     exact, quick = (_learner(f"{words} --precision {name}") for name in ("float32", "bfloat16"))
     if model is not None:
         exact.load_acting_weights(load_snapshot(model)["acting_weights"])

@@ -174,7 +174,7 @@ def _played(config: EnvConfig) -> list[str]:
 
 
 def _agents(setting: Setting) -> tuple[list[str], list[str]]:
-    """Those that can play it, and why the others cannot."""
+    """The agents that can play it, and why the others cannot."""
     able, unable = [], []
     for name in AGENTS:
         try:

@@ -12,7 +12,7 @@ FRAMES = 6
 
 
 def own_flags() -> argparse.ArgumentParser:
-    """Of its own flags; those of test_multiple_seed.py are left over."""
+    """A parser of its own flags, which leaves those of test_multiple_seed.py over."""
     parser = argparse.ArgumentParser(
         prog="python -m wiring.advantage_surface",
         description="Advantages of a snapshot's agent around its greedy action, frame by frame.",

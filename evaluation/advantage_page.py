@@ -98,7 +98,7 @@ def _draw_observation(figure: go.Figure, surface: Surface) -> None:
 
 
 def _as_png(picture: NDArray[np.uint8]) -> str:
-    """As text of an html file, a hundredth of what its pixels would take as numbers."""
+    """The picture as a data URL, a hundredth of the size of its pixels as numbers."""
     _, png = cv2.imencode(".png", picture[..., ::-1])
     return f"data:image/png;base64,{b64encode(png.tobytes()).decode()}"
 

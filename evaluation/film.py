@@ -87,14 +87,14 @@ class FilmRecorder:
         return range(first, first + self._seats)
 
     def _moves(self, episode: int) -> list[Action]:
-        """Of each step; those of all seats where they move at the same time."""
+        """The action of each step, or the actions of all seats where they move at the same time."""
         if self._seats == 1:
             return self._actions[episode]
         of_seats = [self._actions[each] for each in self._table(episode)]
         return [*np.array(of_seats).T]
 
     def _strip(self, seed: int, actions: list[Action]) -> Strip | None:
-        """Of the metric, from playing the episode once more: the curve's scale must be known first."""
+        """The curve of the metric; the episode is replayed for it, as its scale must be known first."""
         if self._metric is None:
             return None
         playback = make_playback(self._env_config, seed)

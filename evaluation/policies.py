@@ -108,7 +108,7 @@ class RandomBaseline:
 
 
 class ConstantBaseline:
-    """The same action at every step.
+    """Takes the same action at every step.
 
     Raises:
         PolicyError: the environment has no such action.

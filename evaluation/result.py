@@ -113,7 +113,7 @@ def keep_earlier(path: Path, settings: Mapping[str, object]) -> Path | None:
 
 
 def file_digest(path: Path) -> str:
-    """By which a snapshot is known, whatever its path is called. Raises OSError."""
+    """The SHA-256 of a snapshot, which identifies it whatever its path is called. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -74,7 +74,7 @@ def frame_picture(frame: NDArray[Any]) -> Picture | None:
 
 
 def _at_steps(scenes: Iterable[Scene], steps: Sequence[int]) -> list[Scene]:
-    """Those at `steps`; stops at the last of them."""
+    """The scenes at `steps`; stops at the last of them."""
     return [scene for number, scene in enumerate(islice(scenes, max(steps) + 1)) if number in steps]
 
 

@@ -38,7 +38,7 @@ class _Settings(BaseModel, extra="allow"):
 
 
 class _Evaluation(BaseModel):
-    """Of `evaluation_<game>.json` (evaluation.result)."""
+    """What a report reads of `evaluation_<game>.json` (evaluation.result)."""
 
     game: str
     score_5min: _Mean
@@ -48,7 +48,7 @@ class _Evaluation(BaseModel):
 
 
 class _Row(BaseModel):
-    """Of a csv; its score is that of whole episodes."""
+    """A row of a csv; its score is that of whole episodes."""
 
     agent: str = ""
     game: str = Field(min_length=1)
@@ -57,7 +57,7 @@ class _Row(BaseModel):
 
 
 def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> list[Run]:
-    """Of folders of evaluations, however deep, and of csv files; `name_of`: the one name of a csv's game.
+    """The runs in folders of evaluations, however deep, and in csv files; `name_of`: a csv game's one name.
 
     Raises UserError where one holds none or counts twice, or scores of an agent do not go together.
     """
@@ -76,12 +76,12 @@ def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> lis
 
 
 def _files(path: Path) -> list[Path]:
-    """Those with its scores."""
+    """The files that hold scores."""
     return sorted(path.resolve().rglob("evaluation_*.json")) if path.is_dir() else [path.resolve()]
 
 
 def _named(found: Sequence[Run], path: Path, paths: Sequence[Path]) -> list[Run]:
-    """By the name of their folder or csv, or by their agents where it has several."""
+    """The runs, named by their folder or csv, or by their agents where it has several."""
     is_alone = sum(_name(path) == _name(other) for other in paths) == 1
     called = _name(path) if is_alone else path.with_suffix("").as_posix()
     if len(agents_of(found)) == 1:
@@ -91,7 +91,7 @@ def _named(found: Sequence[Run], path: Path, paths: Sequence[Path]) -> list[Run]
 
 
 def _name(path: Path) -> str:
-    """Of a folder or csv, without where it lies."""
+    """The name of a folder or csv, without its path."""
     return path.resolve().name if path.is_dir() else path.stem
 
 

@@ -94,7 +94,7 @@ def _bar(name: str, results: Sequence[SessionResult]) -> Bar | None:
 
 
 def not_failed(results: Sequence[SessionResult]) -> list[SessionResult]:
-    """Those that did not fail: where a session stopped by a fault ended says nothing of its agent."""
+    """The sessions that did not fail: where a fault stopped one, its score says nothing of the agent."""
     return [result for result in results if result.record.state != "failed"]
 
 

@@ -83,7 +83,7 @@ class Runner:
             self._say(f"{folder}: its results cannot be drawn: {error}")
 
     def _play(self, session: Session, before: Record, verbose: bool) -> Record:
-        """From its start to its end or a stop."""
+        """Run a session from its start to its end or a stop."""
         minutes = session.experiment.meta.budget_minutes
         budget_s = float("inf") if minutes is None else 60 * minutes - before.seconds
         with tempfile.TemporaryDirectory(prefix="lab-") as place:

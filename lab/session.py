@@ -45,7 +45,7 @@ class Spread(NamedTuple):
 
 
 def spread(curves: Sequence[Curve]) -> Spread:
-    """From the step at which every session has a score to the last that all have reached."""
+    """Mean and deviation where all sessions have a score, up to the last step that all have reached."""
     known = [curve for curve in curves if len(curve.steps)]
     if not known:
         return Spread(*(np.zeros(0) for _ in Spread._fields))
@@ -67,12 +67,12 @@ class Session:
 
     @property
     def name(self) -> str:
-        """Its name in a sentence."""
+        """What a sentence calls it."""
         return f"{self.experiment.name} {self.folder.parent.name} session {self.number}"
 
     @property
     def spec(self) -> Path:
-        """Its own spec."""
+        """The path of its spec."""
         return self.folder / SPEC
 
     def prepare(self) -> None:
@@ -143,7 +143,7 @@ class _Commit(BaseModel):
 
 
 class _Run(BaseModel):
-    """Of what a learner writes to run_<game>.json (`reporting.provenance`)."""
+    """What the lab reads of a learner's run_<game>.json (wiring/record/provenance.py)."""
 
     arguments: _Arguments
     seed: int
@@ -182,7 +182,7 @@ class SessionResult(NamedTuple):
 
     @property
     def strength(self) -> float:
-        """Of the last 100 training episodes, mean over games; NaN where one has none, or no standard."""
+        """Strength in the last 100 training episodes, mean over games; NaN where one has none."""
         strengths = [_last_strength(game, curve) for game, curve in self.episodes.items()]
         return float(np.mean(strengths)) if strengths else float("nan")
 
@@ -251,7 +251,7 @@ def _curve(points: Sequence[tuple[int, float]]) -> Curve:
 
 
 def sessions_in(trial: Path) -> list[SessionResult]:
-    """Those of a trial, by number."""
+    """The sessions of a trial, by number."""
     numbered = numbered_folders(trial, "session_")
     return [read_session(folder) for _, folder in sorted(numbered.items())]
 
@@ -263,12 +263,12 @@ def numbered_folders(parent: Path, prefix: str) -> dict[int, Path]:
 
 
 def commits_of(results: Sequence[SessionResult]) -> str:
-    """At which they were played; "" where none is known."""
+    """The commits at which sessions were played; "" where none is known."""
     return " / ".join(sorted({result.commit for result in results if result.commit}))
 
 
 def fitness_of(results: Sequence[SessionResult]) -> Fitness | None:
-    """Of a trial; None where a game of its has no standard, or nothing was played."""
+    """The fitness of a trial; None where one of its games has no standard, or nothing was played."""
     vectors = [vector for result in results if (vector := _session_fitness(result))]
     return trial_fitness(vectors) if vectors else None
 

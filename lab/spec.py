@@ -134,7 +134,7 @@ def _experiment(path: Path, name: str, body: Any, common: Mapping[str, Any]) -> 
 
 
 def _flags(path: Path, lines: Mapping[str, Any], where: str) -> SpecFlags:
-    """Those of an experiment's lines, over those of the file that it begins from. Raises UserError."""
+    """The flags of an experiment's lines, over those of the spec that it begins from. Raises UserError."""
     own = {key: value for key, value in lines.items() if key not in BLOCKS}
     base = own.pop("spec", None)
     if not isinstance(base, str | None):

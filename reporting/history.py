@@ -56,7 +56,7 @@ class RewardCurve:
             self._points = _spaced(self._points, self._spacing)
 
     def points(self) -> list[RewardPoint]:
-        """At most `limit` + 1, the last one at the newest episode."""
+        """The curve: at most `limit` + 1 points, the last one at the newest episode."""
         if self._newest is None:
             return []
         newest = self._point(self._newest)
@@ -68,7 +68,7 @@ class RewardCurve:
 
 
 def _spaced(points: Sequence[RewardPoint], spacing: float) -> list[RewardPoint]:
-    """Those that lie so many steps apart, and the last."""
+    """The points that lie at least so many steps apart, and the last."""
     kept = list[RewardPoint]()
     for point in points:
         if not kept or point.actor_steps >= kept[-1].actor_steps + spacing or point is points[-1]:
@@ -118,7 +118,7 @@ class ActionCounts:
             self._parts = [_joined(self._parts[at : at + 2]) for at in range(0, len(self._parts), 2)]
 
     def shares(self) -> ActionShares | None:
-        """At most `limit` parts; None where nothing was counted."""
+        """The shares in at most `limit` parts; None where nothing was counted."""
         if not self._parts:
             return None
         groups = np.array_split(np.arange(len(self._parts)), min(self._limit, len(self._parts)))
@@ -180,7 +180,7 @@ class RunHistory:
 
     @property
     def actions(self) -> dict[str, ActionShares | None]:
-        """Of each game those of training; of evaluation where none was played in training."""
+        """Of each game the actions in training, or in evaluation where nothing was played in training."""
         return {
             game: trained.shares() or evaluated.shares()
             for game, (trained, evaluated) in self._actions.items()

@@ -20,7 +20,7 @@ def last_models(folder: Path, file_name: str = "*") -> list[Path]:
 
 
 def steps_in(folder: Path, file_name: str = "*") -> int:
-    """Those of the newest snapshot, by its name; 0 where there is none."""
+    """The steps of the newest snapshot, by its name; 0 where there is none."""
     return max((int(path.stem.rpartition("_")[2]) for path in last_models(folder, file_name)), default=0)
 
 

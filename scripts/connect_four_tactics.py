@@ -68,7 +68,7 @@ def wins(board: Board) -> list[int]:
 
 
 def blocks(board: Board) -> list[int]:
-    """Where the other player would win at once; nothing where a move wins."""
+    """Moves that keep the other player from winning at once; none where a move wins."""
     return [] if wins(board) else wins(-board)
 
 

@@ -127,7 +127,7 @@ def _actor(
     against_past: MakePlayer | None = None,
     env: SeatView | None = None,
 ) -> Actor:
-    """With its player and observers; environments that hang while they are made, or reset, are named."""
+    """An actor with its player and observers; an environment that hangs at its start is named."""
     args = setting.args
     playing = args.playing(_game_of_actor(args))
     config, began_at = playing.select(ActorConfig), None if env else time.monotonic()
@@ -185,7 +185,7 @@ def _evenly(args: Args, sink: ExperienceSink, sender: Sender) -> ExperienceSink:
 
 
 def _rollout_sink(args: Args, slot: ActorSlot, sender: Sender, patience: Patience) -> ExperienceSink:
-    """Whole rollouts, each with the newest weights; an actor waits while too many are in flight."""
+    """A sink of whole rollouts, each with the newest weights; an actor waits while too many are in flight."""
     pusher = RolloutPusher(sender, args.max_policy_lag, patience)
     shape, meta = args.select(RolloutShape), _meta(args, slot)
     writer = RolloutWriter(shape, args.envs_per_actor, pusher.sequence, meta)
@@ -197,7 +197,7 @@ def _rollout_sink(args: Args, slot: ActorSlot, sender: Sender, patience: Patienc
 
 
 def _meta(args: Args, slot: ActorSlot) -> Meta:
-    """Where experience comes from, kept with it. SLM-Lab's coordinates name who played."""
+    """Where experience comes from, which is kept with it, in SLM-Lab's coordinates."""
     coordinates: Meta = {"agent": 0, "game": _game_of_actor(args), "actor": args.id_actor}
     return {"run": slot.keys.run, "epoch": slot.run.epoch, **coordinates}
 
@@ -230,7 +230,7 @@ def _replica_reads(args: Args, slot: ActorSlot) -> Client:
 
 
 def _shared_reader(args: Args, slot: ActorSlot, client: Client) -> WeightsReader:
-    """Of all actors of the run on this machine; a run without --share-weights imports none of it."""
+    """A reader that all actors on this machine share; a run without --share-weights imports none of it."""
     from acting.links.shared_weights import NotShared, SharedWeightsReader
 
     try:

@@ -67,7 +67,7 @@ def _scenes(own: argparse.Namespace, agent: AdvantageAgent, setting: Setting) ->
 
 
 def _components(own: argparse.Namespace, description: EnvDescription) -> list[int]:
-    """Those of --dimensions, or the first two, or the only one."""
+    """The components of --dimensions, or the first two, or the only one."""
     size = len(description.action_low or ())
     components: list[int] = own.dimensions or list(range(min(size, 2)))
     if len(components) not in (1, 2) or len(set(components)) < len(components) or max(components) >= size:

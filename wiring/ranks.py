@@ -139,7 +139,7 @@ def learn_together(args: Args, stop: Stop, lead: Callable[[Args, Stop, Ranks], N
 
 @contextmanager
 def joined(args: Args) -> Iterator[Ranks]:
-    """With all others in torch's process group; a signal ends this process while it waits for them."""
+    """Join torch's process group; a signal ends this process while it waits for the others."""
     follow_parent(int(os.environ.get(STARTER, os.getppid())))()
     if os.environ["LOCAL_WORLD_SIZE"] == os.environ["WORLD_SIZE"]:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # nobody elsewhere need reach it
@@ -178,7 +178,7 @@ def _follower(args: Args, ranks: Ranks, stop: Stop) -> tuple[Agent, Callable[[],
 
 
 def _exit_code(codes: set[int]) -> int:
-    """Of all learners, by those that did not end with 0: a mistake counts before a fault."""
+    """The exit code for all learners, from those that are not 0: a user's mistake goes before a fault."""
     if codes == {-signal.SIGTERM}:  # asked to end before there was anything to save
         return 0
     return USER_ERROR if USER_ERROR in codes else 1

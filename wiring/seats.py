@@ -16,7 +16,7 @@ from wiring.setting import SEAT, Setting, derived_seed
 
 
 def args_of_seats(args: Args) -> list[Args]:
-    """Those of each run of --seat-runs; a list in --env-args has an entry for each. Raises UserError.
+    """The parameters of each of --seat-runs; a list in --env-args has an entry for each. Raises UserError.
 
     Each has a seed of its own: seats that share one would take the same random actions.
     """

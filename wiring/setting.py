@@ -51,7 +51,7 @@ class Setting(NamedTuple):
     """The setting of each game, where they are of several kinds; the fields above are the first one's."""
 
     def of_actor(self, id_actor: int) -> Setting:
-        """That of the game which the actor plays."""
+        """The setting of the game that an actor plays."""
         return self.games[id_actor % len(self.games)] if self.games else self
 
 
@@ -71,7 +71,7 @@ def setting_of(args: Args) -> Setting:
 
 
 def setting_of_run(args: Args) -> Setting:
-    """As `setting_of`; games of several kinds get a shard of the replay each, or more, and a trunk to share.
+    """As `setting_of`, but games of several kinds get shards of the replay each, and a trunk to share.
 
     Raises EnvError, and UserError where --shards does not fit.
     """
@@ -256,7 +256,7 @@ def _shown(value: object) -> object:
 
 
 def games_to_play(args: Args) -> tuple[str, ...]:
-    """Those of --game, where it was given; else those of the snapshot of --model. Raises SnapshotError."""
+    """The games of --game where it was given; else those of --model's snapshot. Raises SnapshotError."""
     if not args.model or "game" in args.model_fields_set:
         return args.games
     snapshot = load_snapshot(Path(args.model))

@@ -68,7 +68,7 @@ def node_of(args: Args, shard: int) -> RedisConfig:
 
 
 def keys_of(args: Args, shard: int) -> Keys:
-    """Of a shard of the run; on a cluster they are tagged so that the shards spread over its nodes."""
+    """The keys of a shard of the run; on a cluster tags spread the shards over its nodes."""
     suffix = tag_suffix(args.run_name, shard, args.shards) if args.redis_cluster else ""
     return Keys(args.run_name, shard, suffix)
 

@@ -67,7 +67,7 @@ class ReplaySizes(NamedTuple):
 
 
 def sizes_of(args: Args) -> ReplaySizes:
-    """From the parameters."""
+    """The sizes that the parameters say."""
     limiter = Limiter(args.synchronize_actors_with_learner, args.replay_frequency, limiter_slack(args))
     return ReplaySizes(args.select(ChunkShape), args.select(ReplayShape), args.select(PriorityRule), limiter)
 
@@ -185,14 +185,14 @@ def build_source(
     snapshot: Snapshot | None,
     ranks: Ranks | None = None,
 ) -> Source[Any]:
-    """Of the store that the agent learns from, going on from `snapshot`; `ranks`: of several learners."""
+    """The source for the agent's store, going on from `snapshot`; `ranks`: of several learners."""
     if agent_type(setting.args.agent).store == "rollouts":
         return _rollout_source(setting, slot, snapshot)
     return _sampler(setting, slot, opened, snapshot, ranks)
 
 
 def replay_dump(args: Args, slot: LearnerSlot) -> ReplayDump:
-    """Where the replay of a run is kept on disk."""
+    """The dump of a run's replay on disk."""
     layout = {name: args.shared()[name] for name in LAYOUT}
     return ReplayDump(Path(args.path_to_results), args.file_name, slot, args.select(ReplayShape), layout)
 
@@ -200,7 +200,7 @@ def replay_dump(args: Args, slot: LearnerSlot) -> ReplayDump:
 def _sampler(
     setting: Setting, slot: LearnerSlot, opened: OpenedRun, snapshot: Snapshot | None, ranks: Ranks | None
 ) -> Sampler:
-    """Its tree rebuilt from Redis; learning begins once the replay is full enough."""
+    """A sampler, its tree rebuilt from Redis; learning begins once the replay is full enough."""
     args, sizes, device = setting.args, sizes_of(setting.args), device_of(setting.args)
     if not opened.replay_kept and args.shards == 1:
         _fill_replay(setting, sizes, slot, snapshot)
@@ -235,7 +235,7 @@ def _sampler(
 
 
 def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapshot: Snapshot | None) -> None:
-    """Of a resumed run from its dump, of a new one from --event-log-in, if there is one."""
+    """Fill the replay of a resumed run from its dump, of a new one from --event-log-in, if there is one."""
     args = setting.args
     if snapshot is not None:
         replay_dump(args, slot).restore()
@@ -255,7 +255,7 @@ def _replay(
     generator: np.random.Generator,
     ranks: Ranks | None,
 ) -> Replay:
-    """In one place, in shards, or in shards of each game."""
+    """The replay: in one place, in shards, or in shards of each game."""
     args = setting.args
     lookahead = Lookahead(args.multi_step, args.discount) if args.intrinsic != "none" else None
     draws = sizes.rule, generator, lookahead, chunk_limits(setting)

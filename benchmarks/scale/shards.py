@@ -56,7 +56,7 @@ class Load(NamedTuple):
 
     @property
     def processor_us(self) -> float:
-        """Of clients and servers per transition delivered."""
+        """Processor time of clients and servers per transition delivered."""
         return self.actors_us + self.learner_us + self.servers_us
 
 

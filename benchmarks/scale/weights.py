@@ -31,7 +31,7 @@ LOOK_EVERY_S = 0.005
 
 
 class Cost(NamedTuple):
-    """Of a version of the weights."""
+    """What a version of the weights costs."""
 
     megabytes: float  # that left the server
     processor_s: float  # of server and actors

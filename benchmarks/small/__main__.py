@@ -45,7 +45,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(command: Sequence[str]) -> Cost:
-    """Of a process that runs to its end; CalledProcessError with what it said where it fails."""
+    """The cost of running a process to its end; CalledProcessError with its output where it fails."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         began = time.monotonic()
         process = subprocess.Popen(
@@ -74,7 +74,7 @@ def ours(client: Client, socket: str, folder: Path, steps: int) -> Cost:
 
 
 def cost_of_a_step(run: Callable[[int], Cost]) -> Cost:
-    """From a short run and a long one of so many steps."""
+    """The cost of a step, from a short run and a long one."""
     short, long = run(SHORT), run(LONG)
     return short.of_a_step(long)
 

@@ -67,7 +67,7 @@ def actions_of(config: EnvConfig) -> tuple[int, ...]:
 
 @cache
 def minimal_actions(game: str) -> tuple[int, ...]:
-    """Those that the game reads, in ascending order: 3 to 18 of them, the first of which does nothing."""
+    """The actions that a game reads, in ascending order: 3 to 18 of them, the first of which does nothing."""
     ALEInterface.setLoggerMode(LoggerMode.Error)
     ale = ALEInterface()
     ale.loadROM(rom_of(game))

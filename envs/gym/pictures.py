@@ -59,7 +59,7 @@ def channels_last(env: Env) -> Env:
 
 
 def smaller(env: Env, config: EnvConfig) -> Env:
-    """In grey and of the size that --grey and --resize say. Raises EnvError where it is no such image."""
+    """Apply --grey and --resize. Raises EnvError where the observation is no such image."""
     try:
         if config.grey:
             env = GrayscaleObservation(env)

@@ -89,7 +89,7 @@ def turn_frame(seat: Seat, observation: Any, info: Mapping[str, Any], config: En
 
 
 def _is_image(seat: Seat) -> bool:
-    """By turns."""
+    """Whether a seat of a game by turns sees images."""
     return is_board(seat) or (is_picture(seat.observed) and seat.has_large_bytes)
 
 

@@ -33,7 +33,7 @@ class SharedTables:
         self.barrier = StepBarrier(seats, self._advance, tables.game)
 
     def seat(self, seat: int) -> SeatView:
-        """Its environments."""
+        """The environments of a seat."""
         return TableView(self, seat)
 
     def leave(self, seat: int) -> None:

@@ -61,7 +61,7 @@ class Duel:
         self.game.close()
 
     def _seen(self, seat: str) -> Frames:
-        """By that seat, not by whom the game has selected: one that is over may have left the mover so."""
+        """What `seat` sees; the game's own selection may be the mover where the game is over."""
         info = getattr(self.game, "infos", {}).get(seat, {})
         frame = turn_frame(self.seat, self.game.observe(seat), info, self._config)
         if not (self.is_over or allows_any(frame, self.seat.num_actions)):

@@ -48,7 +48,7 @@ class Arguments:
 
 
 def spaces_of(brain: Brain, arguments: Arguments, game: str) -> tuple[Box, Discrete | Box]:
-    """Of one body. Raises EnvError where it has none such."""
+    """The observations and actions of one body. Raises EnvError where it has none such."""
     if arguments.camera and not brain.cameras:
         raise EnvError(f"The bodies of {game} have no camera.")
     if not arguments.camera and not brain.numbers:

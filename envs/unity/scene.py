@@ -81,7 +81,7 @@ class Scene:
             self.reset()
 
     def frames(self, part: int) -> Frames:
-        """Of all bodies of a part."""
+        """The frames of all bodies of a part."""
         return frames_of(self.bodies[self.brains[part].name], self._parts[part])
 
     def step(self, actions: Sequence[npt.NDArray[Any]]) -> list[BrainStep]:

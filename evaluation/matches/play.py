@@ -181,7 +181,7 @@ class _Play:
             self._observer.start(game, self._seed_of(game))
 
     def _seed_of(self, game: int) -> int:
-        """Of the environment, the same for both games of a pair."""
+        """The seed of the environment, the same for both games of a pair."""
         return episode_seeds(self._seed, game // 2).environment
 
 

@@ -56,7 +56,7 @@ Pairs = Mapping[tuple[int, int], Matches]
 
 
 def ratings(points: Floats, prior: float = PRIOR) -> list[Rating]:
-    """Of all players; the first one's is 0 and has no width.
+    """The ratings of all players; the first one's is 0, without an interval.
 
     The intervals are of a normal distribution with the covariance that the Fisher information gives. Draws
     count as games won or lost by the toss of a coin there, which makes the intervals rather too wide.

@@ -28,7 +28,7 @@ class Record(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
+        """The number of games."""
         return sum(self)
 
     @property
@@ -71,7 +71,7 @@ class Matches(NamedTuple):
     began: NDArray[np.bool_]
 
     def record(self, began: bool | None = None) -> Record:
-        """Of all games, or of those in which it began, or did not."""
+        """The record of all games, or of those in which the first policy began, or did not."""
         results = self.results if began is None else self.results[self.began == began]
         return Record(*(int((results == each).sum()) for each in (1, 0, -1)))
 

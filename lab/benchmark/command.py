@@ -41,7 +41,7 @@ EPISODES = 100
 
 
 def chosen(experiments: Sequence[Experiment], names: Sequence[str], every: bool) -> list[Experiment]:
-    """Those that are named; else all, or all but the extra ones. Raises UserError for an unknown name."""
+    """The experiments to play: those named; else all, or all but the extra ones. Raises UserError."""
     known = {experiment.name: experiment for experiment in experiments}
     for name in names:
         if name not in known:
@@ -268,7 +268,7 @@ def _session(result: SessionResult) -> Sequence[object]:
 
 
 def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
-    """By agent."""
+    """The aggregates of each agent over its games."""
     groups: dict[str, list[Floats]] = {}
     for row in rows:
         standard = standard_of(row.game)
@@ -278,7 +278,7 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
 
 
 def over_games(groups: Sequence[Floats]) -> OverAll:
-    """Of the strengths of the sessions of each game."""
+    """The aggregate of the strengths of each game's sessions."""
     enough = min(map(len, groups)) >= LEAST_FOR_INTERVAL
     iqm = aggregates(groups).iqm
     return OverAll(len(groups), sum(map(len, groups)), iqm.value, (iqm.low, iqm.high) if enough else None)

@@ -44,7 +44,7 @@ class Beside(NamedTuple):
 
     @property
     def ratio(self) -> Estimate:
-        """To the published mean; NaN where that is not above random play."""
+        """The ratio to the published mean; NaN where that is not above random play."""
         divisor = self.published if self.published > 0 else math.nan
         return Estimate(*(number / divisor for number in self.mean))
 
@@ -57,7 +57,7 @@ class Beside(NamedTuple):
         return "kept" if ratio.value >= LEAST_RATIO and ratio.high >= 1 else "not kept"
 
     def cells(self) -> tuple[object, ...]:
-        """Of a csv, under `COLUMNS`; empty where nothing is known."""
+        """The cells of a csv under `COLUMNS`, empty where nothing is known."""
         numbers = *self.mean, self.published, *self.ratio
         shown = ("" if math.isnan(number) else f"{number:.4g}" for number in numbers)
         return self.recipe, self.games, self.sessions, *shown, self.rule, self.source

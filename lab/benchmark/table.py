@@ -32,7 +32,7 @@ class Published(NamedTuple):
 
 
 def published(game: str, agent: str) -> tuple[Published, ...]:
-    """Those of an agent on a game, () where none is known."""
+    """What was published of an agent on a game; () where nothing is known."""
     return _published().get((game, agent), ())
 
 
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def mean(self) -> float:
-        """Of the scores without noise; NaN where there are none."""
+        """Mean of the scores without noise; NaN where there are none."""
         return float(np.mean(self.scores)) if self.scores else float("nan")
 
     @property
@@ -90,7 +90,7 @@ class Row:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Of the mean, by bootstrap over sessions; None where there are too few."""
+        """95 % interval of the mean, by bootstrap over sessions; None where there are too few."""
         if len(self.scores) < LEAST_FOR_INTERVAL:
             return None
         mean = aggregates([np.array(self.scores)]).mean
@@ -149,7 +149,7 @@ class OverAll(NamedTuple):
 
     @property
     def shown_interval(self) -> str:
-        """As text; "" where there is none."""
+        """The interval as text; "" where there is none."""
         return f"{self.interval[0]:.2f} to {self.interval[1]:.2f}" if self.interval else ""
 
 
@@ -239,7 +239,7 @@ def game_graphs(game: str, rows: Sequence[Row], colours: Mapping[str, str]) -> t
 
 
 def _score_bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping[str, str]) -> Bars:
-    """From random play upwards."""
+    """Bars that begin at random play's score."""
     each = [colours[row.agent] for row in rows]
     floor = standard.random if standard else 0.0
     return Bars("", [row.mean for row in rows], each, [row.std for row in rows], floor)

@@ -45,7 +45,7 @@ def check_search(experiment: Experiment) -> None:
 
 
 def seed_warning(experiment: Experiment) -> str:
-    """That ASHA stops trials of which it has seen one seed; "" where it does not."""
+    """A warning that ASHA would stop trials after a single seed; "" where it would not."""
     asha = experiment.search and experiment.search.asha
     args, sessions = experiment.args(), experiment.meta.sessions
     if not asha or sessions == 1 or asha.grace_steps > args.T_max:

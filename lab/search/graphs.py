@@ -28,7 +28,7 @@ class TrialPoint(NamedTuple):
 
 
 def scored(points: Sequence[TrialPoint]) -> list[TrialPoint]:
-    """Those that have a result."""
+    """The trials that have a result."""
     return [point for point in points if not math.isnan(point.value)]
 
 

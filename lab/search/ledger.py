@@ -40,7 +40,7 @@ class Ledger:
 
     @property
     def done(self) -> dict[int, TrialRecord]:
-        """Those that need not run again."""
+        """The trials that need not run again."""
         return {number: record for number, record in self.records.items() if record.is_done}
 
     def begin(self, number: int, parameters: Mapping[str, Plain], node: str = "") -> None:

@@ -107,7 +107,7 @@ def search_of(block: Mapping[str, Any], args_of: Callable[..., Args], sessions: 
 
 
 def combinations(search: Search) -> Iterator[dict[str, Plain]]:
-    """All of a grid, the last flag's values changing first; none where there is no grid."""
+    """All combinations of a grid, the last flag changing first; none where there is no grid."""
     if search.method == "grid":
         for values in itertools.product(*(values.grid for values in search.flags.values())):
             yield dict(zip(search.flags, values, strict=True))
@@ -167,7 +167,7 @@ def _rules(search: Search, args: Args) -> Iterator[tuple[bool, str]]:
 
 
 def _asha_rules(search: Search, steps: int) -> Iterator[tuple[bool, str]]:
-    """The same; `steps` are those of a trial's sessions together."""
+    """The rules for ASHA; `steps` are those of a trial's sessions together."""
     if search.asha is None:
         return
     grace, most = search.asha.grace_steps, search.asha.max_steps or steps

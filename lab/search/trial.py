@@ -58,7 +58,7 @@ class TrialRecord:
 
 
 def trial_folder(folder: Path, number: int) -> Path:
-    """Of a search's trial."""
+    """The folder of a search's trial."""
     return folder / f"trial_{number}"
 
 

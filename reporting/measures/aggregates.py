@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
 
 
 class Aggregates(NamedTuple):
-    """Of one agent over all its games."""
+    """The aggregates of one agent over all its games."""
 
     median: Estimate  # over games, of the mean over runs
     mean: Estimate  # the same

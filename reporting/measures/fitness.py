@@ -77,7 +77,7 @@ def _number(cell: str) -> float | None:
 
 
 def rows_of(table: str) -> list[dict[str, str]]:
-    """Of a csv file in data/."""
+    """The rows of a csv file in data/."""
     with (_DATA / table).open(encoding="utf-8", newline="") as file:
         return [*csv.DictReader(file)]
 
@@ -91,7 +91,7 @@ class Standard(NamedTuple):
 
     @property
     def range(self) -> float:
-        """From random play to the standard, points."""
+        """Points from random play to the standard."""
         return self.score - self.random
 
     def strength(self, score: Score) -> Score:
@@ -171,7 +171,7 @@ def _first_window(means: Floats, level: float) -> int | None:
 
 
 def trial_fitness(sessions: Sequence[tuple[float, float, float]]) -> Fitness:
-    """Of the fitness of a trial's sessions."""
+    """The fitness of a trial, from that of its sessions."""
     vectors = np.array(sessions, dtype=np.float64)  # [S, 3]
     strength, speed, stability = vectors.mean(0).tolist()
     return Fitness(strength, speed, stability, _consistency(vectors))

@@ -77,7 +77,7 @@ def by_game(runs: Sequence[Run], agent: str, cap: int, reference: Reference) -> 
 
 
 def agents_of(runs: Sequence[Run]) -> list[str]:
-    """In their order."""
+    """The agents, in the order in which they first appear."""
     return [*dict.fromkeys(run.agent for run in runs)]
 
 
@@ -101,12 +101,12 @@ OVERALL_COLUMNS = (
 
 
 def overall_cells(row: Overall) -> list[object]:
-    """Of `OVERALL_COLUMNS`."""
+    """The cells of a row of `OVERALL_COLUMNS`."""
     return [*row[:5], *(f"{number:.4g}" for estimate in row.aggregates for number in estimate)]
 
 
 def shown(estimate: Estimate) -> str:
-    """In percent, with its interval."""
+    """An estimate in percent, with its interval."""
     value = f"{100 * estimate.value:,.1f} %"
     if np.isnan(estimate.low):
         return value

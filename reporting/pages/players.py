@@ -58,7 +58,7 @@ def seat_figure(seats: Sequence[Sequence[RewardPoint]]) -> go.Figure:
 
 
 def match_sections(folder: Path, games: Sequence[str]) -> list[Section]:
-    """Of the `matches_*.json` in a run's folder that are of its games."""
+    """Sections for the `matches_*.json` in a run's folder that are of its games."""
     rows, rated = list[tuple[str, ...]](), list[Section]()
     for _, each in matches_of(folder, games):
         with suppress(LookupError, TypeError, ValueError):
@@ -97,7 +97,7 @@ def _row(document: Document, games: Sequence[str]) -> tuple[str, ...]:
 
 
 def _elo(both: Document) -> str:
-    """With its interval; what is infinite is null in the file."""
+    """Elo with its interval; what is infinite is null in the file."""
     elo, (low, high) = both.get("elo"), both.get("elo_interval", (None, None))
     middle = f"{elo:+.0f}" if elo is not None else "+∞" if both["score"] > 0.5 else "−∞"
     ends = f"{'−∞' if low is None else f'{low:+.0f}'} to {'+∞' if high is None else f'{high:+.0f}'}"

@@ -75,7 +75,7 @@ class _GameHistory:
         self._seats = [curve.points() for curve in run.by_seat[game]]
 
     def section(self, named: bool) -> Section:
-        """Its curve."""
+        """The figure of its scores."""
         levels = score_levels(self._game)
         figure = reward_figure(self.trained, self.evaluated, self._facts.frames_per_step, levels)
         return Section(figure, self._game if named else "", wide=True)
@@ -91,7 +91,7 @@ class _GameHistory:
         return Section(figure, heading, "share of each, by when their episodes ended")
 
     def tiles(self) -> list[Tile]:
-        """Of the only game: the state of the run in a few numbers, and scores to compare with."""
+        """Tiles of the only game: the state of the run in a few numbers, and scores to compare with."""
         levels = [
             Tile("Goal" if name == "goal" else f"{name.capitalize()} play", f"{score:,.1f}")
             for name, score in score_levels(self._game).items()
@@ -110,7 +110,7 @@ class _GameHistory:
         ]
 
     def tile(self) -> Tile:
-        """Of one game among several."""
+        """The tile of one game among several."""
         points = self.trained or self.evaluated
         known = (f"{points[-1].mean:,.1f}", f"± {points[-1].std:,.1f}") if points else ("–", "no episode yet")
         return Tile(self._game, *known)

@@ -114,7 +114,7 @@ def open_tracker(tracker: str, name: str, folder: Path, settings: Mapping[str, o
 
 
 def _key(path: Path) -> str:
-    """Of a run, kept in its folder."""
+    """The key of a run, kept in its folder."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(uuid.uuid4().hex, encoding="utf-8")

@@ -76,12 +76,12 @@ def _games(
 
 
 def _ending(args: Args, opponent: Opponent) -> str:
-    """Of the names of a match's files: those against a pool are several."""
+    """What the names of a match's files end with: a pool has several matches."""
     return f"_{opponent.updates}" if args.against == "pool" else ""
 
 
 def _film(args: Args, candidate: Candidate, opponent: Opponent, ending: str) -> MatchFilm | None:
-    """Of the first game, in which the candidate has the first seat."""
+    """A film of the first game, in which the candidate has the first seat."""
     if not args.record:
         return None
     path = Path(args.record)

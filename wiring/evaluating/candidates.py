@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As beside its opponent."""
+        """What a match calls it."""
         return f"update {self.origin['updates']}" if self.origin["model"] else self.args.agent
 
 
@@ -95,7 +95,7 @@ def evaluated_name(args: Args) -> str:
 
 
 def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterator[Opponent]:
-    """Those that --against names."""
+    """The opponents that --against names."""
     name = args.against or "random"
     if is_baseline(name):
         yield Opponent(name, baseline_policy(name, describe_env(config)))

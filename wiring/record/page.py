@@ -105,7 +105,7 @@ def renew_page(model: str | None, args: Args, folder: Path) -> Path | None:
 
 
 def _write(page: Path, table: Path, record: Mapping[str, Any], kind: type[Args]) -> None:
-    """From the run's tables and what its learner noted of its start."""
+    """Write the page from the run's tables and what its learner recorded at its start."""
     args = kind(**record["arguments"])
     described = {game: describe_env(args.playing(game).select(EnvConfig)) for game in args.games}
     history = RunHistory(args.games, seats_of(described))

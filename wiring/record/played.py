@@ -27,7 +27,7 @@ def set_matches_aside(folder: Path, games: Sequence[str]) -> None:
 
 
 def send_film(args: Args, film: Path) -> None:
-    """To the tracker that --track names, beside what the learner sent there."""
+    """Send a film to the tracker that --track names, to the run that the learner's scalars are in."""
     tracking = tracking_of(args)
     if tracking is None:
         return

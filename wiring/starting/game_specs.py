@@ -52,7 +52,7 @@ def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:
 
 
 def spec_of(args: Args) -> Path | None:
-    """Of the kind of game and agent; None where there is none.
+    """The spec of a kind of game and an agent; None where there is none.
 
     Args:
         args: with the one name of each game (`wiring.code.canonical`).
@@ -75,7 +75,7 @@ def _fits(games: Sequence[str], pattern: str) -> bool:
 
 
 def _by_spaces(args: Args) -> str:
-    """That of a game of GYMNASIUMS that observes vectors; "" for others."""
+    """The spec of a game of GYMNASIUMS that observes vectors; "" for others."""
     if len(args.games) > 1 or family_name(args.game) not in GYMNASIUMS:
         return ""
     described = describe_env(args.select(EnvConfig))

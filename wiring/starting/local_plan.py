@@ -56,7 +56,7 @@ class LocalPlan(RunPlan):
         return f"--spec {spec} is for two CPU cores."
 
     def last_words(self, finished: bool) -> list[str]:
-        """Where everything is, and what plays the snapshot of a finished run or goes on with another."""
+        """The paths of all results, and the commands that evaluate a finished run or go on with another."""
         program = shlex.split(os.environ.get("START_COMMAND", f"{_python()} {_program('start_learning.py')}"))
         evaluation = self.evaluation() if finished else ()
         return last_words(self.folder, self.args.file_name, [*program, *self.given], evaluation)
@@ -88,6 +88,6 @@ def _program(name: str) -> str:
 
 
 def _python() -> str:
-    """The same of this interpreter: the terminal's plain `python` may be one without the packages."""
+    """This interpreter as a user may type it: the terminal's plain `python` may lack the packages."""
     plain = shutil.which("python", path=os.environ.get("TERMINAL_PATH"))
     return "python" if plain == sys.executable else from_here(sys.executable)

@@ -34,7 +34,7 @@ SnapshotFile = tuple[str, int, int]
 
 
 def snapshots_of(folder: Path, file_name: str) -> frozenset[SnapshotFile]:
-    """Those in the results folder now."""
+    """The snapshots in the results folder now."""
     found = ((path.name, path.stat()) for path in last_models(folder, file_name))
     return frozenset((name, status.st_ino, status.st_mtime_ns) for name, status in found)
 
@@ -102,12 +102,12 @@ class RunPlan:
 
     @property
     def folder(self) -> Path:
-        """Of the results."""
+        """The folder of the results."""
         return Path(self.args.path_to_results)
 
     @property
     def redis(self) -> RedisConfig:
-        """Where the server is."""
+        """The address of the server."""
         return self.args.select(RedisConfig)
 
     @property

@@ -67,7 +67,7 @@ class Conversation(Protocol):
 
     @property
     def brains(self) -> dict[str, Brain]:
-        """Those that are steered from outside."""
+        """The brains that are controlled from outside."""
 
     def reset(self, parameters: Mapping[str, float]) -> dict[str, Bodies]:
         """Starts the whole scene anew; returns the bodies of each brain."""

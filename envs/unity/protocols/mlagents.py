@@ -39,7 +39,7 @@ class PresentProtocol:
 
     @property
     def brains(self) -> dict[str, Brain]:
-        """Of the bodies that have spoken."""
+        """The brains whose bodies have sent something."""
         return {name: behavior.brain for name, behavior in self._behaviors.items()}
 
     def reset(self, parameters: Mapping[str, float]) -> dict[str, Bodies]:
@@ -119,6 +119,6 @@ def _side_channel(parameters: Mapping[str, float]) -> bytes:
 
 
 def _major(version: str) -> int:
-    """Of "2.3.0-exp.3" 2; of what is no version 0."""
+    """The first number of a version, 2 for "2.3.0-exp.3"; 0 for what is no version."""
     number = version.split(".")[0]
     return int(number) if number.isdecimal() else 0

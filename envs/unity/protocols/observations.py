@@ -20,7 +20,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 @dataclass(frozen=True)
 class Shapes:
-    """Of the observations of one behavior. `channels_first`: pictures are [C, h, w], else [h, w, C]."""
+    """Shapes of a behavior's observations. `channels_first`: pictures are [C, h, w], else [h, w, C]."""
 
     of_each: tuple[tuple[int, ...], ...]
     channels_first: bool
@@ -32,11 +32,11 @@ class Shapes:
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
-        """Of all pictures."""
+        """The cameras of all pictures."""
         return tuple(self._camera(shape) for shape in self.of_each if len(shape) == 3)
 
     def read_numbers(self, observations: Sequence[Any]) -> npt.NDArray[np.float32]:
-        """Of one body, [numbers]. Raises PlayerFailed where they are not as announced."""
+        """The numbers of one body, [numbers]. Raises PlayerFailed where they are not as announced."""
         self._check(observations)
         found = [np.array(each.floats.data, np.float32) for each in observations if len(each.shape) < 3]
         numbers = np.concatenate([np.zeros(0, np.float32), *found])
