@@ -182,7 +182,7 @@ class SessionResult(NamedTuple):
 
     @property
     def strength(self) -> float:
-        """Strength in the last 100 training episodes, mean over games; NaN where one has none."""
+        """Mean over games, of the last 100 training episodes; NaN where one has none, or no standard."""
         strengths = [_last_strength(game, curve) for game, curve in self.episodes.items()]
         return float(np.mean(strengths)) if strengths else float("nan")
 
