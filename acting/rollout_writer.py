@@ -35,6 +35,7 @@ class RolloutWriter(Writer):
         self._before: list[NDArray[Any]] = []  # up to H - 1 frames from before the rollout
         self._ages = [np.zeros(environments, np.int64)]  # of the frames from the rollout's first on
         self._updates = self._weights_epoch = 0
+        self._begins_anew = True  # nothing that these environments did was packed yet
 
     def weights_changed(self, weights: ActingWeights) -> None:
         """From now on steps are played with these weights; only called between two rollouts."""
@@ -55,11 +56,12 @@ class RolloutWriter(Writer):
         rollout = self._rollout()
         self._sequence += 1
         version: Meta = {"updates": self._updates, "weights_epoch": self._weights_epoch}
-        meta: Meta = {**self._meta, **version, "sequence": self._sequence}
+        order: Meta = {"sequence": self._sequence, "begins_anew": self._begins_anew}
+        self._begins_anew = False
         before = self._shape.history_length - 1
         self._before = [*self._before, *(step.frames for step in self._steps)][-before:] if before else []
         self._steps, self._ages = [], self._ages[-1:]
-        return RolloutPacket(rollout_to_bytes(rollout, meta), rollout.steps)
+        return RolloutPacket(rollout_to_bytes(rollout, {**self._meta, **version, **order}), rollout.steps)
 
     def _rollout(self) -> Rollout:
         steps = self._steps

@@ -209,11 +209,13 @@ class OpenEpisodes:
 
 
 def _concatenated(first: Rollout, second: Rollout) -> Rollout:
-    """Both in time; the first one's last H frames are the second one's first."""
+    """Both in time. The first one's last H frames are the second one's first; where a stream does not
+    continue, they are others, and only rows of the second are learned from.
+    """
     history = len(second.frames) - len(second.active)
     columns = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in PER_STEP}
-    frames = np.concatenate([first.frames, second.frames[history:]])
-    return second._replace(frames=frames, ages=np.concatenate([first.ages, second.ages[1:]]), **columns)
+    frames = np.concatenate([first.frames[:-history], second.frames])
+    return second._replace(frames=frames, ages=np.concatenate([first.ages[:-1], second.ages]), **columns)
 
 
 def _since(rollout: Rollout, start: int) -> Rollout:

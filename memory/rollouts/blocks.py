@@ -69,16 +69,18 @@ class PushedRollout(NamedTuple):
     sequence: int  # counts this actor's rollouts
     updates: int  # version of the weights it was played with
     weights_epoch: int
+    begins_anew: bool  # the first of an actor's process, which counts on from those of the one before it
     rollout: Rollout  # its streams are those of the actor alone, `continues` is not known yet
 
     def following(self, last: int | None) -> Rollout:
         """The rollout, given the sequence of the one that was learned from last of the same actor."""
         stream = (np.int64(self.actor) << 32) + self.rollout.stream
-        return self.rollout._replace(stream=stream, continues=np.full(len(stream), last == self.sequence - 1))
+        continues = last == self.sequence - 1 and not self.begins_anew
+        return self.rollout._replace(stream=stream, continues=np.full(len(stream), continues))
 
 
 def rollout_to_bytes(rollout: Rollout, meta: Meta) -> bytes:
-    """Packed; `meta` names actor, sequence, updates and weights_epoch."""
+    """Packed; `meta` names actor, sequence, updates and weights_epoch, and may say `begins_anew`."""
     return pack(meta, rollout._asdict())
 
 
@@ -97,9 +99,10 @@ def rollout_from_bytes(data: bytes) -> PushedRollout:
     try:
         actor, sequence = int(meta["actor"]), int(meta["sequence"])
         updates, weights_epoch = int(meta["updates"]), int(meta["weights_epoch"])
+        begins_anew = bool(meta.get("begins_anew", False))  # actors of earlier versions do not say it
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise CodecError("A rollout does not say who played it with which weights.") from error
-    return PushedRollout(actor, sequence, updates, weights_epoch, rollout)
+    return PushedRollout(actor, sequence, updates, weights_epoch, begins_anew, rollout)
 
 
 class Taken(NamedTuple):

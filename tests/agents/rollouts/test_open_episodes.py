@@ -54,6 +54,21 @@ def test_a_stream_that_breaks_off_loses_its_open_episode(make_rollout: MakeRollo
     assert len(episodes.ended(later, later.active)[0].active) == 10  # nothing was kept
 
 
+def test_a_stream_that_breaks_off_begins_again_with_its_own_frames(make_rollout: MakeRollout) -> None:
+    """Not with the last one that was seen before, as of an actor that was started again."""
+    whole, other = (make_rollout(length=20, end=0.0, seed=seed) for seed in (0, 1))
+    later, episodes = cut(whole, 10, 20), OpenEpisodes()
+    later = later._replace(frames=later.frames.copy(), ages=later.ages.copy())
+    later.frames[:, 1], later.ages[:, 1] = other.frames[:12, 1], other.ages[:11, 1]
+    episodes.ended(cut(whole, 0, 10), whole.active[:10])
+    joined, _ = episodes.ended(later._replace(continues=np.arange(4) != 1), later.active)
+    assert len(joined.active) == 20
+    assert np.array_equal(joined.frames[10:], later.frames) and np.array_equal(joined.ages[10:], later.ages)
+    streams = [0, 2, 3]  # those that continue
+    assert np.array_equal(joined.frames[:, streams], whole.frames[:, streams])
+    assert np.array_equal(joined.ages[:, streams], whole.ages[:, streams])
+
+
 def test_other_streams_begin_anew(make_rollout: MakeRollout) -> None:
     whole, episodes = make_rollout(length=20, end=0.0), OpenEpisodes()
     episodes.ended(cut(whole, 0, 10), whole.active[:10])
