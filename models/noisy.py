@@ -32,18 +32,18 @@ class NoisyLinear(nn.Module):
     """y = (mu_w + sigma_w * eps_out eps_in^T) x + mu_b + sigma_b * eps_out, with the noise handed in.
 
     The outputs are `streams` equal parts that see the same x, each through input noise of its own: several
-    noisy layers in one matrix product.
-    Initial values: mu uniform in +-1 / sqrt(inputs), sigma = std / sqrt(inputs) (section 3.2).
+    noisy layers in one matrix product. Initial mu: uniform in +-1 / sqrt(inputs); sigma: std / sqrt(inputs)
+    (section 3.2), and with a std of 0 not learned: Adam would raise it along a gradient of random signs.
     """
 
     def __init__(self, inputs: int, outputs: int, std: float, streams: int = 1) -> None:
         super().__init__()
         self.inputs, self.outputs, self.streams = inputs, outputs, streams
-        bound = 1 / math.sqrt(inputs)
+        bound, is_noisy = 1 / math.sqrt(inputs), std > 0
         self.weight_mu = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
-        self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), std * bound))
+        self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), std * bound), is_noisy)
         self.bias_mu = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
-        self.bias_sigma = nn.Parameter(torch.full((outputs,), std * bound))
+        self.bias_sigma = nn.Parameter(torch.full((outputs,), std * bound), is_noisy)
         self.noise_sizes = {"in": streams * inputs, "out": outputs}  # numbers in a row of each
 
     def with_noise(self, eps_in: Tensor, eps_out: Tensor) -> NoisyLayer:

@@ -52,6 +52,20 @@ def test_first_step_is_adams_formula(name: str, make_agent: MakeAgent, make_batc
         assert not torch.equal(parameter.detach(), before[key]), key
 
 
+@VALUE_AGENTS
+def test_layers_that_begin_without_noise_stay_so(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
+    """Also after a resume. Adam would raise sigma by its rate in each step, whatever the gradient's size."""
+    agent, resumed = (make_agent(name, noisy_std=0.0) for _ in range(2))
+    for step in (4, 8):
+        agent.update(make_batch(), step)
+    resumed.load_state_dict(agent.state_dict())
+    resumed.update(make_batch(), 12)
+    sigmas = {key: weight for key, weight in weights(resumed).items() if "sigma" in key}
+    assert len(sigmas) == 6 and not any(sigma.any() for sigma in sigmas.values())
+
+
 def test_metrics_tell_of_the_step(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
     agent, batch = make_agent(name), make_batch()
     update = agent.update(batch, 4)
