@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from agents.base import AgentError
+from agents.names import DISCRETE
 from args import UserError, read_args
 from envs.config import EnvConfig, EnvError
 from envs.registry import check_reads
@@ -85,6 +86,29 @@ def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
         return
     with pytest.raises(AgentError, match=f"--agent {agent} learns from rewards as they are"):
         check_agent_fits(setting)
+
+
+@pytest.mark.parametrize(
+    ("flag", "readers"),
+    [
+        ("--munchausen online", "iqn, dqn, double_dqn"),
+        ("--noisy-epsilon-steps 1000", "iqn, rainbow"),
+        ("--episodic", "a2c"),
+        ("--standardise-advantages", "reinforce, a2c, ppo"),
+        ("--mirror", "naf"),
+        ("--layer-norm", "naf"),
+        ("--l2 0.1", "naf"),
+    ],
+)
+def test_a_part_of_other_agents_is_refused(flag: str, readers: str) -> None:
+    """It was taken and left out: rainbow learned without Munchausen, and nothing said so."""
+    for agent in set(DISCRETE) - set(readers.split(", ")):
+        setting = setting_of(read_args(f"--game probe:catch --agent {agent} {flag}".split()))
+        sentence = f"{flag.split()[0]} is for {readers}, and --agent {agent} has no such part."
+        with pytest.raises(AgentError, match=f"^{sentence}$"):
+            check_agent_fits(setting)
+    for agent in {"random", *DISCRETE} & {"random", *readers.split(", ")}:
+        check_agent_fits(setting_of(read_args(f"--game probe:catch --agent {agent} {flag}".split())))
 
 
 @pytest.mark.parametrize("flag", ["--env-args {}", "--resize 42", "--grey", "--info-masks"])

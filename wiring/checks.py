@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from agents.base import AgentError
-from agents.registry import agent_type
+from agents.base import Agent, AgentError
+from agents.registry import AGENTS, agent_type
 from args import Args, UserError
 from envs.config import EnvConfig, EnvError
 from envs.registry import check_reads
 from memory.runs.run import Settings
 from parameters.declare import flag_of
 from wiring.setting import Setting, agent_of
+
+SWITCHES = (
+    ("munchausen", "none"),
+    ("noisy_epsilon_steps", 0),
+    ("episodic", False),
+    ("standardise_advantages", False),
+    ("mirror", False),
+    ("layer_norm", False),
+    ("l2", 0.0),
+)
+"""Flags that add a part to an algorithm, and what they are without it."""
 
 
 def check_agent_fits(setting: Setting) -> None:
@@ -22,6 +33,7 @@ def check_agent_fits(setting: Setting) -> None:
     """
     check_reads(setting.args.select(EnvConfig), setting.args.games)
     _check_reward_scale(setting.args)
+    _check_switches(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -36,12 +48,23 @@ def check_agent_fits(setting: Setting) -> None:
 
 def _check_reward_scale(args: Args) -> None:
     agent = agent_type(args.agent)
-    is_read = any(field.name == "reward_scale" for field in fields(agent.config_type))
-    if args.reward_scale != 1 and agent.learns and not is_read:
+    if args.reward_scale != 1 and agent.learns and not _reads(agent, "reward_scale"):
         raise AgentError(
             f"--agent {args.agent} learns from rewards as they are: leave --reward-scale out; --reward-clip"
             " bounds them."
         )
+
+
+def _check_switches(args: Args) -> None:
+    agent = agent_type(args.agent)
+    for name, without in SWITCHES:
+        if getattr(args, name) != without and agent.learns and not _reads(agent, name):
+            readers = ", ".join(other for other, kind in AGENTS.items() if _reads(kind, name))
+            raise AgentError(f"{flag_of(name)} is for {readers}, and --agent {args.agent} has no such part.")
+
+
+def _reads(agent: type[Agent], name: str) -> bool:
+    return any(field.name == name for field in fields(agent.config_type))
 
 
 def _check_kinds(args: Args) -> None:
@@ -65,7 +88,7 @@ def _check_kinds(args: Args) -> None:
 
 
 def _check_turns(args: Args, game: str) -> None:
-    if any(field.name == "ext_discount" for field in fields(agent_type(args.agent).config_type)):
+    if _reads(agent_type(args.agent), "ext_discount"):
         raise AgentError(f"--agent {args.agent} has returns that do not change sides: --agent ppo fits.")
     if args.discount > 0:
         raise EnvError(
