@@ -32,6 +32,7 @@ from typing import NamedTuple
 from acting.settings import event_log_path
 from args import Args, UserError, fail
 from envs.config import EnvError, EnvFailure
+from memory.server.connection import RedisRefused
 from reporting.measures.fitness import score_levels
 from reporting.model_files import steps_in
 from supervision.child import Child
@@ -135,7 +136,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
                 for line in plan.last_words(run.finished):
                     _print(line)
         return code
-    except RedisServerError as error:
+    except (RedisServerError, RedisRefused) as error:
         fail(error)
     except OSError as error:
         fail(plan.unwritable(error))

@@ -181,7 +181,9 @@ class RedisServer:
             time.sleep(POLL_EVERY_S)
 
     def _state(self) -> _State:
-        """Raises RedisServerError where another program answers, or one that is no node of a cluster."""
+        """Raises RedisServerError where another program answers, no node of a cluster, or a server that
+        does not let this process in.
+        """
         client = make_client(self._config)
         try:
             client.ping()
@@ -189,7 +191,9 @@ class RedisServer:
             return _State.LOADING
         except (redis.exceptions.InvalidResponse, NoCluster) as error:
             raise RedisServerError(str(refusal(self._config, error))) from error
-        except UNREACHABLE:
+        except UNREACHABLE as error:
+            if not self.started_here and (refused := refusal(self._config, error)) is not None:
+                raise RedisServerError(str(refused)) from error
             return _State.AWAY
         except redis.exceptions.ResponseError:  # it refuses for a while, so it is there
             return _State.READY

@@ -191,6 +191,7 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
         (("--learners", "2", "--batch-size", "9"), "--batch-size 9 is no multiple of the 2 learners"),
         (("--seat-runs", "left,right"), "--seat-runs needs a learner for each of its runs"),
         (("--shards", "2"), "--shards 2 needs --nb-actor 2 or more"),
+        (("--redis-password-file", "none"), "--redis-password-file none cannot be read: No such file"),
         (("--agent", "naf"), "This agent needs continuous actions, and this environment's are discrete"),
     ],
 )

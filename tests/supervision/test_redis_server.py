@@ -12,6 +12,7 @@ import pytest
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
 from supervision.redis_server import RedisServer, RedisServerError
+from tests.server import serving
 
 CONF = Path(__file__).resolve().parents[2] / "redis_conf" / "redis_rainbow_6379.conf"
 
@@ -122,6 +123,15 @@ def test_no_node_of_a_cluster_is_started_here(tmp_path: Path) -> None:
     with pytest.raises(RedisServerError, match="No Redis server answers at 127.0.0.1:1"):
         server.ensure()
     assert not server.started_here
+
+
+def test_a_server_that_asks_for_a_password_is_no_reason_to_start_another(place: Place) -> None:
+    with serving(place.folder) as socket, closing(make_client(RedisConfig(socket, 0))) as client:
+        client.config_set("requirepass", "a")
+        server = RedisServer(RedisConfig(socket, 0), CONF, place.folder / "log")
+        with pytest.raises(RedisServerError, match="refuses user 'default' .*: check --user-redis"):
+            server.ensure()
+        assert not server.started_here
 
 
 def test_a_server_without_a_file_keeps_nothing(place: Place) -> None:
