@@ -16,7 +16,7 @@ def _parsed_node(word: str) -> tuple[str, int]:
         return word, 0
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{word!r} is no server: write host:port, or the path of a socket")
-    return host, int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)  # of IPv6, [::1]:6379
 
 
 class RedisSettings(Settings):

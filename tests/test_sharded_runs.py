@@ -176,4 +176,5 @@ def test_the_first_node_takes_the_place_of_the_one_server() -> None:
     args = read_args(["--redis-nodes", "one:1,/two,[::1]:3", "--shards", "4", "--nb-actor", "4"])
     nodes = [str(node_of(args, shard)) for shard in range(4)]
     assert nodes == ["one:1", "/two", "[::1]:3", "one:1"]
+    assert node_of(args, 2).host_redis == "::1", "without the brackets, which are no part of an address"
     assert (args.host_redis, args.port_redis) == ("one", 1)

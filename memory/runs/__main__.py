@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 import redis
@@ -24,6 +24,7 @@ from memory.runs.reports import read_living, read_statuses
 from memory.runs.run import read_living_run, read_settings, run_names
 from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
 from memory.server.replies import UNREACHABLE, refusals_as_outages
+from memory.settings import parsed_nodes
 from supervision.process import INTERRUPTED, USER_ERROR, agrees
 
 
@@ -116,13 +117,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _server(args: argparse.Namespace) -> RedisConfig:
+    """The first of --redis-nodes, which has shard 0, takes --host-redis's place. Raises RunsError."""
+    config = RedisConfig(**{field.name: getattr(args, field.name) for field in fields(RedisConfig)})
+    try:
+        nodes = parsed_nodes(args.redis_nodes)
+    except ValueError as error:
+        raise RunsError(f"--redis-nodes {args.redis_nodes}: {error}.") from error
+    return replace(config, host_redis=nodes[0][0], port_redis=nodes[0][1]) if nodes else config
+
+
 def answer(argv: Sequence[str]) -> str:
     """What is printed. Raises RunsError."""
     parser = _parser()
     args = parser.parse_args(argv)
     if (args.run is None) != (args.command == "list"):
         parser.error("show, delete and acl need the name of a run, list takes none")
-    config = RedisConfig(**{field.name: getattr(args, field.name) for field in fields(RedisConfig)})
+    config = _server(args)
     client = make_client(config)
     try:
         with refusals_as_outages():

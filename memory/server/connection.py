@@ -72,7 +72,10 @@ class RedisConfig:
     redis_nodes: str = ""  # --redis-nodes: in a cluster, further nodes to ask where this one is away
 
     def __str__(self) -> str:
-        return self.host_redis if self.host_redis.startswith("/") else f"{self.host_redis}:{self.port_redis}"
+        if self.host_redis.startswith("/"):
+            return self.host_redis
+        host = f"[{self.host_redis}]" if ":" in self.host_redis else self.host_redis
+        return f"{host}:{self.port_redis}"
 
     @property
     def flags(self) -> str:
@@ -169,9 +172,12 @@ def refusal(config: RedisConfig, error: Exception) -> RedisRefused | None:
 
 def advice(config: RedisConfig, reason: Exception) -> str:
     """One sentence on what to check when `config` does not answer."""
+    place = "" if config.port_redis == 6379 else f" --port {config.port_redis}"
+    if config.host_redis.startswith("/"):
+        place = f" --port 0 --unixsocket {config.host_redis}"
     return (
         f"No Redis server answers at {config} ({explained(reason)}): start one with"
-        " `redis-server redis_conf/redis_rainbow_6379.conf`, or name the right one with"
+        f" `redis-server redis_conf/redis_rainbow_6379.conf{place}`, or name the right one with"
         f" {config.flags}; for a server on another machine also check the lines `bind` and"
         " `protected-mode` of its configuration file."
     )

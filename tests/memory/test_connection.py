@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from memory.runs.lease import Lease
-from memory.server.connection import RedisConfig, RedisUnreachable, connect, make_client
+from memory.server.connection import RedisConfig, RedisUnreachable, advice, connect, make_client
 from memory.server.patience import Interrupted, Patience
 from tests.server import serving
 
@@ -82,3 +82,12 @@ def test_a_lease_on_a_server_that_went_away(tmp_path: Path, caplog: pytest.LogCa
     lease.release()
     assert not caplog.records
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "place"),
+    [("localhost", 6379, ""), ("node", 7002, " --port 7002"), ("/a/b", 0, " --port 0 --unixsocket /a/b")],
+)
+def test_the_server_that_is_advised_is_the_one_that_was_asked(host: str, port: int, place: str) -> None:
+    said = advice(RedisConfig(host, port), redis.exceptions.ConnectionError("away"))
+    assert f"`redis-server redis_conf/redis_rainbow_6379.conf{place}`" in said

@@ -46,6 +46,15 @@ def test_list_and_show_say_what_is_there(place: list[str], capsys: pytest.Captur
     assert '"memory_capacity": 400' in told and '"actor:0"' in told
 
 
+def test_the_first_node_of_a_run_in_shards_is_asked(
+    place: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "quiet", "--redis-nodes", f"{place[1]},localhost:1"]) == 0
+    assert capsys.readouterr().out.startswith("quiet: ")
+    assert main(["list", "--redis-nodes", "localhost", "--redis-cluster"]) == 2
+    assert capsys.readouterr().err.startswith("error: --redis-nodes localhost: 'localhost' is no server: ")
+
+
 def test_delete_removes_one_run_after_asking(
     place: list[str], client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
