@@ -108,7 +108,7 @@ class ShardLink(RunLink):
                     log.warning(sentence, len(pusher.unsettled), number)
 
     def _or_elsewhere(self, action: Callable[[], None]) -> None:
-        began = time.monotonic()
+        began, moves = time.monotonic(), 0
         while True:
             try:
                 with refusals_as_outages():
@@ -116,7 +116,8 @@ class ShardLink(RunLink):
             except UNREACHABLE as error:
                 if wait_of(error) is not Wait.PATIENCE:
                     raise
-                if self._has_moved(error):
+                if moves < len(self._ways) and self._has_moved(error):
+                    moves += 1  # all may answer, and refuse what is to be written
                     continue
                 if self.stopped():
                     raise Interrupted("Stopped while no shard answered.") from error

@@ -293,6 +293,25 @@ def test_a_shard_that_answers_but_takes_nothing_is_left_too(
     assert transitions_in(places[0]) == actor.sent - before - sum(each.transitions for each in refused)
 
 
+def test_where_all_shards_answer_and_refuse_patience_ends(
+    three: tuple[Stage, Shards, MovingActor],
+) -> None:
+    """It would go from one to the other for ever."""
+    (places, nodes), _, actor = three
+    nodes[1].die()
+    for _ in range(2):
+        actor.push()
+    actor.link.wait_until_stored()
+    actor.link._patience = Patience(0.5)
+    for shard in (2, 0):
+        places[shard].client.replicaof("127.0.0.1", 1)  # of a server that does not exist: READONLY
+    with pytest.raises(redis.exceptions.ConnectionError, match="it is a replica"):
+        for _ in range(3):
+            actor.push()
+    assert all(actor.link._pushers[shard].unsettled for shard in (2, 0)), "it has tried both"
+    places[0].client.replicaof("NO", "ONE")
+
+
 def test_what_a_third_shard_may_have_is_settled_when_it_is_back(
     three: tuple[Stage, Shards, MovingActor],
 ) -> None:
