@@ -28,6 +28,7 @@ from args import Args, UserError, fail
 from cluster.names import namespace_of
 from cluster.ray_session import ray_session
 from envs.config import EnvError, EnvFailure
+from memory.server.connection import RedisRefused
 from parameters.declare import flag_of
 from supervision.last_words import last_words
 from supervision.process import USER_ERROR, Stop, say
@@ -55,8 +56,9 @@ def check(args: Args) -> None:
     if not args.ray_address and (args.detach or named):
         flag = "--detach" if args.detach else named[0]
         raise UserError(
-            f"{flag} needs a Ray that outlives this program: `ray start --head --node-ip-address 127.0.0.1`"
-            " starts one on this machine; then give --ray-address auto."
+            f"{flag} needs a Ray that outlives this program: `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray start"
+            " --head --node-ip-address 127.0.0.1 --port 6380` starts one on this machine; then give"
+            " --ray-address 127.0.0.1:6380."
         )
 
 
@@ -97,7 +99,7 @@ def main(args: Args, argv: Sequence[str]) -> int:
                 check_parts(args)
         with ray_session(args.ray_address, stop, "cluster", namespace_of(args)):
             return run(args, argv, stop)
-    except (UserError, EnvError, EnvFailure) as error:
+    except (UserError, EnvError, EnvFailure, RedisRefused) as error:
         fail(error)
 
 

@@ -15,13 +15,13 @@ import ray
 
 from args import Args
 from cluster.host import ProcessHost, Whereabouts
-from cluster.keeper import password
+from cluster.keeper import host_of, password
 from cluster.names import KEEPER, SPACE, actor_number, keeper_name
 from cluster.placement import on_this_machine
 from cluster.ray_session import ROOT
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.runs.run import read_living_run
+from memory.runs.run import read_living_run, read_settings
 from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE
 from parameters.declare import UserError
@@ -94,7 +94,7 @@ def follow(keeper: Any, stop: Stop, is_enough: Callable[[], bool]) -> int | None
 
 def whereabouts() -> dict[str, Whereabouts | None]:
     """Name -> place of the run's processes; None for one that waits for room, is starting or moves."""
-    hosts = {name: _host(name) for name in ray.util.list_named_actors()}
+    hosts = {name: host_of(name) for name in ray.util.list_named_actors()}
     reports = {name: host.whereabouts.remote() for name, host in hosts.items() if host is not None}
     if reports:
         ray.wait(list(reports.values()), num_returns=len(reports), timeout=ANSWER_S)
@@ -106,8 +106,10 @@ def status(plan: RunPlan) -> int:
     places = _places(plan.args)
     for name, place in sorted(places.items(), key=lambda item: _order(item[0])):
         say(f"{name:<12}{_described(place)}")
-    if (counters := plan.read(read_counters)) is not None:
-        say(f"{counters.steps:,} of {plan.args.T_max:,} agent steps are played.")
+    if counters := plan.read(read_counters):
+        run = plan.read(read_settings)
+        t_max = plan.args.T_max if run is None else run.settings.get("T_max", plan.args.T_max)
+        say(f"{counters.played:,} of {t_max:,} agent steps are played.")
     for name, place in places.items():
         if name.startswith(KEEPER) and place is not None and place.exit_code is not None:
             _forget(name)
@@ -123,7 +125,8 @@ def end(plan: RunPlan, stop: Stop) -> int:
 
 
 def _end(name: str, stop: Stop) -> int:
-    keeper = ray.get_actor(name)
+    if (keeper := host_of(name)) is None:  # it has ended meanwhile
+        return 0
     keeper.terminate.remote()
     while (code := _exit_code(keeper)) is None:
         time.sleep(POLL_EVERY_S)
@@ -152,7 +155,10 @@ def remove(plan: RunPlan) -> int:
     leaving = playing[-plan.args.remove_actors :]
     if len(leaving) < plan.args.remove_actors:
         raise UserError(f"Run {plan.args.run_name!r} has {len(playing)} actors on this cluster.")
-    ray.get([ray.get_actor(f"actor {number}").terminate.remote() for number in leaving])
+    hosts = [host_of(f"actor {number}") for number in leaving]
+    told = [host.terminate.remote() for host in hosts if host is not None]
+    if told:  # the others have ended meanwhile
+        ray.wait(told, num_returns=len(told), timeout=ANSWER_S)
     say(f"These actors leave: {', '.join(map(str, leaving))}.")
     return 0
 
@@ -173,13 +179,14 @@ def free_numbers(args: Args) -> int:
             ]:
                 first = wrong[-1] + 1
     except UNREACHABLE as error:
-        raise UserError(f"No Redis server answers at {args.select(RedisConfig)}: {error}.") from error
+        where, reason = args.select(RedisConfig), str(error).rstrip(".")
+        raise UserError(f"No Redis server answers at {where}: {reason}.") from error
     return first
 
 
 def _forget_ended(name: str, args: Args) -> None:
     """Make room for a keeper; raises UserError where a living one has that name."""
-    host = _host(name)
+    host = host_of(name)
     if host is None:
         return
     place = whereabouts().get(name)
@@ -194,7 +201,7 @@ def _forget_ended(name: str, args: Args) -> None:
 def _forget(name: str) -> None:
     """The host of a keeper that has ended. A terminal that follows it does so itself, and first."""
     deadline = time.monotonic() + ANSWER_S
-    while (host := _host(name)) is not None:
+    while (host := host_of(name)) is not None:
         if time.monotonic() > deadline:
             ray.kill(host)
         time.sleep(POLL_EVERY_S)
@@ -208,14 +215,6 @@ def _places(args: Args) -> dict[str, Whereabouts | None]:
     runs = sorted(space.removeprefix(SPACE) for space in spaces if space.startswith(SPACE))
     there = f"these are there: {', '.join(runs)}" if runs else "none is there"
     raise UserError(f"Run {args.run_name!r} is not on this cluster; {there}.")
-
-
-def _host(name: str) -> Any:
-    """None where there is none."""
-    try:
-        return ray.get_actor(name)
-    except ValueError:
-        return None
 
 
 def _answer(report: Any) -> Whereabouts | None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ray
 
@@ -21,7 +22,7 @@ from cluster.names import KEEPER, namespace_of
 from cluster.placement import options_for
 from cluster.ray_session import ray_session
 from cluster.remote_child import RemoteChild
-from memory.server.connection import PASSWORD_VARIABLE
+from memory.server.connection import PASSWORD_VARIABLE, RedisRefused
 from supervision.child import ChildSpec
 from supervision.process import Stop, exit_quietly_on_interrupt, say
 from supervision.redis_server import RedisServer, RedisServerError
@@ -33,13 +34,21 @@ LEAVING_S = 20.0
 """For those who joined: an actor has 15 s to send what it has."""
 
 
+def host_of(name: str) -> Any:
+    """None where there is none, or none any more."""
+    try:
+        return ray.get_actor(name)
+    except ValueError:
+        return None
+
+
 class ServerForAll(RedisServer):
     """Ends after those who joined the run have left it: they send what they have."""
 
     def stop(self, keep: bool = False, hurried: Callable[[], bool] = lambda: False) -> str:
         """As RedisServer's."""
         joined = [name for name in ray.util.list_named_actors() if name.startswith(f"{KEEPER} of")]
-        keepers = [ray.get_actor(name) for name in joined]
+        keepers = [keeper for keeper in map(host_of, joined) if keeper is not None]
         for keeper in keepers:
             keeper.terminate.remote()
         deadline = time.monotonic() + LEAVING_S
@@ -98,7 +107,7 @@ def main() -> int:
     try:
         with ray_session(args.ray_address, Stop(), "cluster", namespace_of(args)):
             return keep(plan)
-    except (UserError, RedisServerError) as error:
+    except (UserError, RedisServerError, RedisRefused) as error:
         fail(error)
     except OSError as error:
         fail(plan.unwritable(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ OWN = {
     "RAY_worker_niceness": "0",  # not 15: these processes have the priority of any other's
 }
 """For a Ray that is started here, or listens on the loopback alone."""
+REACH_S = 5.0
 OBJECT_STORE_BYTES = 80 * 2**20
 """Nothing but parameters and scores passes through it; Ray's least is 75 MiB."""
 
@@ -36,6 +38,8 @@ def ray_session(address: str | None, stop: Stop, extra: str, namespace: str | No
     is_own = not address or address.startswith(("127.", "localhost:"))
     for name, value in (QUIET | OWN if is_own else QUIET).items():
         os.environ.setdefault(name, value)
+    if address:
+        _check_reached(address)
     try:
         import ray
     except ImportError as error:
@@ -57,9 +61,28 @@ def ray_session(address: str | None, stop: Stop, extra: str, namespace: str | No
             ray.init(**options, **quiet, namespace=namespace, job_config=code)
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split())
-            raise UserError(f"There is no Ray at {address or 'this machine'}: {reason}") from error
+            raise UserError(f"There is no Ray at {address or 'this machine'}: {reason}{_token()}") from error
         stop.on_signals()  # Ray took SIGTERM
         try:
             yield
         finally:
             ray.shutdown()
+
+
+def _token() -> str:
+    """What to try where a Ray may ask for the token that the first one of this user has left: it shows the
+    token by itself where the address is `auto`, not where it is another.
+    """
+    is_there = (Path.home() / ".ray" / "auth_token").is_file() and "RAY_AUTH_MODE" not in os.environ
+    return "; if it was started with a token, set RAY_AUTH_MODE=token" if is_there else ""
+
+
+def _check_reached(address: str) -> None:
+    """Raise UserError where nothing listens: Ray would try for minutes, with lines of its own."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or "/" in host:  # auto, or what Ray refuses at once
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"There is no Ray at {address}: {error}.") from error

@@ -64,7 +64,7 @@ def commands(path: Path) -> Iterator[list[str]]:
     ):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
-            while words and re.fullmatch(r"[A-Z]+=.*", words[0]):
+            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
                 words = words[1:]  # a variable of the environment
             words = [word.removeprefix("~/rainbow/") for word in words]  # typed in a folder of the user's
             if words:

@@ -79,7 +79,7 @@ RULES: dict[str, Rule] = {
     "launch_actor": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
     "test_multiple_seed": _rule(f"{EVERY_ROOM} parameters.usage wiring"),
     "start_learning": _rule(f"{EVERY_ROOM} own_code parameters.usage wiring"),
-    "launch_cluster": _rule("args cluster envs parameters.usage supervision wiring"),
+    "launch_cluster": _rule("args cluster envs memory.server.connection parameters.usage supervision wiring"),
     "live_page": _rule("args live memory parameters.usage supervision"),
     "run_lab": _rule(f"{EVERY_ROOM} lab wiring"),
 }

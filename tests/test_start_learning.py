@@ -7,9 +7,11 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -78,6 +80,20 @@ def test_every_process_gets_the_arguments_its_number_and_its_gpu() -> None:
         "pong_actor_0.log",
         "pong_actor_1.log",
     ]
+
+
+def test_another_program_at_the_servers_port_says_nothing_of_a_run() -> None:
+    """Ray listens at Redis' port, where it is given no other."""
+
+    def answer() -> None:
+        with listener.accept()[0] as line:
+            line.sendall(b"\0")
+            line.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as other:
+        other.submit(answer)
+        words = "--host-redis", "127.0.0.1", "--port-redis", str(listener.getsockname()[1])
+        assert plan(*words).read(read_counters) is None
 
 
 def test_a_serial_run_is_one_process() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pytest
 
 from args import UserError, read_args
 from cluster.host import Whereabouts
-from cluster.ray_session import OWN, QUIET
+from cluster.ray_session import OWN, QUIET, ray_session
 from launch_cluster import check
+from supervision.process import Stop
 from tests.processes import ONE_THREAD, PATIENCE_S, one_at_a_time
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +33,10 @@ NODE = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": F
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--detach", "--detach needs a Ray that outlives this program: `ray start --head"),
+        (
+            "--detach",
+            "--detach needs a Ray that outlives this program: `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray",
+        ),
         ("--add-actors 2", "--add-actors needs a Ray"),
         ("--ray-address auto --stop --status", "--status and --stop exclude each other: give one."),
         ("--serial", "--serial is not for launch_cluster.py: there would be one process."),
@@ -222,6 +227,39 @@ def kill_a_node_with_actors(nodes: Nodes) -> tuple[list[str], str]:
     return [name for name, node in places.items() if node == dead], dead
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "[::1]:1"])
+def test_an_address_where_nothing_listens_is_said_at_once(address: str) -> None:
+    """Ray itself tries for minutes."""
+    began = time.monotonic()
+    sentence = f"There is no Ray at {re.escape(address)}: "
+    with pytest.raises(UserError, match=sentence), ray_session(address, Stop(), "cluster"):
+        pass
+    assert time.monotonic() - began < 10
+
+
+def test_a_token_that_ray_may_ask_for_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("a")
+    sentence = "There is no Ray at nowhere: .*; if it was started with a token, set RAY_AUTH_MODE=token"
+    with pytest.raises(UserError, match=sentence), ray_session("nowhere", Stop(), "cluster"):
+        pass
+
+
+def test_who_has_ended_meanwhile_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may come to its end while --stop waits for those who joined it."""
+    import ray
+
+    from cluster import commands
+
+    def gone(name: str) -> None:
+        raise ValueError(f"Failed to look up actor with name {name!r}.")  # as Ray says
+
+    monkeypatch.setattr(ray, "get_actor", gone)
+    assert commands._end("keeper", Stop()) == 0
+
+
 @pytest.mark.slow
 def test_a_run_outlives_the_death_of_a_node(nodes: Nodes, tmp_path: Path) -> None:
     with nodes.started(tmp_path, "--nb-actor", "3", "--T-max", "6000") as program:
@@ -252,6 +290,7 @@ def test_a_detached_run_is_found_joined_left_and_ended(nodes: Nodes, tmp_path: P
         nodes.until(tmp_path, lambda places: places.get("actor 3") is not None)
         code, words = nodes.run(tmp_path, "--status")
         assert code == 0 and all(f"{name} " in words for name in ("keeper", "learner", "actor 0", "actor 2"))
+        assert " of 10,000,000 agent steps are played." in words, "as the run was started"
         nodes.until(tmp_path, lambda _: all(has_played(tmp_path, actor) for actor in (1, 2, 3)))
         joining.send_signal(signal.SIGINT)
         assert joining.wait(PATIENCE_S) == 0, said(tmp_path)

@@ -17,7 +17,7 @@ from args import Args, UserError
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
-from memory.server.replies import UNREACHABLE, refusals_as_outages
+from memory.server.replies import ANY_ERROR
 from own_code.folder_imports import ROOT
 from reporting.model_files import last_models
 from supervision.child import ChildSpec, thread_limits
@@ -163,8 +163,8 @@ class RunPlan:
         return bool(counters.finished) or (role != "learner" and over_for_actors)
 
     def read(self, reading: Callable[[Client, Keys], Found]) -> Found | None:
-        """What `reading` finds of the run on its server; None where that is away."""
+        """What `reading` finds of the run on its server; None where that is away, or says something else."""
         client = make_client(self.redis)
-        with contextlib.closing(client), contextlib.suppress(*UNREACHABLE), refusals_as_outages():
+        with contextlib.closing(client), contextlib.suppress(ANY_ERROR):
             return reading(client, self.keys)
         return None
