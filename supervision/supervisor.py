@@ -18,6 +18,8 @@ POLL_EVERY_S = 0.1
 LAST_LINES = 15
 FINISHED = "The run is finished."
 """The supervisor's last line where the learner has come to its end."""
+ERROR = "error: "
+"""How a process's sentence of what ends it begins."""
 CLEAN_EXITS = (0, -signal.SIGTERM)
 """SIGTERM ends a learner that has nothing to save yet."""
 
@@ -47,7 +49,7 @@ class Output:
     """Where the supervisor prints. None of these may raise or block for long."""
 
     print: Callable[[str], None]
-    """One sentence of its own."""
+    """One sentence of its own, or one of a child that begins with ERROR."""
     echo: Callable[[str], None] | None = None
     """One line of a child's log; None leaves those in the files."""
     refresh: Callable[[], object] = lambda: None
@@ -98,6 +100,7 @@ class Supervisor:
         self._limits = limits
         self._signals = 0
         self._asked_by = "Ctrl-C"
+        self._last_error = ""
         self.finished = False
         """Whether the run has come to its end."""
 
@@ -148,7 +151,7 @@ class Supervisor:
             return 0
         last = worker.process.last_lines(LAST_LINES)
         if code == USER_ERROR:
-            self._output.print(last[-1] if last else f"The {role} refused its task; see {log}.")
+            self._say_once(last[-1] if last else f"The {role} refused its task; see {log}.")
             return USER_ERROR
         # Actors may be stopped as often as one likes; a learner that ends early again and again is at fault.
         pause = worker.note_end(self._limits, is_fault=code != 0 or worker is self._learner)
@@ -204,7 +207,13 @@ class Supervisor:
         self._output.refresh()
         if self._output.echo is not None:
             for line in (line for worker in self._workers for line in worker.process.new_lines()):
-                self._output.echo(line)
+                (self._say_once if line.startswith(ERROR) else self._output.echo)(line)
+
+    def _say_once(self, error: str) -> None:
+        """A process's log may show it before that process ends, and several may find the same mistake."""
+        if error != self._last_error:
+            self._last_error = error
+            self._output.print(error)
 
     @contextlib.contextmanager
     def _counted_signals(self) -> Iterator[None]:

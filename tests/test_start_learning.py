@@ -223,6 +223,14 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_2(
     assert not (early and (tmp_path / "logs").exists()), "it is said before processes start"
 
 
+def test_a_mistake_that_a_process_finds_is_said_on_standard_error_alone(tmp_path: Path) -> None:
+    argv = command(tmp_path, "--learn-start", "1")
+    run = subprocess.run(argv, capture_output=True, text=True, env=ONE_THREAD, timeout=120)
+    sentence = "error: --learn-start 1 is less than one batch of 8."
+    assert run.returncode == 2 and run.stderr.count(sentence) == 1, run.stderr
+    assert "error: " not in run.stdout
+
+
 def test_a_whole_run_in_a_terminal(tmp_path: Path) -> None:
     main, terminal = os.openpty()
     environment = {**ONE_THREAD, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}

@@ -171,6 +171,14 @@ def test_a_users_mistake_ends_the_run_with_its_sentence(stage: Stage) -> None:
     assert not lives(pids(stage, "learner")[0])
 
 
+def test_a_mistake_that_a_process_has_said_is_not_said_again_at_its_end(stage: Stage) -> None:
+    """Its log is read while it ends, and the other processes find the same."""
+    says = "import sys, time; print('error: no such game', file=sys.stderr, flush=True); "
+    mistaken = [stage.spec(f"actor {number}", says + "time.sleep(1); sys.exit(2)") for number in range(2)]
+    assert stage.supervise(stage.spec("learner", says + WAITS), *mistaken) == 2
+    assert stage.said == ["error: no such game"] and not stage.echoed
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_stops_all(stage: Stage, number: int) -> None:
     saved = stage.folder / "snapshot"
