@@ -36,7 +36,7 @@ from memory.server.connection import Client
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
 from wiring.checks import check_agent_fits, check_divided
-from wiring.code import canonical
+from wiring.code import canonical, check_tables
 from wiring.endings import exit_on_errors
 from wiring.learner import Learning, build_learner, claimed_folder
 from wiring.setting import Setting, connect_redis, results_folder, setting_of_run
@@ -60,6 +60,8 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     setting = setting_of_run(args)
     check_agent_fits(setting)
     check_store(setting.args)
+    if args.serial:  # else its actor says so, which may play one seat of several (--seat-runs)
+        check_tables(args.envs_per_actor, args.game, setting.description)
     if args.gpu_replay:
         check_mirror_fits(setting)
     results_folder(args)

@@ -36,7 +36,7 @@ Command = Callable[[str, str], argparse.ArgumentParser]
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
     from wiring.checks import check_agent_fits
-    from wiring.code import canonical
+    from wiring.code import canonical, check_games
     from wiring.endings import USER_ERRORS
     from wiring.setting import setting_of_run
     from wiring.sources import check_length, check_store
@@ -44,7 +44,9 @@ def fits(experiment: Experiment) -> None:
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
         try:
-            setting = setting_of_run(canonical(args))
+            args = canonical(args)
+            setting = setting_of_run(args)
+            check_games(args)
             check_agent_fits(setting)
             check_store(setting.args)
             check_length(setting.args)

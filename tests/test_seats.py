@@ -15,6 +15,7 @@ from envs.config import EnvConfig
 from envs.multi.barrier import SeatView, play_seats
 from envs.multi.shared import SharedTables
 from launch_actor import run_seats
+from launch_learner import run_learner
 from supervision.process import Stop
 from tests.processes import PATIENCE_S, ROOT, run, start, wait
 from wiring.seats import args_of_seats, at_tables
@@ -87,6 +88,15 @@ def test_a_mistake_is_one_sentence(words: str, sentence: str) -> None:
     """Before a server is asked."""
     with pytest.raises(UserError, match=sentence):
         run_seats(read_args(["--game", GAME, *words.split()]), Stop())
+
+
+def test_a_serial_run_whose_tables_are_not_filled_is_refused_at_once(tmp_path: Path) -> None:
+    """Before a server is asked."""
+    place = ["--host-redis", str(tmp_path / "none.sock"), "--path-to-results", str(tmp_path / "results")]
+    args = read_args([*WORDS, "--serial", "--envs-per-actor", "3", *place])
+    with pytest.raises(UserError, match="pong_v3 has 2 seats.* must be a multiple of 2, not 3"):
+        run_learner(args, Stop())
+    assert not (tmp_path / "results").exists()
 
 
 def test_seats_take_random_actions_of_their_own() -> None:

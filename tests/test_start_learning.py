@@ -208,6 +208,10 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
         (("--seat-runs", "left,right"), "--seat-runs needs a learner for each of its runs"),
         (("--shards", "2"), "--shards 2 needs --nb-actor 2 or more"),
         (("--redis-password-file", "none"), "--redis-password-file none cannot be read: No such file"),
+        (
+            ("--game", "pettingzoo:pong_v3", "--agent", "dqn", "--envs-per-actor", "3"),
+            "--envs-per-actor must be a multiple of 2, not 3.",
+        ),
         (("--agent", "naf"), "This agent needs continuous actions, and this environment's are discrete"),
     ],
 )

@@ -52,7 +52,8 @@ def _canonical_json(text: str) -> str:
 
 
 def check_games(args: Args) -> None:
-    """Raise UserError where an agent of ours cannot play one of the games; a user's own agent checks itself.
+    """Raise UserError where an agent of ours cannot play one of the games (a user's own agent checks itself), or
+    where an actor's environments leave a seat empty.
 
     Launchers of many processes check first, or each process would report the same mistake.
 
@@ -62,6 +63,16 @@ def check_games(args: Args) -> None:
         described = describe_env(args.playing(game).select(EnvConfig))
         if not names_code(args.agent) and (sentence := misfit(args.agent, described.num_actions is not None)):
             raise UserError(sentence)
+        check_tables(args.envs_per_actor, game, described)
+
+
+def check_tables(environments: int, game: str, described: EnvDescription) -> None:
+    """Raise UserError where so many environments of one actor leave a seat of `game` empty."""
+    if environments % described.seats:
+        raise UserError(
+            f"{game} has {described.seats} seats, and each is an environment: --envs-per-actor must be a"
+            f" multiple of {described.seats}, not {environments}."
+        )
 
 
 def code_settings(args: Args) -> dict[str, Plain]:

@@ -146,6 +146,12 @@ def test_check_goes_on_after_a_mistake(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["check", str(good)]) == 0
 
 
+def test_check_counts_seats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, LINE + "agent: dqn\ngame: pettingzoo:rps_v2\nenvs-per-actor: 3\n")
+    assert main(["check", str(path)]) == 2
+    assert "--envs-per-actor must be a multiple of 2, not 3." in capsys.readouterr().err
+
+
 def test_check_as_a_command(tmp_path: Path) -> None:
     """Also what only agents and environments know: exit code 2, and nothing but the sentence."""
     good = ROOT / "specs" / "classic" / "catch_a2c.yaml"
