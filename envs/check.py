@@ -18,11 +18,12 @@ if __name__ == "__main__":
     from pathlib import Path
 
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # as a file it runs from any folder
-    from supervision.process import name_missing_packages
+    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
 
     if {"--help", "-h"}.intersection(sys.argv):  # at once: the imports below take seconds
         print(__doc__.strip())
         sys.exit()
+    exit_quietly_on_interrupt()
     name_missing_packages()
 
 import contextlib
@@ -47,6 +48,7 @@ from envs.registry import family_name, make_env
 from models.layers import IMAGE_TORSOS, resolve_torso
 from models.torso import Torso
 from own_code.folder_imports import ROOT
+from supervision.process import raise_on_interrupt
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import Setting, build_agent, setting_of
@@ -212,4 +214,5 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    raise_on_interrupt()
     main(sys.argv[1:])

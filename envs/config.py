@@ -116,9 +116,15 @@ def failure_of(game: str, error: BaseException) -> BaseException:
     """The exception to raise for an error in an environment's own code: it names the environment."""
     if isinstance(error, EnvError | EnvFailure | UserError | ChildProcessError | MemoryError):
         return error
-    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        return error  # Ctrl-C; where another handler answers that, the environment raised it itself
+    if isinstance(error, KeyboardInterrupt) and _is_ctrl_c(error):
+        return error
     return EnvFailure(f"The environment {game} failed: {error_text(error)}.")
+
+
+def _is_ctrl_c(error: KeyboardInterrupt) -> bool:
+    """From Python's own handler, or from ours, which raises a class of its own (supervision/process.py)."""
+    is_plain = type(error) is KeyboardInterrupt
+    return not is_plain or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def unusable_values(

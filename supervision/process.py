@@ -24,6 +24,11 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 1 << 30
 """Larger than any tensor of an update here: 26 MB for IQN's 2,048 rows of 3,136 features."""
 
+
+class CtrlC(KeyboardInterrupt):
+    """SIGINT was sent. An environment that raises KeyboardInterrupt by itself raises another."""
+
+
 ROOMS = (
     "__main__ acting agents cluster envs evaluation event_log kernels learning live memory models reporting"
     " supervision wiring"
@@ -45,9 +50,9 @@ def name_missing_packages() -> None:
 
 
 def raise_on_interrupt() -> None:
-    """Undo `exit_quietly_on_interrupt`: from here on SIGINT raises KeyboardInterrupt."""
-    if signal.getsignal(signal.SIGINT) is _exit:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """From here on SIGINT raises CtrlC, unless the process was started to ignore it."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _raise)
 
 
 def _say_what_is_missing(
@@ -68,6 +73,10 @@ def _say_what_is_missing(
 def _exit(_number: int, _frame: FrameType | None) -> None:
     os.write(2, b"\nInterrupted before anything had begun.\n")
     os._exit(INTERRUPTED)
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    raise CtrlC
 
 
 def set_up_logging() -> None:

@@ -52,6 +52,9 @@ def raises(frame):
 def quits(frame):
     sys.exit(0)
 
+def interrupts(frame):
+    raise KeyboardInterrupt
+
 def sleeps(frame):
     print("hanging", flush=True)
     time.sleep(1000)
@@ -67,7 +70,7 @@ def waits(frame):
     """Its first reset never ends."""
 
 ILLS = {"Frame": lambda frame: (frame * np.nan, 0.0), "Reward": lambda frame: (frame, float("nan")),
-        "Large": lambda frame: (frame, 2e38), "Quits": quits,
+        "Large": lambda frame: (frame, 2e38), "Quits": quits, "Interrupts": interrupts,
         "Raises": raises, "Sleeps": sleeps, "Locks": locks, "Waits": waits}
 for name, ill in ILLS.items():
     gymnasium.register(f"{name}-v0", Sick, kwargs={"ill": ill}, disable_env_checker=True)
@@ -102,6 +105,24 @@ def test_whose_fault_it_is_is_said_in_one_sentence(sick: Path, ill: str, sentenc
     said = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
     assert said == [f"error: The environment sick:{ill}-v0 {sentence}"]
     assert "Traceback" not in log.read_text()
+
+
+def test_an_evaluation_names_it_too(sick: Path) -> None:
+    """Also where it raises what Ctrl-C raises."""
+    log, words = sick / "log", ("--game", "sick:Interrupts-v0", "--path-to-results", sick / "results")
+    assert start("test_multiple_seed.py", *words, "--agent", "random", log=log).wait(60) == 1
+    said = "error: The environment sick:Interrupts-v0 failed: KeyboardInterrupt (sick.py, line 32).\n"
+    assert log.read_text().endswith(said) and "Interrupted" not in log.read_text()
+
+
+def test_ctrl_c_ends_an_evaluation(sick: Path) -> None:
+    """Also while the environment is at work."""
+    log, words = sick / "log", ("--game", "sick:Sleeps-v0", "--path-to-results", sick / "results")
+    evaluation = start("test_multiple_seed.py", *words, "--agent", "random", log=log)
+    until(lambda: evaluation.poll() is not None or "hanging" in log.read_text(), log.read_text)
+    evaluation.send_signal(signal.SIGINT)
+    assert evaluation.wait(60) == 130
+    assert log.read_text().endswith("Interrupted.\n") and "error" not in log.read_text()
 
 
 @pytest.mark.parametrize(
