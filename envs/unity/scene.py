@@ -128,6 +128,7 @@ class Scene:
             self.brains = [part.choose(talk.brains, self.game) for part in self._parts]
             for brain, part in zip(self.brains, self._parts, strict=True):
                 spaces_of(brain, part, self.game)
+                talk.watched |= {brain.name} if part.camera else set()
         except EnvError:
             player.close()
             raise

@@ -8,7 +8,8 @@ episode ends with -1, three ticks after it has asked the (4 + body)th time; by a
 One body of the behavior Adder takes two numbers, and is shown and paid their sum; its episode has no end.
 
 What differs stands in environment variables: UNITY_STAGGER lets bodies ask at different ticks after the
-first, UNITY_PACKAGE is the version of Unity's package, and UNITY_FAULT is as in unity_build.py.
+first, with UNITY_BLIND no PNG can be decoded, UNITY_PACKAGE is the version of Unity's package, and
+UNITY_FAULT is as in unity_build.py.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ class Body:
             seen.floats.data.extend([self.steps / 255] * 24)
             return
         seen.compression, picture = 1, np.full((4, 6, 3), self.steps, np.uint8)
-        seen.compressed = cv2.imencode(".png", picture)[1].tobytes()
+        seen.compressed = (
+            b"no PNG" if os.environ.get("UNITY_BLIND") else cv2.imencode(".png", picture)[1].tobytes()
+        )
         seen.channel_mapping.extend([0, 0, 0])
 
 

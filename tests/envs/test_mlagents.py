@@ -147,6 +147,21 @@ def test_rules_end_the_frame_where_asked_for(config: EnvConfig, make_config: Mak
     assert legal_actions(frames, 6).all()
 
 
+def test_pictures_that_nobody_asked_for_are_not_decoded(
+    config: EnvConfig, monkeypatch: pytest.MonkeyPatch, make_config: MakeConfig
+) -> None:
+    """A build may send pictures that only its camera's users need: here they cannot be decoded."""
+    monkeypatch.setenv("UNITY_BLIND", "1")
+    env = opened(config, [1, 2, 3])
+    env.reset()
+    frames, *_, infos = env.step(actions(1, 1, 1))
+    assert frames[:, 1].tolist() == [1, 1, 1] and not infos["interrupted"].any()
+    told = json.loads(config.env_args or "{}")
+    seeing = make_config(config.game, env_args=json.dumps({**told, "camera": True}))
+    with pytest.raises(EnvFailure, match="picture"):
+        opened(seeing, [1, 2, 3]).reset()
+
+
 @pytest.mark.parametrize("package", ["2.0.1", "3.0.0"])
 def test_a_camera_is_observed_in_either_layout(
     config: EnvConfig, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, package: str

@@ -201,6 +201,21 @@ time.sleep(60)
     until(lambda: not Path(f"/proc/{player}").exists(), lambda: "the player still runs")
 
 
+def test_pictures_that_nobody_asked_for_are_not_decoded(
+    config: EnvConfig, monkeypatch: pytest.MonkeyPatch, make_config: MakeConfig
+) -> None:
+    """A build may send pictures that only its camera's users need: here they cannot be decoded."""
+    monkeypatch.setenv("UNITY_BLIND", "1")
+    env = make_env(config, [1, 2, 3])
+    env.reset()
+    frames, *_, infos = env.step(actions(1, 3))
+    assert frames[:, 1].tolist() == [1, 1, 1] and not infos["interrupted"].any()
+    told = json.loads(config.env_args or "{}")
+    seeing = make_config(config.game, env_args=json.dumps({**told, "camera": True}))
+    with pytest.raises(EnvFailure, match="picture"):
+        make_env(seeing, [1, 2, 3]).reset()
+
+
 def test_a_camera_is_observed_where_asked_for(config: EnvConfig, make_config: MakeConfig) -> None:
     seeing = make_config(config.game, env_args='{"camera": true, "actions": 3, "speed": 2}')
     description = describe_env(seeing)

@@ -40,6 +40,7 @@ class FirstProtocol:
 
     def __init__(self, connection: socket.socket, limits: TimeLimits) -> None:
         self._socket, self._limits = connection, limits
+        self.watched = set[str]()
         connection.settimeout(limits.reply)
         try:
             self._read_greeting()
@@ -106,7 +107,7 @@ class FirstProtocol:
 
     def _bodies(self, brain: Brain, said: Mapping[str, Any]) -> Bodies:
         count = len(said["agents"])
-        pictures = [self._picture(camera) for camera in brain.cameras for _ in range(count)]
+        sent = [self._framed() for _ in brain.cameras for _ in range(count)]
         try:
             numbers = np.array(said["states"], np.float32).reshape(count, brain.numbers)
             rewards, ended = np.array(said["rewards"], np.float64), np.array(said["dones"], np.bool_)
@@ -114,16 +115,10 @@ class FirstProtocol:
             raise PlayerFailed(f"describes {count} bodies by other numbers than it announced") from error
         if not len(rewards) == len(ended) == count:
             raise PlayerFailed(f"rewards {len(rewards)} of {count} bodies")
-        seen = np.stack(pictures[:count]) if pictures else None
+        seen = None
+        if sent and brain.name in self.watched:
+            seen = np.stack([_picture(data, brain.cameras[0]) for data in sent[:count]])
         return Bodies(numbers, seen, None, rewards, ended, np.zeros(count, np.bool_), None)
-
-    def _picture(self, camera: Camera) -> Frames:
-        data = np.frombuffer(self._framed(), np.uint8)
-        picture = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE if camera.channels == 1 else cv2.IMREAD_COLOR)
-        if picture is None or picture.shape[:2] != (camera.height, camera.width):
-            raise PlayerFailed("sends a picture that is none of its camera's")
-        frame: Frames = picture.astype(np.uint8)
-        return frame if camera.channels == 1 else frame[..., ::-1].copy()  # from BGR
 
     def _framed_json(self) -> dict[str, Any]:
         try:
@@ -163,6 +158,15 @@ class FirstProtocol:
 
 def _nothing(brain: Brain, bodies: int) -> npt.NDArray[np.float64]:
     return np.zeros((bodies, brain.actions) if brain.continuous else bodies)
+
+
+def _picture(sent: bytes, camera: Camera) -> Frames:
+    data = np.frombuffer(sent, np.uint8)
+    picture = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE if camera.channels == 1 else cv2.IMREAD_COLOR)
+    if picture is None or picture.shape[:2] != (camera.height, camera.width):
+        raise PlayerFailed("sends a picture that is none of its camera's")
+    frame: Frames = picture.astype(np.uint8)
+    return frame if camera.channels == 1 else frame[..., ::-1].copy()  # from BGR
 
 
 def _brain(name: str, said: Mapping[str, Any]) -> Brain:

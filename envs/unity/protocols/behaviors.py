@@ -85,15 +85,18 @@ class Behavior:
         self._has_acted.update(place for place, _ in self._turn if place is not None)
         return [self._choice(place, mask) for place, mask in self._turn]
 
-    def bodies(self) -> Bodies:
-        """All places after a step. Raises PlayerFailed where a body is not as announced."""
+    def bodies(self, watched: bool) -> Bodies:
+        """All places after a step, with pictures where they are `watched`.
+
+        Raises PlayerFailed where a body is not as announced.
+        """
         count = len(self._answered)
         ended = np.array([place in self._ended for place in range(count)])
         cut = [place for place, info in self._ended.items() if info.max_step_reached]
         truncated = np.array([place in cut for place in range(count)])
         rewards = np.array([self._rewards.get(place, 0.0) for place in range(count)])
-        last = self._read({**self._answered, **self._ended}) if self._ended else None
-        return self._read(self._answered)._replace(
+        last = self._read({**self._answered, **self._ended}, watched) if self._ended else None
+        return self._read(self._answered, watched)._replace(
             rewards=rewards, ended=ended, truncated=truncated, last=last
         )
 
@@ -145,11 +148,11 @@ class Behavior:
         branches = [int(number) for number in np.unravel_index(chosen, self._branches)]
         return Choice(discrete=branches, old_action=branches)
 
-    def _read(self, infos: Mapping[int, Any]) -> Bodies:
+    def _read(self, infos: Mapping[int, Any], watched: bool) -> Bodies:
         in_order = [infos[place] for place in range(len(infos))]
         numbers = np.stack([self._shapes.read_numbers(info.observations) for info in in_order])
         seen, legal = None, None
-        if self.brain.cameras:
+        if watched and self.brain.cameras:
             seen = np.stack([self._shapes.read_picture(info.observations) for info in in_order])
         if not self.brain.continuous:
             legal = np.stack([self._legal(info.action_mask) for info in in_order])

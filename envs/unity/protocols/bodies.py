@@ -48,7 +48,7 @@ class Bodies(NamedTuple):
     """The B bodies of one brain after a step."""
 
     numbers: npt.NDArray[np.float32]  # [B, numbers]
-    pictures: Frames | None  # of the first camera, uint8 [B, h, w] or [B, h, w, 3]
+    pictures: Frames | None  # of the first camera of a brain that is watched, uint8 [B, h, w] or [B, h, w, 3]
     legal: Flags | None  # [B, A] where the protocol says which actions are
     rewards: npt.NDArray[np.float64]  # [B]
     ended: Flags  # [B] whether an episode did; all of the above but its reward is the next one's then
@@ -64,6 +64,7 @@ class Conversation(Protocol):
     """A player's side of a protocol. Every method may raise an OSError, as PlayerFailed."""
 
     reset_parameters: dict[str, float] | None  # with their defaults, where the protocol names them
+    watched: set[str]  # brains whose pictures are decoded; none, until it is said
 
     @property
     def brains(self) -> dict[str, Brain]:

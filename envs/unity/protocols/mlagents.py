@@ -33,7 +33,7 @@ class PresentProtocol:
 
     def __init__(self, calls: Calls, is_running: Callable[[], bool], seed: int) -> None:
         self._calls, self._is_running = calls, is_running
-        self._behaviors = dict[str, Behavior]()
+        self._behaviors, self.watched = dict[str, Behavior](), set[str]()
         self._channels_first = self._greet(seed)
         self.reset({})
 
@@ -51,7 +51,7 @@ class PresentProtocol:
             behavior.begin_anew()
         self._exchange(message)
         self._exchange_until(lambda: any(each.is_complete for each in self._behaviors.values()))
-        return {name: each.bodies() for name, each in self._behaviors.items() if each.is_complete}
+        return self._bodies({name: each for name, each in self._behaviors.items() if each.is_complete})
 
     def step(self, actions: Actions) -> tuple[dict[str, Bodies], bool]:
         """Takes actions for the first n bodies of each brain that has some; all others take action 0."""
@@ -60,11 +60,14 @@ class PresentProtocol:
             behavior.begin_step(actions[name])
         self._exchange(self._choices())
         self._exchange_until(lambda: all(behavior.is_complete for behavior in played.values()))
-        return {name: behavior.bodies() for name, behavior in played.items()}, False
+        return self._bodies(played), False
 
     def close(self) -> None:
         """Asks the player to end."""
         self._calls.close()
+
+    def _bodies(self, behaviors: Mapping[str, Behavior]) -> dict[str, Bodies]:
+        return {name: each.bodies(name in self.watched) for name, each in behaviors.items()}
 
     def _greet(self, seed: int) -> bool:
         """Whether pictures are [C, h, w]."""
