@@ -44,6 +44,7 @@ from agents.registry import AGENTS
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
 from envs.gym.own import ForSeveral, unfitted
+from envs.multi.trial import try_game
 from envs.registry import family_name, make_env
 from models.layers import IMAGE_TORSOS, resolve_torso
 from models.torso import Torso
@@ -55,6 +56,8 @@ from wiring.setting import Setting, build_agent, setting_of
 from wiring.starting.game_specs import GYMNASIUMS, spec_of
 
 TIMED_S = 1.0
+SEVERAL_TIMED_S = 10.0
+"""Of games of several players: some show only with a seat's last life that they are not known here."""
 WRAPPED = "is different from the unwrapped version"
 """Of a warning: an environment is checked as it is played, with the wrappers that `make` or its user adds."""
 LEARNERS = frozenset(AGENTS) - {"random"}
@@ -69,10 +72,12 @@ def report(args: Args, flags: Sequence[str] = ()) -> list[str]:
     Raises EnvError where nobody could play it, UserError where it needs no check.
     """
     setting = setting_of(args)
-    if family_name(args.game) not in GYMNASIUMS:
+    if (family := family_name(args.game)) == "multi":
+        return _report_of_several(args, setting, flags)
+    if family not in GYMNASIUMS:
         raise UserError(
             f"{args.game} comes with this repository, and every program plays it: a check is for your own"
-            " environments and Gymnasium's (CartPole-v1)."
+            " environments, Gymnasium's (CartPole-v1) and PettingZoo's."
         )
     config = setting.args.select(EnvConfig)
     try:
@@ -100,8 +105,19 @@ def _report_of_several(args: Args, setting: Setting, flags: Sequence[str]) -> li
         f"{args.game}, a game for several players {'by turns' if by_turns else 'that move at the same time'}",
         f"  observations  {_frames(setting.description)}",
         f"  actions       {_actions(setting.description)}",
+        *(f"  {line}" for line in _tried(setting)),
         *(f"  {line}" for line in _fits(*_agents(setting))),
         f"  start         {_start(spec, flags)}  (docs/multi.md)",
+    ]
+
+
+def _tried(setting: Setting) -> list[str]:
+    """How fast it is at random. Raises EnvError where it does what games of several players may not."""
+    steps, games, took = try_game(setting.args.select(EnvConfig), setting.description, SEVERAL_TIMED_S)
+    ended = "no game" if not games else f"{games:,} game{'s' if games > 1 else ''}"
+    return [
+        f"speed         {steps / took:,.0f} steps per second at random, one game at a time",
+        f"games         {ended} ended in {steps:,} steps at random",
     ]
 
 

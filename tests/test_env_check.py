@@ -114,6 +114,12 @@ def test_a_game_for_several_players() -> None:
     said = subprocess.run(command, cwd=path.parents[2], capture_output=True, text=True, check=True).stdout
     assert "a game for several players by turns" in said and "a vector of 7 float32" in said
     assert f"--spec specs/multi/connect_four.yaml --game {path}:Pebbles" in said
+    assert "steps per second at random" in said and re.search(r"games +[\d,]+ games ended in", said)
+
+
+def test_a_game_whose_seats_leave_early_is_found_out() -> None:
+    said = check("pettingzoo:knights_archers_zombies_v11", code=2)
+    assert "error: A seat of pettingzoo:knights_archers_zombies_v11 is out before the others" in said
 
 
 def test_help_is_short_and_there_at_once() -> None:

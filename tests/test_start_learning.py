@@ -212,6 +212,10 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
             ("--game", "pettingzoo:pong_v3", "--agent", "dqn", "--envs-per-actor", "3"),
             "--envs-per-actor must be a multiple of 2, not 3.",
         ),
+        (
+            ("--game", "pettingzoo:knights_archers_zombies_v11", "--agent", "dqn", "--envs-per-actor", "4"),
+            "A seat of pettingzoo:knights_archers_zombies_v11 is out before the others",
+        ),
         (("--agent", "naf"), "This agent needs continuous actions, and this environment's are discrete"),
     ],
 )

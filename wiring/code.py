@@ -53,17 +53,22 @@ def _canonical_json(text: str) -> str:
 
 def check_games(args: Args) -> None:
     """Raise UserError where an agent of ours cannot play one of the games (a user's own agent checks itself), or
-    where an actor's environments leave a seat empty.
+    where an actor's environments leave a seat empty. Games of several players are tried for a moment.
 
     Launchers of many processes check first, or each process would report the same mistake.
 
     Raises EnvError and EnvFailure.
     """
     for game in args.games:
-        described = describe_env(args.playing(game).select(EnvConfig))
+        config = args.playing(game).select(EnvConfig)
+        described = describe_env(config)
         if not names_code(args.agent) and (sentence := misfit(args.agent, described.num_actions is not None)):
             raise UserError(sentence)
         check_tables(args.envs_per_actor, game, described)
+        if described.seats > 1 or described.by_turns:
+            from envs.multi.trial import try_game  # its libraries are not for other games
+
+            try_game(config, described)
 
 
 def check_tables(environments: int, game: str, described: EnvDescription) -> None:
