@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import os
 import secrets
@@ -33,7 +35,8 @@ def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: thr
     guard(app.server, token)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        server = make_server(host, port, app.server, threaded=True)
+        with contextlib.redirect_stderr(io.StringIO()):  # it says two sentences of its own
+            server = make_server(host, port, app.server, threaded=True)
     except (OSError, SystemExit) as error:
         raise UserError(
             f"The page cannot listen at {host}:{port}: check --page-host and --page-port."

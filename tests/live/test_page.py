@@ -160,4 +160,4 @@ def test_a_port_in_use_is_a_sentence(redis_socket: str, tmp_path: Path) -> None:
         second = start("live_page.py", *where, "--page-port", port, log=tmp_path / "second")
         assert second.wait(60) == 2
     said = (tmp_path / "second").read_text()
-    assert f"The page cannot listen at 127.0.0.1:{port}" in said and "Traceback" not in said
+    assert said == f"error: The page cannot listen at 127.0.0.1:{port}: check --page-host and --page-port.\n"
