@@ -21,7 +21,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from args import UserError, fail
 from lab.files import DEFAULT
@@ -64,9 +64,14 @@ def name_of(game: str) -> str:
     return game
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        fail(UserError(f"{message.rstrip('.')}. `{self.prog} --help` says more."))
+
+
 def _parser() -> argparse.ArgumentParser:
     width = shutil.get_terminal_size().columns
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         description="The lab: experiments of spec files, many runs one after the other.",
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=width),
     )

@@ -146,6 +146,19 @@ def test_check_goes_on_after_a_mistake(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["check", str(good)]) == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [("chekc", "argument COMMAND: invalid choice: 'chekc'"), ("run some.yaml", "SPEC_NAME, MODE")],
+)
+def test_a_wrong_command_is_one_sentence(
+    words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    (said,) = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2 and said.startswith("error: ") and sentence in said
+
+
 def test_check_counts_seats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, LINE + "agent: dqn\ngame: pettingzoo:rps_v2\nenvs-per-actor: 3\n")
     assert main(["check", str(path)]) == 2
