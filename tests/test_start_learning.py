@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from args import parse_args, read_args
-from lab.spec import find_experiment
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import RedisConfig, make_client
@@ -383,14 +382,6 @@ def test_an_interpreter_that_is_not_the_terminals_is_named(
     monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
     monkeypatch.setattr(shutil, "which", lambda name, path: "/usr/bin/python")
     assert plan("--game", "pong").evaluation()[0] == ".venv/bin/python"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "specs" / "minatar").iterdir()), ids=lambda path: path.stem)
-def test_specs_of_minatar_are_the_benchmarks_rows(path: Path) -> None:
-    row = find_experiment(ROOT / "specs" / "lab" / "benchmark.yaml", f"breakout_{path.stem}").args()
-    ours = read_args(["--spec", str(path)])
-    lengths = {"T_max", "spec", "seed", "threads"}
-    assert ours.model_dump(exclude=lengths) == row.model_dump(exclude=lengths)
 
 
 def test_a_spec_that_is_given_is_the_only_one() -> None:
