@@ -52,8 +52,9 @@ def _canonical_json(text: str) -> str:
 
 
 def check_games(args: Args) -> None:
-    """Raise UserError where an agent of ours cannot play one of the games (a user's own agent checks itself), or
-    where an actor's environments leave a seat empty. Games of several players are tried for a moment.
+    """Raise UserError where an agent of ours cannot play a game, or environments leave a seat empty.
+
+    A user's own agent checks itself. Games of several players are tried for a moment.
 
     Launchers of many processes check first, or each process would report the same mistake.
 
