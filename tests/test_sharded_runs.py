@@ -114,6 +114,7 @@ def test_a_run_outlives_a_node_and_ends_with_it_back(
         second = node.enter_context(serving(tmp_path / "node"))
         processes, logs = _start(tmp_path, f"{redis_socket},{second}", 6_000, learners)
         until(lambda: read_counters(client, Keys(RUN)).batches >= 150, _tell(logs))
+        until(lambda: client.hlen(Keys(RUN).chunks) > 10, _tell(logs))  # an actor may be slow to start
         node.close()
         before = read_counters(client, Keys(RUN))
         until(lambda: read_counters(client, Keys(RUN)).batches >= before.batches + 150, _tell(logs))
