@@ -184,7 +184,7 @@ class NetworkSettings(Settings):
     )
     noisy_std: float = parameter(
         0.1,
-        "Initial standard deviation of noisy layers (original: 0.1; Fortunato et al. 2018: 0.5); 0: no noise, ever",
+        "Initial standard deviation of noisy layers (original: 0.1; Fortunato et al. 2018: 0.5); 0: no noise",
         shared=True,
         ge=0,
     )

@@ -57,7 +57,7 @@ from wiring.starting.game_specs import GYMNASIUMS, spec_of
 
 TIMED_S = 1.0
 SEVERAL_TIMED_S = 10.0
-"""Of games of several players: some show only with a seat's last life that they are not known here."""
+"""Of games of several players: some show only at a seat's last life that they cannot be played here."""
 WRAPPED = "is different from the unwrapped version"
 """Of a warning: an environment is checked as it is played, with the wrappers that `make` or its user adds."""
 LEARNERS = frozenset(AGENTS) - {"random"}
@@ -112,7 +112,7 @@ def _report_of_several(args: Args, setting: Setting, flags: Sequence[str]) -> li
 
 
 def _tried(setting: Setting) -> list[str]:
-    """How fast it is at random. Raises EnvError where it does what games of several players may not."""
+    """How fast random play is. Raises EnvError where the game does what cannot be played here."""
     steps, games, took = try_game(setting.args.select(EnvConfig), setting.description, SEVERAL_TIMED_S)
     ended = "no game" if not games else f"{games:,} game{'s' if games > 1 else ''}"
     return [

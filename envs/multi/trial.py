@@ -1,4 +1,4 @@
-"""Random play for a moment: whether seats leave early, or move twice, no game tells before it happens."""
+"""A moment of random play, since only play shows whether the seats of a game leave early or move twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Trial(NamedTuple):
 def try_game(config: EnvConfig, described: EnvDescription, seconds: float = TRIED_S) -> Trial:
     """Plays one table of a game of several players at random.
 
-    Raises EnvError where the game does what is not known here, and EnvFailure where it fails.
+    Raises EnvError where the game does what cannot be played here, and EnvFailure where it fails.
     """
     env, generator = make_env(config, [0] * described.seats), np.random.default_rng(0)
     try:

@@ -28,9 +28,7 @@ class UnityVector(SeededVectorEnv):
         self._max_steps = config.max_episode_steps
         self._steps = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)
-        self._returned_frames: Frames = np.zeros(
-            (self.num_envs, *frames.shape), frames.dtype
-        )  # returned last
+        self._returned_frames: Frames = np.zeros((self.num_envs, *frames.shape), frames.dtype)
         self._scene_frames: Frames = self._returned_frames.copy()  # of the scenes as they stand
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
