@@ -28,6 +28,7 @@ include_patterns = [
     "results/README.md",
     "results/benchmark/*.md",
     "results/kept/**.md",
+    "results/minatar/*.md",
 ]
 exclude_patterns = [".*", "docs/site/html", "results/benchmark/runs", "tests"]
 html_extra_path = ["front"]  # opened without a page's name, the site shows its first page

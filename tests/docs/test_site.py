@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,10 +40,13 @@ needs_sphinx = pytest.mark.skipif(importlib.util.find_spec("furo") is None, reas
 
 
 def test_the_first_page_names_every_document() -> None:
+    """Those of docs/, and those that they link to: a link to a document without a page ends the build."""
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
     for document in ROOT.glob("docs/**/*.md"):
-        name = document.relative_to(ROOT / "docs").with_suffix("").as_posix()
-        assert name == "index" or name in index, f"docs/index.md does not name {name}"
+        links = re.findall(r"\]\(([^()#:]+\.md)[)#]", document.read_text(encoding="utf-8"))
+        for target in {document, *((document.parent / link).resolve() for link in links)}:
+            name = os.path.relpath(target.with_suffix(""), ROOT / "docs")
+            assert name in ("index", *index), f"docs/index.md does not name {name}"
 
 
 def build(words: list[str], source: Path = ROOT) -> subprocess.CompletedProcess[str]:
