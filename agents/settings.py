@@ -198,6 +198,12 @@ class NetworkSettings(Settings):
     noisy_epsilon_until: float = parameter(
         0.5, "Share of --T-max after which --noisy-epsilon-steps counts no more (BTR: 0.5)", ge=0, le=1
     )
+    reset_every: int = parameter(
+        0,
+        "iqn, rainbow: agent steps after which the network's head is drawn anew, again and again while as many are left"
+        " (Nikishin et al. 2022: 20,000 on Atari 100k); 0: never",
+        ge=0,
+    )
     munchausen: str = parameter(
         "none",
         "iqn, dqn, double_dqn: none, or the network whose policy is in the targets: target (Vieillard et al. 2020), online (BTR)",

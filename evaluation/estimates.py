@@ -9,8 +9,8 @@ from torch import Tensor
 from agents.base import Agent, AgentError
 from agents.dqn import DqnAgent
 from agents.iqn import IqnAgent
-from agents.parts.intrinsic import RndBonusAgent
 from agents.rainbow import RainbowAgent
+from agents.wrappers.intrinsic import RndBonusAgent
 
 
 @singledispatch

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from acting.links.weights import WeightsReader, checked_tensors
 from agents.base import Agent, AgentError, Problem
-from agents.parts.kinds import part_of
+from agents.wrappers.kinds import part_of
 from args import UserError, checked_args
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env

@@ -61,10 +61,15 @@ class DuelingNetwork(nn.Module):
         super().__init__()
         hidden_size = config.hidden_size
         self.torso = Torso(config.torso, config.observation_shape, config.observation_dtype, hidden_size)
-        self.head = DuelingHead(
-            self.torso.num_features, hidden_size, config.num_actions, num_outputs, config.noisy_std
-        )
+        self._config, self._num_outputs = config, num_outputs
+        self.head = self.new_head()
         self.noise_sizes = self.head.noise_sizes
+
+    def new_head(self) -> DuelingHead:
+        """A head with initial weights, of the size of this network's."""
+        config = self._config
+        sizes = self.torso.num_features, config.hidden_size, config.num_actions, self._num_outputs
+        return DuelingHead(*sizes, config.noisy_std)
 
     def features(self, observation: Tensor) -> Tensor:
         """observation [B, H, *frame] -> [B, F] float32: the torso stays in float32 under autocast.

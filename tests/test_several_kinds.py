@@ -14,7 +14,7 @@ import pytest
 
 from agents.base import Agent
 from agents.dqn import DqnAgent
-from agents.parts.kinds import KindsAgent
+from agents.wrappers.kinds import KindsAgent
 from args import read_args
 from learning.saved.snapshot import load_snapshot
 from memory.runs.counters import read_counters

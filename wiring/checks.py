@@ -16,6 +16,7 @@ from wiring.setting import Setting, agent_of
 SWITCHES = (
     ("munchausen", "none"),
     ("noisy_epsilon_steps", 0),
+    ("reset_every", 0),
     ("episodic", False),
     ("standardise_advantages", False),
     ("mirror", False),

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from agents.base import Agent, AgentError, OtherNetworkError, Problem, ReplayAgent
-from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
-from agents.parts.kinds import KindsAgent, part_of
 from agents.registry import agent_type
+from agents.wrappers.intrinsic import RndBonusConfig, with_intrinsic
+from agents.wrappers.kinds import KindsAgent, part_of
 from args import Args, UserError
 from envs.config import EnvConfig, EnvDescription
 from envs.registry import describe_env

@@ -1,4 +1,4 @@
-"""Parts that several agents are made of: base classes, exploration, distributions, intrinsic rewards.
+"""Parts that several agents are made of: base classes, exploration, distributions, resets, random networks.
 
 In come tensors and plain numbers, out go tensors; nothing here knows Redis, environments or flags. Base
 classes: `learning` (a network, its weights and state), and on it `off_policy` here and `agents.on_policy`.

@@ -18,6 +18,7 @@ from agents.parts.devices import ForwardPasses, recorded
 from agents.parts.exploration import EpsilonBesideNoise, NoisyEpsilonConfig, add_epsilon
 from agents.parts.learning import GradientStep, LearningAgent, LearningConfig, PeriodicTarget, batch_to_device
 from agents.parts.legal import LegalActions
+from agents.parts.resets import HeadResets, ResetConfig
 from agents.parts.weights import ACTING_ONLY, NetworkT, Part, Target
 from memory.replay.batch import Batch
 from models.dueling import DuelingNetwork
@@ -135,12 +136,12 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
 
 
 @dataclass(frozen=True)
-class NoisyConfig(OffPolicyConfig, NoisyEpsilonConfig):
+class NoisyConfig(OffPolicyConfig, NoisyEpsilonConfig, ResetConfig):
     """Hyper-parameters that IQN and Rainbow share. Steps are agent steps of the learner's clock."""
 
     noisy_std: float  # sigma_0 of the noisy layers
     target_update: int  # steps between copies of the online network to the target network
-    replay_frequency: int  # steps per update, and steps for which actors hold their noise
+    replay_frequency: int  # steps per update, and vector steps for which actors hold their noise
 
 
 NoisyConfigT = TypeVar("NoisyConfigT", bound=NoisyConfig)
@@ -163,6 +164,9 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         if config.noisy_epsilon_steps:
             self._epsilon = EpsilonBesideNoise(config, self.online, problem, device)
             self.acting_noise_period = 1  # whether to explore is not held, as noise may be
+        self._resets: HeadResets | None = None
+        if config.reset_every and learning:
+            self._resets = HeadResets(config, self.online, self._gradient_step.adam, self._generator)
 
     @abstractmethod
     def _build_network(self, config: NetworkConfig) -> DuelingT:
@@ -199,10 +203,13 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 
     def update(self, experience: Batch, t_learner: int) -> Update:
-        """One step of Adam; target network and exploration follow."""
+        """One step of Adam; target network, exploration and resets follow."""
         if self._epsilon is not None:
             self._epsilon.follow(t_learner)
-        return super().update(experience, t_learner)
+        update = super().update(experience, t_learner)
+        if self._resets is not None and self._resets.follow(t_learner):
+            self.target.copy()
+        return update
 
     def _draws(self, rows: int) -> list[Noise]:
         """The noise of three passes, to select, for targets and to learn; each the same for all rows."""

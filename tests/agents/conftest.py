@@ -50,6 +50,7 @@ VALUE_SETTINGS = {
     "replay_frequency": 4,
     "noisy_epsilon_steps": 0,
     "noisy_epsilon_until": 0.5,
+    "reset_every": 0,
     "t_max": 1000,
 }
 OWN_SETTINGS: dict[str, dict[str, Any]] = {

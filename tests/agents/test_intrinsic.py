@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from agents.base import AgentError
-from agents.parts.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
+from agents.wrappers.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
 from evaluation.estimates import estimates
 from memory.replay.batch import Batch
 from tests.agents.conftest import PIXELS, PROBLEMS

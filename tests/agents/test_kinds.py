@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from agents.base import Agent, AgentError, Problem
-from agents.parts.kinds import KindsAgent, part_of
 from agents.parts.off_policy import OffPolicyAgent
+from agents.wrappers.kinds import KindsAgent, part_of
 from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from agents.base import AgentError, Problem, RolloutAgent
-from agents.parts.intrinsic import RndBonusConfig, with_intrinsic
 from agents.ppo_rnd import PpoRndAgent
 from agents.registry import agent_type
+from agents.wrappers.intrinsic import RndBonusConfig, with_intrinsic
 from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
 

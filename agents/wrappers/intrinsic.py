@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Agent, AgentError, Problem, ReplayAgent, Update
-from agents.parts.acting_by import ActingBy
 from agents.parts.learning import GradientStep, LearningAgent
 from agents.parts.rnd import Rnd
 from agents.parts.weights import ACTING_ONLY, Part, TorsoConfig
+from agents.wrappers.acting_by import ActingBy
 from memory.replay.batch import Batch
 
 ADAM_EPS = 1e-8

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from agents.base import AgentError, ReplayAgent, Update
-from agents.parts.acting_by import ActingBy
 from agents.parts.learning import LearningAgent
+from agents.wrappers.acting_by import ActingBy
 from memory.replay.batch import Batch
 from models.trunk import trunk_of
 

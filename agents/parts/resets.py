@@ -1,0 +1,54 @@
+"""Resets: a network's head is drawn anew now and then, and learns again from all that the replay holds.
+
+Nikishin et al. 2022 (arXiv 2205.07802): a network that has learned much from its first, few data learns less
+from later ones. They reset the last layers every 20,000 steps of Atari 100k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from agents.parts.weights import seeded
+from models.dueling import DuelingNetwork
+
+
+@dataclass(frozen=True)
+class ResetConfig:
+    """Named as the flags; steps are agent steps of the learner's clock."""
+
+    reset_every: int  # steps between two resets; 0: none
+    replay_frequency: int  # steps per update
+    t_max: int  # of the run
+
+
+class HeadResets:
+    """Draws the head anew when the clock crosses a multiple of `reset_every`, while as many steps are left.
+
+    The torso and IQN's embedding of taus stay.
+    """
+
+    def __init__(
+        self,
+        config: ResetConfig,
+        network: DuelingNetwork,
+        adam: torch.optim.Adam,
+        generator: torch.Generator,
+    ) -> None:
+        """`generator`: the learner's, which gives the seed of each new head."""
+        self._config, self._network = config, network
+        self._adam, self._generator = adam, generator
+
+    def follow(self, t_learner: int) -> bool:
+        """Called after every update; whether there was a reset."""
+        config = self._config
+        crossed = t_learner % config.reset_every < config.replay_frequency
+        if not crossed or t_learner > config.t_max - config.reset_every:
+            return False
+        seed = int(torch.randint(2**31, (), generator=self._generator))
+        self._network.head.load_state_dict(seeded(self._network.new_head, seed).state_dict())
+        for parameter in self._network.head.parameters():
+            for moment in self._adam.state.get(parameter, {}).values():
+                moment.zero_()
+        return True
