@@ -203,6 +203,7 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
         (("--path-to-results", "/proc/nothing"), "Nothing can be written to /proc/nothing (No such file"),
         (("--game", "no_such_game"), "no_such_game"),
         (("--agent", "no_such_agent"), "There is no agent 'no_such_agent': choose one of iqn, rainbow"),
+        (("--model", "none.pth"), "There is no snapshot none.pth."),
         (("--learners", "2", "--batch-size", "9"), "--batch-size 9 is no multiple of the 2 learners"),
         (("--seat-runs", "left,right"), "--seat-runs needs a learner for each of its runs"),
         (("--shards", "2"), "--shards 2 needs --nb-actor 2 or more"),
@@ -226,7 +227,7 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_2(
     assert run.returncode == 2, words
     assert words.count(sentence) == 1
     assert "Traceback" not in words
-    early = {"--game", "--agent", "--learners", "--shards"} & {*mistake}
+    early = {"--game", "--agent", "--model", "--learners", "--shards"} & {*mistake}
     assert not (early and (tmp_path / "logs").exists()), "it is said before processes start"
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from acting.links.link import ActorSlot
+from acting.links.reports import ANNOUNCE_WAIT_AFTER_S
 from acting.links.shard_link import MOVE_AFTER_S
 from agents.registry import agent_type
 from args import Args, UserError
@@ -114,16 +115,18 @@ def _own_shard(
     """
     shard, node = args.id_actor % args.shards, node_of(args, args.id_actor % args.shards)
     place = Place(connect(node, patience.seconds, patience.stopped), keys_of(args, shard))
-    announced, began = False, time.monotonic()
+    began = time.monotonic()
+    announce_at = began + ANNOUNCE_WAIT_AFTER_S
     while patience(read_counters, *place).epoch != slot.run.epoch:
         if patience.stopped():
             raise Interrupted(f"Stopped while waiting for shard {shard}.")
-        if not announced:
+        now = time.monotonic()
+        if now >= announce_at:
             log.info(
                 "Waiting for the learner to open shard %d at %s: has it the same --redis-nodes?", shard, node
             )
-            announced = True
-        if time.monotonic() - began >= opened_within_s:
+            announce_at = math.inf
+        if now - began >= opened_within_s:
             raise Refusing("the learner has not opened it")
         time.sleep(POLL_EVERY_S)
     return patience(admitted, home, place)
