@@ -45,9 +45,9 @@ def from_here(path: str) -> str:
 
 
 def check_parts(args: Args) -> None:
-    """Raise UserError where a run cannot have its --model, --learners, --shards, --redis-nodes or --seat-runs,
-    which nobody would say before everything has started. The imports take seconds, so a run without these does
-    not wait.
+    """Raise UserError where a run cannot have its --model, --learners, --shards, --redis-nodes or
+    --seat-runs, which nobody would say before everything has started. The imports take seconds, so a run
+    without these does not wait.
     """
     if args.model and not Path(args.model).is_file():
         raise UserError(f"There is no snapshot {args.model}.")
