@@ -29,6 +29,7 @@ from agents.base import TensorBatch
 from agents.iqn import IqnConfig
 from agents.parts.learning import batch_to_device
 from benchmarks.harness import BETA, BUFFER, CAPACITY, record, setting_for
+from benchmarks.original.networks import Noise, NoisyDueling, convolutions_of
 from benchmarks.original.replay import OriginalReplay, Step, steps_of
 from envs.config import EnvConfig
 from envs.contract import SeededVectorEnv
@@ -46,78 +47,16 @@ QUEUED = 10
 SLEEP_S = 0.001
 UPDATES, STEPS, WEIGHTS = "naive:updates", "naive:steps", "naive:weights"
 
-Noise = dict[str, tuple[Tensor, Tensor]]
-"""f(e) of a noisy layer's inputs [inputs] and outputs [outputs], by the layer's name."""
 
-
-class NoisyLayer(nn.Module):
-    """A linear layer that keeps its factorised Gaussian noise."""
-
-    weight_epsilon: Tensor
-    bias_epsilon: Tensor
-
-    def __init__(self, inputs: int, outputs: int, std: float) -> None:
-        super().__init__()
-        bound = 1 / math.sqrt(inputs)
-        self.weight_mu = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
-        self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), std * bound))
-        self.bias_mu = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
-        self.bias_sigma = nn.Parameter(torch.full((outputs,), std * bound))
-        self.register_buffer("weight_epsilon", torch.zeros(outputs, inputs))
-        self.register_buffer("bias_epsilon", torch.zeros(outputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x [rows, inputs] -> [rows, outputs]."""
-        weight = self.weight_mu + self.weight_sigma * self.weight_epsilon
-        return functional.linear(x, weight, self.bias_mu + self.bias_sigma * self.bias_epsilon)
-
-
-def _scaled(normal: Tensor) -> Tensor:
-    return normal.sign() * normal.abs().sqrt()
-
-
-def _convolutions(torso: str, channels: int) -> tuple[nn.Sequential, int]:
-    """The layers of a torso for 84x84 frames, and how many features they give."""
-    if torso == "nature":
-        first, second = nn.Conv2d(channels, 32, 8, stride=4, padding=1), nn.Conv2d(32, 64, 4, stride=2)
-        layers = (first, nn.ReLU(), second, nn.ReLU(), nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten())
-        return nn.Sequential(*layers), 3136
-    first, second = nn.Conv2d(channels, 32, 5, stride=5), nn.Conv2d(32, 64, 5, stride=5)
-    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Flatten()), 576
-
-
-class OriginalIqn(nn.Module):
+class OriginalIqn(NoisyDueling):
     """Features repeated for every tau, then a noisy stream for the value and one for the advantages."""
 
     def __init__(self, config: IqnConfig, torso: tuple[nn.Sequential, int], num_actions: int) -> None:
         """`torso`: convolutions, and how many features they give."""
-        super().__init__()
-        hidden, std = config.hidden_size, config.noisy_std
-        self.convolutions, features = torso
+        convolutions, features = torso
+        super().__init__(features, config.hidden_size, num_actions, 1, config.noisy_std)
+        self.convolutions = convolutions
         self.embedding = nn.Linear(config.quantile_embedding_dim, features)
-        self.value_hidden = NoisyLayer(features, hidden, std)
-        self.value = NoisyLayer(hidden, 1, std)
-        self.advantage_hidden = NoisyLayer(features, hidden, std)
-        self.advantage = NoisyLayer(hidden, num_actions, std)
-
-    def draw_noise(self) -> Noise:
-        """Returns fresh noise of all noisy layers."""
-        device = self.embedding.weight.device
-        sizes = {name: layer.weight_mu.shape for name, layer in self._noisy_layers()}
-        return {
-            name: (_scaled(torch.randn(inputs, device=device)), _scaled(torch.randn(outputs, device=device)))
-            for name, (outputs, inputs) in sizes.items()
-        }
-
-    def keep_noise(self, noise: Noise) -> None:
-        """Uses this noise from here on."""
-        for name, layer in self._noisy_layers():
-            eps_in, eps_out = noise[name]
-            layer.weight_epsilon.copy_(torch.outer(eps_out, eps_in))
-            layer.bias_epsilon.copy_(eps_out)
-
-    def _noisy_layers(self) -> list[tuple[str, NoisyLayer]]:
-        return [(name, layer) for name, layer in self.named_children() if isinstance(layer, NoisyLayer)]
 
     def forward(self, frames: Tensor, taus: Tensor) -> Tensor:
         """frames [B, H, 84, 84] uint8, taus [B, N] -> quantiles [B, N, A]."""
@@ -127,10 +66,7 @@ class OriginalIqn(nn.Module):
         counted = torch.arange(1, self.embedding.in_features + 1, device=taus.device)
         angles = math.pi * counted * taus.reshape(-1, 1)
         x = repeated * functional.relu(self.embedding(torch.cos(angles)))
-        value = self.value(functional.relu(self.value_hidden(x)))  # [B * N, 1]
-        advantage = self.advantage(functional.relu(self.advantage_hidden(x)))  # [B * N, A]
-        quantiles: Tensor = value + advantage - advantage.mean(1, keepdim=True)
-        return quantiles.view(rows, samples, -1)
+        return self.estimates(x).view(rows, samples, -1)
 
 
 class Randomness(NamedTuple):
@@ -147,7 +83,7 @@ class OriginalLearner:
         self._config = setting.args.select(IqnConfig)
         assert setting.problem.num_actions is not None
         torch.manual_seed(setting.args.seed)
-        torso = _convolutions(self._config.torso, setting.problem.observation_shape[0])
+        torso = convolutions_of(self._config.torso, setting.problem.observation_shape[0])
         self.online = OriginalIqn(self._config, torso, setting.problem.num_actions)
         self.target = copy.deepcopy(self.online)
         self._adam = torch.optim.Adam(self.online.parameters(), lr=self._config.lr, eps=self._config.adam_eps)

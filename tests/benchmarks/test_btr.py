@@ -8,13 +8,13 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from torch import Tensor
 
 from agents.iqn import IqnAgent
 from agents.parts.learning import batch_to_device
 from benchmarks.btr import SPEC, main
 from benchmarks.harness import Road, record, setting_for
 from benchmarks.original.btr import PlainBtr
+from benchmarks.original.networks import in_streams
 from memory.server.connection import Client
 from tests.benchmarks.test_original import draws_to_come
 from wiring.setting import build_agent
@@ -46,17 +46,11 @@ def test_the_plain_losses_are_ours(client: Client, monkeypatch: pytest.MonkeyPat
 
 
 def _take_weights(plain: PlainBtr, agent: IqnAgent) -> None:
-    hidden, renamed = agent.config.hidden_size, dict[str, Tensor]()
     own: dict[str, Any] = agent.online.state_dict()
-    for name, value in own.items():
-        if name.startswith("head.hidden."):
-            kind = name.removeprefix("head.hidden.")
-            renamed[f"value_hidden.{kind}"], renamed[f"advantage_hidden.{kind}"] = (
-                value[:hidden],
-                value[hidden:],
-            )
-        else:
-            renamed[_plain_name(name, f"{name.rpartition('.')[0]}.u" in own)] = value
+    renamed = {
+        _plain_name(name, f"{name.rpartition('.')[0]}.u" in own): value
+        for name, value in in_streams(own, agent.config.hidden_size).items()
+    }
     for network in (plain.online, plain.target):
         result = network.load_state_dict(renamed, strict=False)
         assert not result.unexpected_keys and all("epsilon" in name for name in result.missing_keys)
@@ -64,7 +58,7 @@ def _take_weights(plain: PlainBtr, agent: IqnAgent) -> None:
 
 def _plain_name(name: str, normalised: bool) -> str:
     """Of ours, in the plain network; PyTorch keeps a normalised weight under names of its own."""
-    name = name.replace("torso.layers", "convolutions").replace("head.", "")
+    name = name.replace("torso.layers", "convolutions")
     name = name.replace(".layers.1.", ".first.").replace(".layers.3.", ".second.")
     if not normalised:
         return name

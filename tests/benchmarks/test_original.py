@@ -14,13 +14,13 @@ from agents.iqn import IqnAgent
 from agents.parts.learning import batch_to_device
 from benchmarks.harness import Road, record, setting_for
 from benchmarks.original.agent import (
-    Noise,
     OriginalActor,
     OriginalIqn,
     OriginalLearner,
     Randomness,
     transitions_of,
 )
+from benchmarks.original.networks import in_streams, noise_in_streams
 from benchmarks.original.replay import OriginalReplay, Step, steps_of
 from envs.config import EnvConfig
 from envs.registry import make_env
@@ -100,16 +100,10 @@ def test_the_original_losses_are_ours(client: Client) -> None:
 
 
 def _take_weights(naive: OriginalIqn, agent: IqnAgent) -> None:
-    ours = agent.acting_weights()
-    hidden = agent.config.hidden_size
-    renamed: dict[str, Tensor] = {}
-    for name, value in ours.items():
-        if name.startswith("head.hidden."):
-            kind = name.removeprefix("head.hidden.")
-            renamed[f"value_hidden.{kind}"] = value[:hidden]
-            renamed[f"advantage_hidden.{kind}"] = value[hidden:]
-        else:
-            renamed[name.replace("torso.layers", "convolutions").replace("head.", "")] = value
+    renamed = {
+        name.replace("torso.layers", "convolutions"): value
+        for name, value in in_streams(agent.acting_weights(), agent.config.hidden_size).items()
+    }
     result = naive.load_state_dict(renamed, strict=False)
     assert not result.unexpected_keys and all("epsilon" in name for name in result.missing_keys)
 
@@ -122,22 +116,12 @@ def draws_to_come(agent: IqnAgent, rows: int) -> list[Randomness]:
 
     drawn = draw_noise(agent.online.noise_sizes, 3, generator, CPU)
 
-    def noise(row: int) -> Noise:
-        own = {name: eps[row] for name, eps in drawn.items()}
-        inputs, outputs = own["hidden_in"].chunk(2), own["hidden_out"].chunk(2)
-        return {
-            "value_hidden": (inputs[0], outputs[0]),
-            "advantage_hidden": (inputs[1], outputs[1]),
-            "value": (own["value_in"], own["value_out"]),
-            "advantage": (own["advantage_in"], own["advantage_out"]),
-        }
-
     def taus(samples: int) -> Tensor:
         return torch.rand(rows, samples, generator=generator)
 
-    taus_t, noise_t = taus(config.num_quantile_samples), noise(0)
-    taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise(1)
-    taus_tm1, noise_tm1 = taus(config.num_tau_samples), noise(2)
+    taus_t, noise_t = taus(config.num_quantile_samples), noise_in_streams(drawn, 0)
+    taus_prime, noise_prime = taus(config.num_tau_prime_samples), noise_in_streams(drawn, 1)
+    taus_tm1, noise_tm1 = taus(config.num_tau_samples), noise_in_streams(drawn, 2)
     return [Randomness(taus_t, noise_t), Randomness(taus_prime, noise_prime), Randomness(taus_tm1, noise_tm1)]
 
 

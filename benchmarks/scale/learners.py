@@ -1,7 +1,7 @@
 """What several learners cost each other, and gain: updates of the large network, each on its own rows.
 
-    python -m benchmarks.learners --batch-size 32
-    torchrun --standalone --nproc-per-node 2 --no-python python -m benchmarks.learners --batch-size 32
+    python -m benchmarks.scale.learners --batch-size 32
+    torchrun --standalone --nproc-per-node 2 --no-python python -m benchmarks.scale.learners --batch-size 32
 
 Prints updates per second, and the milliseconds that the leader works in an update, that its processor does,
 that it is together with the others, and that an exchange of gradients takes which all begin at once. Of each
