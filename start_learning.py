@@ -46,7 +46,7 @@ from supervision.terminal_view import TerminalView
 from wiring.code import canonical, check_games
 from wiring.starting.game_specs import with_spec
 from wiring.starting.local_plan import LocalPlan
-from wiring.starting.run_plan import check_parts, snapshots_of
+from wiring.starting.run_plan import check_model, check_parts, snapshots_of
 
 
 class Screen(NamedTuple):
@@ -119,6 +119,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
         args = canonical(args)  # as the processes call the run
         check_games(args)
         check_parts(args)
+        check_model(args)
     except (UserError, EnvError, EnvFailure) as error:  # else each process would say so
         fail(error)
     earlier = snapshots_of(Path(args.path_to_results), args.file_name)

@@ -203,7 +203,7 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
         (("--path-to-results", "/proc/nothing"), "Nothing can be written to /proc/nothing (No such file"),
         (("--game", "no_such_game"), "no_such_game"),
         (("--agent", "no_such_agent"), "There is no agent 'no_such_agent': choose one of iqn, rainbow"),
-        (("--model", "none.pth"), "There is no snapshot none.pth."),
+        (("--model", "none.pth"), "--model: there is no snapshot none.pth."),
         (("--learners", "2", "--batch-size", "9"), "--batch-size 9 is no multiple of the 2 learners"),
         (("--seat-runs", "left,right"), "--seat-runs needs a learner for each of its runs"),
         (("--shards", "2"), "--shards 2 needs --nb-actor 2 or more"),

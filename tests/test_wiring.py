@@ -111,6 +111,20 @@ def test_a_part_of_other_agents_is_refused(flag: str, readers: str) -> None:
         check_agent_fits(setting_of(read_args(f"--game probe:catch --agent {agent} {flag}".split())))
 
 
+@pytest.mark.parametrize(
+    ("every", "sentence"),
+    [
+        (3, "--reset-every 3 is less than one update, --replay-frequency 4."),
+        (501, "--reset-every 501 resets nothing: as many steps must be left, and --T-max is 1000."),
+    ],
+)
+def test_resets_leave_time_to_learn(every: int, sentence: str) -> None:
+    words = "--game probe:catch --T-max 1000 --replay-frequency 4 --reset-every"
+    with pytest.raises(AgentError, match=f"^{sentence}$"):
+        check_agent_fits(setting_of(read_args([*words.split(), str(every)])))
+    check_agent_fits(setting_of(read_args([*words.split(), "500"])))
+
+
 @pytest.mark.parametrize("flag", ["--env-args {}", "--resize 42", "--grey", "--info-masks"])
 @pytest.mark.parametrize(
     ("game", "unread"),

@@ -35,6 +35,7 @@ def check_agent_fits(setting: Setting) -> None:
     check_reads(setting.args.select(EnvConfig), setting.args.games)
     _check_reward_scale(setting.args)
     _check_switches(setting.args)
+    _check_resets(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -62,6 +63,16 @@ def _check_switches(args: Args) -> None:
         if getattr(args, name) != without and agent.learns and not _reads(agent, name):
             readers = ", ".join(other for other, kind in AGENTS.items() if _reads(kind, name))
             raise AgentError(f"{flag_of(name)} is for {readers}, and --agent {args.agent} has no such part.")
+
+
+def _check_resets(args: Args) -> None:
+    every, frequency = args.reset_every, args.replay_frequency
+    if 0 < every < frequency:
+        raise AgentError(f"--reset-every {every} is less than one update, --replay-frequency {frequency}.")
+    if 0 < args.T_max < 2 * every:
+        raise AgentError(
+            f"--reset-every {every} resets nothing: as many steps must be left, and --T-max is {args.T_max}."
+        )
 
 
 def _reads(agent: type[Agent], name: str) -> bool:

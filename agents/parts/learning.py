@@ -131,22 +131,22 @@ class PeriodicTarget(Target[NetworkT]):
     def __init__(self, online: NetworkT, period: int) -> None:
         super().__init__(online)
         self._period = period
-        self._last_step: int | None = None  # the clock at the last `follow`
+        self.last_step: int | None = None  # the clock at the last `follow`
 
     def follow(self, t_learner: int) -> None:
         """Copy if a multiple was crossed since the last call; the first call only starts the clock."""
-        if self._last_step is not None and t_learner // self._period > self._last_step // self._period:
+        if self.last_step is not None and t_learner // self._period > self.last_step // self._period:
             self.copy()
-        self._last_step = t_learner
+        self.last_step = t_learner
 
     def state_dict(self) -> dict[str, object]:
         """The target network's weights and the clock."""
-        return {**super().state_dict(), "last_step": self._last_step}
+        return {**super().state_dict(), "last_step": self.last_step}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict()`."""
         super().load_state_dict(state)
-        self._last_step = state["last_step"]
+        self.last_step = state["last_step"]
 
 
 def batch_to_device(batch: Batch, device: torch.device) -> TensorBatch:

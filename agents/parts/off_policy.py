@@ -154,6 +154,8 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
     Actors draw noise anew every `replay_frequency` vector steps.
     """
 
+    target: PeriodicTarget[DuelingT]
+
     def __init__(
         self, problem: Problem, config: NoisyConfigT, device: torch.device, seed: int, learning: bool
     ) -> None:
@@ -206,8 +208,9 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         """One step of Adam; target network, exploration and resets follow."""
         if self._epsilon is not None:
             self._epsilon.follow(t_learner)
+        t_before = self.target.last_step if self._resets else None
         update = super().update(experience, t_learner)
-        if self._resets is not None and self._resets.follow(t_learner):
+        if self._resets and t_before is not None and self._resets.follow(t_before, t_learner):
             self.target.copy()
         return update
 

@@ -1,7 +1,7 @@
 """Resets: a network's head is drawn anew now and then, and learns again from all that the replay holds.
 
 Nikishin et al. 2022 (arXiv 2205.07802): a network that has learned much from its first, few data learns less
-from later ones. They reset the last layers every 20,000 steps of Atari 100k.
+from later ones. On Atari 100k they draw the last layer anew every 20,000 steps; here it is the whole head.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ class ResetConfig:
     """Named as the flags; steps are agent steps of the learner's clock."""
 
     reset_every: int  # steps between two resets; 0: none
-    replay_frequency: int  # steps per update
     t_max: int  # of the run
 
 
@@ -40,11 +39,10 @@ class HeadResets:
         self._config, self._network = config, network
         self._adam, self._generator = adam, generator
 
-    def follow(self, t_learner: int) -> bool:
-        """Called after every update; whether there was a reset."""
-        config = self._config
-        crossed = t_learner % config.reset_every < config.replay_frequency
-        if not crossed or t_learner > config.t_max - config.reset_every:
+    def follow(self, t_before: int, t_learner: int) -> bool:
+        """Called after every update with the clock of the last one and of this; whether there was a reset."""
+        every = self._config.reset_every
+        if t_learner // every == t_before // every or t_learner > self._config.t_max - every:
             return False
         seed = int(torch.randint(2**31, (), generator=self._generator))
         self._network.head.load_state_dict(seeded(self._network.new_head, seed).state_dict())

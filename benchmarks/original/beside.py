@@ -77,7 +77,7 @@ def words_of(options: argparse.Namespace, spec: str) -> str:
 def compete(redis: RedisConfig, options: argparse.Namespace, words: str, twins: Twins) -> None:
     """Prints the pace of all, the hours of a run's updates by that, and the ratios."""
     args = setting_for(words).args
-    updates = args.T_max // args.replay_frequency
+    updates = (args.T_max - args.learn_start) // args.replay_frequency
     result = _measured(redis, options, words, twins)
     for name, rate in result.rates().items():
         spent = f"{1000 / rate.median:.1f} ms each, {updates / rate.median / 3600:.2f} h for {updates:,}"

@@ -57,6 +57,17 @@ def test_resets_come_while_a_period_is_left(name: str, make_agent: MakeAgent, ma
     assert resets == [42]  # 80 leaves 20 steps
 
 
+def test_a_learner_of_every_second_tick_has_its_resets(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch
+) -> None:
+    """As where games of several kinds take turns; its first update is none that crosses anything."""
+    agent = make_agent(name, **RESETS)
+    for t, is_reset in ((0, False), (30, False), (38, False), (46, True), (54, False)):
+        before = weights(agent)
+        agent.update(make_batch(), t)
+        assert bool(far(before, weights(agent))) == is_reset, t
+
+
 def test_a_resumed_learner_draws_the_same_head(
     name: str, make_agent: MakeAgent, make_batch: MakeBatch
 ) -> None:

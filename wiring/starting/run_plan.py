@@ -45,12 +45,10 @@ def from_here(path: str) -> str:
 
 
 def check_parts(args: Args) -> None:
-    """Raise UserError where a run cannot have its --model, --learners, --shards, --redis-nodes or
-    --seat-runs, which nobody would say before everything has started. The imports take seconds, so a run
-    without these does not wait.
+    """Raise UserError where a run cannot have its --learners, --shards, --redis-nodes or --seat-runs, which
+    nobody would say before everything has started. The imports take seconds, so a run without these does not
+    wait.
     """
-    if args.model and not Path(args.model).is_file():
-        raise UserError(f"There is no snapshot {args.model}.")
     if args.seat_runs:
         raise UserError(
             "--seat-runs needs a learner for each of its runs: start each by launch_learner.py --run, and the"
@@ -64,6 +62,13 @@ def check_parts(args: Args) -> None:
         from wiring.shards import check_shards
 
         check_shards(args)
+
+
+def check_model(args: Args) -> None:
+    """Raise UserError where a run would begin from a --model that is not there."""
+    begins = not snapshots_of(Path(args.path_to_results), args.file_name)
+    if args.model and begins and not Path(args.model).is_file():
+        raise UserError(f"--model: there is no snapshot {args.model}.")
 
 
 @dataclass(frozen=True)
