@@ -51,4 +51,4 @@ def test_it_races_on_a_processor(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["der_paper", "--device", "cpu", "--quick", f"--flags={TINY}"]) == 0
     said = capsys.readouterr().out
     assert all(f"{name}: " in said and f"ours, none / {name}: " in said for name in PLAIN)
-    assert "losses of both are the same within" in said and " h for 100,000" in said
+    assert "losses of both are the same within" in said and " h for " in said
