@@ -45,7 +45,7 @@ def agent_policy(config: EnvConfig, noisy: bool = True) -> AgentPolicy:
         target_update=100, replay_frequency=4, precision="float32", compile="none", num_tau_samples=8,
         num_tau_prime_samples=8, num_quantile_samples=8, quantile_embedding_dim=16, kappa=1.0,
         munchausen="none", munchausen_alpha=0.9, munchausen_tau=0.03, munchausen_clip=-1.0,
-        noisy_epsilon_steps=0, noisy_epsilon_until=0.5, t_max=1000,
+        noisy_epsilon_steps=0, noisy_epsilon_until=0.5, reset_every=0, t_max=1000,
     )  # fmt: skip
     shape = (history, *description.frame_shape)
     problem = Problem(shape, description.frame_dtype, description.num_actions, None, None)

@@ -29,7 +29,8 @@ def rainbow() -> Agent:
     config = kind.config_type(
         hidden_size=32, torso="auto", noisy_std=0.5, lr=1e-3, lr_end=None, adam_eps=1e-4, max_grad_norm=0.0,
         target_update=100, replay_frequency=4, precision="float32", compile="none",
-        atoms=11, v_min=-1.0, v_max=1.0, noisy_epsilon_steps=0, noisy_epsilon_until=0.5, t_max=1000,
+        atoms=11, v_min=-1.0, v_max=1.0, noisy_epsilon_steps=0, noisy_epsilon_until=0.5, reset_every=0,
+        t_max=1000,
     )  # fmt: skip
     return kind(
         Problem((2, 4), "float32", 3, None, None), config, torch.device("cpu"), seed=0, learning=False
