@@ -54,8 +54,9 @@ def furthest_apart(setting: Setting, batches: Iterable[Batch]) -> float:
     twin.take_weights(agent)
     found: list[Tensor] = []
     for batch in batches:
-        generator = torch.Generator()
-        generator.set_state(agent.state_dict()["generator"])  # type: ignore[arg-type]
+        generator, state = torch.Generator(), agent.state_dict()["generator"]
+        assert isinstance(state, Tensor)
+        generator.set_state(state)
         drawn = draw_noise(agent.online.noise_sizes, 3, generator, device)
         draws = [noise_in_streams(drawn, row) for row in range(3)]
         theirs = twin.update(batch_to_device(batch, device), draws)

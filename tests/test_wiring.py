@@ -93,6 +93,7 @@ def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
     [
         ("--munchausen online", "iqn, dqn, double_dqn"),
         ("--noisy-epsilon-steps 1000", "iqn, rainbow"),
+        ("--reset-every 1000", "iqn, rainbow"),
         ("--episodic", "a2c"),
         ("--standardise-advantages", "reinforce, a2c, ppo"),
         ("--mirror", "naf"),
