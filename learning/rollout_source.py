@@ -141,7 +141,7 @@ class RolloutSource(Source[Rollout]):
         counts = {"actors": len(self._actors), "waiting": waiting, "dropped": self._dropped}
         return {f"rollouts/{name}": float(count) for name, count in counts.items()}
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, counters: Counters) -> dict[str, Any]:
         """The learner's step; rollouts that wait are played anew."""
         return {"steps_learned": self.t_learner(self._updates)}
 

@@ -100,7 +100,7 @@ class Sampler(Source[Batch]):
         megabytes = self._replay.stored_bytes() * self._replay.shape.all_slots / 1e6
         return f"Judging by the chunks so far, a full replay takes about {megabytes:,.1f} MB in Redis."
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, counters: Counters) -> dict[str, Any]:
         """Where a resumed sampler continues: batches that were not learned from are drawn again.
 
         It is called by the learner's thread. A stop while the replay refills leaves `replay_slots` as it was.
@@ -108,7 +108,7 @@ class Sampler(Source[Batch]):
         return {
             "sampler_generator": self._learned_state,
             "replay_slots": max(self._replay.filled_slots, self._wanted_slots),
-            "owed_steps": self._limiter.owed_steps(self.counters, self._learned),
+            "owed_steps": self._limiter.owed_steps(counters, self._learned),
         }
 
     def draw(self) -> Batch:

@@ -95,8 +95,12 @@ class Source(ABC, Generic[BatchT]):
         """Figures of the store, by the names of their plots in TensorBoard."""
 
     @abstractmethod
-    def state_dict(self) -> dict[str, Any]:
-        """Where a resumed learner's source continues."""
+    def state_dict(self, counters: Counters) -> dict[str, Any]:
+        """Where a resumed learner's source continues.
+
+        Args:
+            counters: Those of the snapshot; the source's thread may have read newer ones by now.
+        """
 
     @abstractmethod
     def size_sentence(self) -> str:

@@ -216,20 +216,21 @@ class Saver:
     def _snapshot(self, actor: Actor | None) -> Snapshot:
         """What a later process needs to continue."""
         learner = self._learner
+        counters = learner.source.counters  # once: the source's thread goes on reading them
         return {
             **self._kept,
             "agent_state": learner.agent.state_dict(),
             "acting_weights": learner.agent.acting_weights(),
             "updates": learner.updates,
             "t_learner": learner.t_learner,
-            "t_actors": learner.source.counters.steps,
-            "refilled": learner.source.counters.refilled,
+            "t_actors": counters.steps,
+            "refilled": counters.refilled,
             "epoch": learner.slot.epoch,
             "finished": learner.finished,
             "published_t": learner.published_t,
             "global_generators": global_generators(),
             "actor": None if actor is None else actor.state_dict(),
-            **learner.source.state_dict(),
+            **learner.source.state_dict(counters),
         }
 
 

@@ -86,7 +86,7 @@ def test_a_run_is_learned_though_the_next_rollout_is_drawn_already(client: Clien
     assert source.t_learner(0) == 0 and source.t_learner(1) == learned.steps, "whatever is drawn ahead"
     source.return_losses(learned, np.zeros(0))
     assert source.has_learned(learned.steps, 1) and not source.has_learned(learned.steps + 1, 1)
-    assert source.state_dict() == {"steps_learned": learned.steps}, "the other is played anew"
+    assert source.state_dict(source.counters) == {"steps_learned": learned.steps}, "the other is played anew"
     lease.release()
 
 

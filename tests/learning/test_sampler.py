@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import redis
 
 from learning.sampler import DRAWN_AHEAD, Sampler, SamplerConfig
+from learning.saved.fill_replay import unlearned_steps
+from learning.saved.saving import Saver
 from memory.chunks.builder import ChunkBuilder
 from memory.replay.batch import Batch
 from memory.runs.counters import Limiter, read_counters
@@ -59,7 +63,7 @@ def _drawn_by_a_twin(batches: int) -> object:
 
 def test_batches_that_were_not_learned_from_are_drawn_again(sampler: Sampler) -> None:
     """The state kept is that of the last batch learned from, not that of the last one in the queue."""
-    assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(0)
+    assert sampler.state_dict(sampler.counters)["sampler_generator"] == _drawn_by_a_twin(0)
     for learned in (1, 2):
         batch = None
         while batch is None:
@@ -69,7 +73,7 @@ def test_batches_that_were_not_learned_from_are_drawn_again(sampler: Sampler) ->
         while sampler.drawn < learned + QUEUE and time.monotonic() < deadline:
             time.sleep(0.01)
         assert sampler.drawn >= learned + QUEUE
-        assert sampler.state_dict()["sampler_generator"] == _drawn_by_a_twin(learned)
+        assert sampler.state_dict(sampler.counters)["sampler_generator"] == _drawn_by_a_twin(learned)
 
 
 def test_each_batch_is_staged_once_by_the_thread_that_draws_it(
@@ -142,3 +146,36 @@ def test_beta_goes_on_where_a_predecessor_stopped(client: Client, keys: Keys) ->
         sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys), updates)
         assert sampler.beta() == pytest.approx(beta, abs=1e-9)
         assert sampler.scalars()["replay/beta"] == sampler.beta()
+
+
+def test_steps_that_arrive_while_a_snapshot_is_made_count_once(client: Client, keys: Keys) -> None:
+    """Once learned from in all: what the snapshot says is owed is of the steps that it says were played."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    allow_learning(client, keys, 1)
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    sampler = Sampler(CONFIG, replay, Limiter(True, 4, CAPACITY), read_counters(client, keys))
+    rng = np.random.default_rng(1)
+
+    def arrive(steps: int) -> None:
+        pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(rng, steps)), 1.0))
+        sampler.ingest()
+
+    class Busy(SimpleNamespace):
+        @property
+        def finished(self) -> bool:
+            """The learner looks at its clocks; the sampler's thread goes on meanwhile."""
+            arrive(50)
+            return False
+
+    agent = SimpleNamespace(state_dict=dict, acting_weights=dict)
+    slot = SimpleNamespace(epoch=run.epoch)
+    busy: Any = Busy(agent=agent, source=sampler, updates=0, t_learner=1, published_t=0, slot=slot)
+    folder: Any = SimpleNamespace(lock=None)
+    figures: Any = None
+    arrive(100)
+    before = sampler.counters.steps
+    snapshot = Saver(folder, busy, figures, {})._snapshot(None)
+    assert sampler.counters.steps > before == snapshot["t_actors"]
+    assert unlearned_steps(snapshot, sampler.counters.steps, CAPACITY) == sampler.counters.steps - 1
+    lease.release()
