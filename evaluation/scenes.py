@@ -44,7 +44,7 @@ def scenes_of_log(
     Raises EventLogError where the log cannot be read, or has other frames or actions than the agent.
     """
     header = read_header(path)
-    check_header(path, header, log_header(header.game, description, header.code))
+    check_header(path, header, log_header(header.game, description, header.code, header.env_args or ""))
     return _at_steps(_logged(path, history_length), steps)
 
 

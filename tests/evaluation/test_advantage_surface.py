@@ -84,9 +84,11 @@ def test_own_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "No still picture was taken: none of chromium, " in capsys.readouterr().out
 
 
-def test_frames_of_a_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("env_args", ["", '{"g": 5.0}', None])
+def test_frames_of_a_log(env_args: str | None, tmp_path: Path) -> None:
     log, page = tmp_path / "a.events", tmp_path / "pages" / "some.html"
-    writer = EventLogWriter(log, LogHeader("Pendulum-v1", (3,), "float32", None, (-2.0,), (2.0,)))
+    header = LogHeader("Pendulum-v1", (3,), "float32", None, (-2.0,), (2.0,), env_args=env_args)
+    writer = EventLogWriter(log, header)
     frame = np.ones(3, np.float32)
     for _ in range(3):
         writer.add(0, frame, np.array([0.75], np.float32), -1.0, False, False)
