@@ -6,6 +6,7 @@ An agent of the user's own is not built, since that would run code which Redis n
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 from acting.links.weights import WeightsReader, checked_tensors
 from agents.base import Agent, AgentError, Problem
 from agents.wrappers.kinds import part_of
-from args import UserError, checked_args
-from envs.config import EnvConfig, EnvError, EnvFailure
-from envs.registry import describe_env
+from args import Args, UserError, checked_args
+from envs.config import EnvError, EnvFailure
+from envs.legal import legal_actions
 from evaluation.estimates import estimates
 from live.reading import ServerRun
 from live.sight import Seen
@@ -25,10 +26,10 @@ from memory.runs.keys import Keys
 from memory.runs.weights import WeightsError
 from memory.server.connection import Client
 from own_code.code import names_code
-from wiring.setting import build_agent
+from wiring.setting import build_agent, setting_of
 
 ANY_GAME = "probe:catch"
-"""Stands in the settings for a game that is the user's own code: the agent does not depend on it."""
+"""Stands in the settings for a game that is the user's own: the agent does not depend on it."""
 
 REST = 300
 """Newer weights are asked for after a rest of so many times as long as the last loading took, which is then
@@ -48,10 +49,13 @@ class Estimator:
         self._name, self._settings = name, dict(run.info.settings)
         self._weights = WeightsReader(client, Keys(name))
         self._agent: Agent | None = None
+        self._masked = False
         self._fetch_at = 0.0
 
     def quantiles(self, seen: Seen, num_actions: int | None) -> NDArray[np.float32]:
-        """Of the return of each action in each state, [M, K, A]. Raises NoEstimate.
+        """Of the return of each action in each state, [M, K, A]; NaN where the rules forbid the action.
+
+        Raises NoEstimate.
 
         Args:
             num_actions: as episodes counted them; None where none did.
@@ -70,7 +74,11 @@ class Estimator:
             raise NoEstimate(str(error)) from error
         except (RuntimeError, KeyError) as error:  # weights of another network
             raise NoEstimate(f"The published weights do not fit the run's settings: {error}.") from error
-        return np.asarray(found.cpu().numpy(), np.float32)
+        values = np.asarray(found.cpu().numpy(), np.float32)
+        if self._masked:
+            legal = legal_actions(seen.states[:, -1], values.shape[2])  # [M, A]
+            values = np.where(legal[:, None], values, np.float32(np.nan))
+        return values
 
     def _bring_up_to_date(self, agent: Agent) -> None:
         """Give it the published weights, if that is due."""
@@ -88,13 +96,32 @@ class Estimator:
             raise NoEstimate(
                 f"Values need the code of {settings['agent']}, and this page runs no code that Redis names."
             )
-        own_game = any(map(names_code, str(settings.get("game")).split(",")))
-        if own_game:
+        is_own = any(map(_is_own, str(settings.get("game")).split(",")))
+        if is_own:
             settings["game"] = ANY_GAME
         args = checked_args({"run": self._name, "disable_cuda": True}).adopt(settings)
-        if num_actions is None and own_game:
-            raise NoEstimate("The number of actions is known after the first episode.")
-        if num_actions is None:
-            num_actions = describe_env(args.playing(args.games[0]).select(EnvConfig)).num_actions
-        shape, dtype = seen.states.shape[1:], str(seen.states.dtype)
-        return build_agent(args, Problem(shape, dtype, num_actions, None, None), learning=False)
+        problem = (_problem_of_own if is_own else _problem)(args, seen, num_actions)
+        self._masked = problem.masked
+        return build_agent(args, problem, learning=False)
+
+
+def _is_own(game: str) -> bool:
+    """Whether to describe it would be to run what Redis names: a user's code, or a program."""
+    return names_code(game) or game.startswith("unity:")
+
+
+def _problem(args: Args, seen: Seen, num_actions: int | None) -> Problem:
+    """As where a snapshot is played, with the sizes of chunks and episodes, which --env-args may change."""
+    found = setting_of(args.playing(args.games[0])).problem
+    shape, dtype = seen.states.shape[1:], str(seen.states.dtype)
+    actions = found.num_actions if num_actions is None else num_actions
+    return replace(found, observation_shape=shape, observation_dtype=dtype, num_actions=actions)
+
+
+def _problem_of_own(args: Args, seen: Seen, num_actions: int | None) -> Problem:
+    """What chunks and flags tell of an environment that is not started; games by turns always have rules."""
+    if num_actions is None:
+        raise NoEstimate("The number of actions is known after the first episode.")
+    shape, dtype = seen.states.shape[1:], str(seen.states.dtype)
+    masked = args.info_masks or args.discount < 0
+    return Problem(shape, dtype, num_actions, None, None, masked=masked)

@@ -136,7 +136,7 @@ class Watch:
         return self._asked(newest_seen, self._client, Keys(run.name), last, actor, history)
 
     def quantiles(self, run: KnownRun, seen: Seen) -> NDArray[np.float32]:
-        """By the run's published weights. Raises NoEstimate."""
+        """By the run's published weights, as `Estimator.quantiles`. Raises NoEstimate."""
         assert run.server is not None
         if run.estimator is None or run.estimator.epoch != run.server.info.epoch:
             run.estimator = Estimator(self._client, run.name, run.server)

@@ -142,8 +142,13 @@ def shares_figure(shares: Mapping[str, Mapping[str, float]]) -> go.Figure:
 
 
 def values_figure(quantiles: NDArray[np.float32], names: Sequence[str], taken: int) -> go.Figure:
-    """Quantiles [K, A] of the return of each action, its mean as a bar; the action taken is red."""
+    """Quantiles [K, A] of the return of each action, and its mean; the action taken is red.
+
+    NaN: the rules forbid the action, which its name says.
+    """
     means = quantiles.mean(axis=0)
+    forbidden = np.isnan(means)
+    names = [f"{name}: forbidden" if no else name for name, no in zip(names, forbidden, strict=True)]
     figure = go.Figure(layout=_layout(120 + 28 * len(names), "expected return, discounted"))
     if len(quantiles) > 1:
         for action, name in enumerate(names):

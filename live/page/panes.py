@@ -131,7 +131,7 @@ def sight_pane(watch: Watch, run: KnownRun | None, actor: int | None) -> Childre
         told = str(error)
     note = f"The newest chunk of actor {seen.actor}, number {seen.chunk_id:,}, game {seen.game}. {told}"
     names = _action_words(seen, 0 if values is None else values.shape[-1])
-    best = None if values is None else values.mean(axis=1).max(axis=1)
+    best = None if values is None else np.nanmax(values.mean(axis=1), axis=1)
     figures = [_graph("course", course_figure(best, seen.rewards.tolist(), names.taken))]
     if values is not None:
         figures.insert(0, _graph("values", values_figure(values[-1], names.all, int(seen.actions[-1]))))

@@ -157,7 +157,9 @@ def hostile_run(client: Client, **named: str) -> None:
     open_run(client, Keys("hostile"), settings, False, 0, {}, "token")
 
 
-@pytest.mark.parametrize("named", [{"game": "hostile:Env"}, {"agent": "hostile:Agent"}])
+@pytest.mark.parametrize(
+    "named", [{"game": "hostile:Env"}, {"agent": "hostile:Agent"}, {"game": "unity:build"}]
+)
 def test_code_that_redis_names_is_not_run(
     named: dict[str, str],
     client: Client,
@@ -165,8 +167,10 @@ def test_code_that_redis_names_is_not_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A module that could be imported, with a side effect; the folder's run names it too."""
+    """A module that could be imported, and a program, with a side effect; the folder's run names it too."""
     (tmp_path / "hostile.py").write_text("open('ran', 'w').close()\nclass Env: pass\nclass Agent: pass\n")
+    (tmp_path / "build").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "build").chmod(0o755)
     arguments = {**read_args([]).model_dump(), **named}
     (tmp_path / "run_hostile.json").write_text(json.dumps({"arguments": arguments, "commit": None}))
     monkeypatch.chdir(tmp_path)
