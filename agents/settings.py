@@ -200,8 +200,8 @@ class NetworkSettings(Settings):
     )
     reset_every: int = parameter(
         0,
-        "iqn, rainbow: agent steps after which the network's head is drawn anew, again and again while as many are left"
-        " (Nikishin et al. 2022: 20,000 on Atari 100k); 0: never",
+        "iqn, rainbow: agent steps after which the network's head is drawn anew, again and again as long as at least that"
+        " many steps of the run remain (Nikishin et al. 2022: 20,000 on Atari 100k); 0: never",
         ge=0,
     )
     munchausen: str = parameter(

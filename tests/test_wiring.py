@@ -112,18 +112,33 @@ def test_a_part_of_other_agents_is_refused(flag: str, readers: str) -> None:
         check_agent_fits(setting_of(read_args(f"--game probe:catch --agent {agent} {flag}".split())))
 
 
+def test_resets_are_not_more_frequent_than_updates() -> None:
+    words = "--game probe:catch --replay-frequency 4 --reset-every 3".split()
+    with pytest.raises(AgentError, match="^--reset-every 3 is less than one update, --replay-frequency 4.$"):
+        check_agent_fits(setting_of(read_args(words)))
+
+
 @pytest.mark.parametrize(
-    ("every", "sentence"),
+    ("every", "t_max", "learn_start", "first"),
     [
-        (3, "--reset-every 3 is less than one update, --replay-frequency 4."),
-        (501, "--reset-every 501 resets nothing: as many steps must be left, and --T-max is 1000."),
+        (501, 1000, 100, 504),
+        (20_000, 100_000, 80_000, 100_000),  # T_learner begins at 80,000
+        (500, 1000, 500, 1000),
+        (500, 1000, 496, 1000),  # the first update has nothing before it that it could cross
+        (500, 1001, 98, 502),
     ],
 )
-def test_resets_leave_time_to_learn(every: int, sentence: str) -> None:
-    words = "--game probe:catch --T-max 1000 --replay-frequency 4 --reset-every"
+def test_resets_leave_time_to_learn(every: int, t_max: int, learn_start: int, first: int) -> None:
+    words = (
+        f"--game probe:catch --replay-frequency 4 --reset-every {every} --learn-start {learn_start} --T-max"
+    )
+    sentence = (
+        f"--reset-every {every} resets nothing: after --learn-start {learn_start} the first reset would be at"
+        f" step {first}, when less than {every} steps of --T-max {t_max} remain."
+    )
     with pytest.raises(AgentError, match=f"^{sentence}$"):
-        check_agent_fits(setting_of(read_args([*words.split(), str(every)])))
-    check_agent_fits(setting_of(read_args([*words.split(), "500"])))
+        check_agent_fits(setting_of(read_args([*words.split(), str(t_max)])))
+    check_agent_fits(setting_of(read_args([*words.split(), str(first + every)])))
 
 
 @pytest.mark.parametrize("flag", ["--env-args {}", "--resize 42", "--grey", "--info-masks"])

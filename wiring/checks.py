@@ -69,10 +69,18 @@ def _check_resets(args: Args) -> None:
     every, frequency = args.reset_every, args.replay_frequency
     if 0 < every < frequency:
         raise AgentError(f"--reset-every {every} is less than one update, --replay-frequency {frequency}.")
-    if 0 < args.T_max < 2 * every:
+    if every and (first := _first_crossing(args)) > args.T_max - every:
         raise AgentError(
-            f"--reset-every {every} resets nothing: as many steps must be left, and --T-max is {args.T_max}."
+            f"--reset-every {every} resets nothing: after --learn-start {args.learn_start} the first reset"
+            f" would be at step {first}, when less than {every} steps of --T-max {args.T_max} remain."
         )
+
+
+def _first_crossing(args: Args) -> int:
+    """T_learner at the first update beyond a multiple of --reset-every; the very first starts the clock."""
+    every, frequency, start = args.reset_every, args.replay_frequency, args.learn_start
+    multiple = ((start + frequency) // every + 1) * every
+    return multiple + (start - multiple) % frequency
 
 
 def _reads(agent: type[Agent], name: str) -> bool:

@@ -208,6 +208,7 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         """One step of Adam; target network, exploration and resets follow."""
         if self._epsilon is not None:
             self._epsilon.follow(t_learner)
+        # The target's clock is kept with its weights: a resumed learner misses no reset and repeats none.
         t_before = self.target.last_step if self._resets else None
         update = super().update(experience, t_learner)
         if self._resets and t_before is not None and self._resets.follow(t_before, t_learner):

@@ -23,9 +23,10 @@ class ResetConfig:
 
 
 class HeadResets:
-    """Draws the head anew when the clock crosses a multiple of `reset_every`, while as many steps are left.
+    """Draws the head anew when the clock crosses a multiple of `reset_every`.
 
-    The torso and IQN's embedding of taus stay.
+    It does so as long as at least `reset_every` steps of the run remain. The torso and IQN's embedding of
+    taus stay.
     """
 
     def __init__(
