@@ -86,7 +86,7 @@ def open_replay(run: str, host: str = "localhost", port: int = 6379, **flags: An
         flags: others of Redis, as user_redis.
 
     Raises:
-        ValueError: one sentence; there is no such run.
+        ValueError: one sentence; there is no such run, or its replay has several shards.
     """
     args = checked_args({"run": run, "host_redis": host, "port_redis": port, **flags})
     client, keys = connect(args.select(RedisConfig), PATIENCE_S), Keys(run)
@@ -95,6 +95,11 @@ def open_replay(run: str, host: str = "localhost", port: int = 6379, **flags: An
         raise UserError(f"Redis holds no run {run!r}.")
     if info.chunk_format != CHUNK_FORMAT:
         raise UserError(f"Run {run!r} stores experience in format {info.chunk_format}, not {CHUNK_FORMAT}.")
+    shards = info.settings.get("shards") or 1
+    if shards != 1:
+        raise UserError(
+            f"The replay of run {run!r} lies in {shards} shards: open_replay looks into one alone."
+        )
     sizes = ("memory_capacity", "chunk_length", "history_length")
     if not all(type(info.settings.get(name)) is int for name in sizes):
         raise UserError(f"The settings that Redis holds of run {run!r} are damaged.")
