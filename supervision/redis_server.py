@@ -112,7 +112,7 @@ class RedisServer:
             contextlib.suppress(redis.exceptions.RedisError),  # it may keep its configuration to itself
             contextlib.closing(make_client(self._config)) as client,
         ):
-            (name,) = client.config_get("dbfilename").values()
+            name = client.config_get("dbfilename").get("dbfilename", "")
             if name.startswith(KEPT_PREFIX):
                 return (
                     f"The Redis server at {self._config} was started with another run ({name}) and ends with"

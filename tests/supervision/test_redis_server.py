@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import socketserver
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +17,16 @@ from supervision.redis_server import RedisServer, RedisServerError
 from tests.server import serving
 
 CONF = Path(__file__).resolve().parents[2] / "redis_conf" / "redis_rainbow_6379.conf"
+
+
+class Terse(socketserver.StreamRequestHandler):
+    """Answers as a server that knows the command CONFIG and not the parameter: with an empty list."""
+
+    def handle(self) -> None:
+        while line := self.rfile.readline():
+            parts = int(line[1:])
+            words = [(self.rfile.readline(), self.rfile.readline())[1].strip() for _ in range(parts)]
+            self.wfile.write({b"PING": b"+PONG\r\n", b"CONFIG": b"*0\r\n"}.get(words[0], b"+OK\r\n"))
 
 
 class Place(NamedTuple):
@@ -77,6 +89,14 @@ def test_a_run_that_finds_the_server_of_another_says_with_what_it_ends(place: Pl
     assert "was started with another run (replay_pong.rdb) and ends with it: --port-redis" in second.ensure()
     assert second.stop(keep=True) == "" and place.chunks() == 0, "it is there still"
     first.stop()
+
+
+def test_a_server_that_does_not_say_its_file_is_taken_as_it_is(place: Place) -> None:
+    with socketserver.ThreadingUnixStreamServer(str(place.folder / "redis.sock"), Terse) as terse:
+        threading.Thread(target=terse.serve_forever, daemon=True).start()
+        server = place.server()
+        assert server.ensure() == "" and not server.started_here
+        terse.shutdown()
 
 
 def test_without_room_the_replay_is_not_kept_and_the_earlier_one_stays(
