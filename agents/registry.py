@@ -1,4 +1,9 @@
-"""Which agents there are. A new one is a file, a network, flags in agents/settings.py, and a line here."""
+"""Which agents there are.
+
+A new one is a file, a network, flags in agents/settings.py, a line here, and its name in agents/names.py. A
+flag that adds a part to it stands in SWITCHES (wiring/checks.py) too, so that agents without that part refuse
+it. Where it values every action, evaluation/estimates.py says how to get the values.
+"""
 
 from __future__ import annotations
 

@@ -5,5 +5,7 @@ snapshots to disk.
 
 Threads: the main one updates the agent and writes files. `weights` publishes. `source` reads arrivals, draws
 batches and writes priorities. `unpack`, of memory/replay/, opens chunks of later batches. `lease …` renews
-the lease. With --serial the main thread also publishes, plays, and does the source's work between steps.
+the lease. `signals` hears requests to stop while native code runs. `tracker` sends scalars, with --track.
+`loops` share compiled loops, where PyTorch has several threads. With --serial the main thread also publishes,
+plays, and does the source's work between steps.
 """
