@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt, name_missing_packages, set_up_logging
+    from supervision.process import begin_program, set_up_logging
 
-    exit_quietly_on_interrupt()
-    name_missing_packages()
+    begin_program()
     set_up_logging()
 
     from args import parse_args

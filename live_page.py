@@ -9,10 +9,9 @@ token (the environment variable PAGE_TOKEN, or a new one that is printed).
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
+    from supervision.process import begin_program
 
-    exit_quietly_on_interrupt()
-    name_missing_packages()
+    begin_program()
 
     from args import parse_args
     from parameters.usage import LIVE_PAGE

@@ -10,10 +10,9 @@ docs/lab.md explains modes, results and the other commands.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
+    from supervision.process import begin_program
 
-    exit_quietly_on_interrupt()
-    name_missing_packages()
+    begin_program()
 
 import argparse
 import contextlib

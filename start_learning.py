@@ -10,10 +10,9 @@ to a file of its own under <path-to-results>/logs/.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
+    from supervision.process import begin_program
 
-    exit_quietly_on_interrupt()
-    name_missing_packages()
+    begin_program()
 
     from args import parse_args
     from parameters.usage import START_LEARNING

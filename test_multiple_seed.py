@@ -9,10 +9,9 @@ python test_multiple_seed.py --model results/last_model_pettingzoo_tictactoe_v3_
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import exit_quietly_on_interrupt, name_missing_packages, set_up_logging
+    from supervision.process import begin_program, set_up_logging
 
-    exit_quietly_on_interrupt()
-    name_missing_packages()
+    begin_program()
     set_up_logging()
 
     from args import parse_args

@@ -18,13 +18,12 @@ if __name__ == "__main__":
     from pathlib import Path
 
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # as a file it runs from any folder
-    from supervision.process import exit_quietly_on_interrupt, name_missing_packages
+    from supervision.process import begin_program
 
     if {"--help", "-h"}.intersection(sys.argv):  # at once: the imports below take seconds
         print(__doc__.strip())
         sys.exit()
-    exit_quietly_on_interrupt()
-    name_missing_packages()
+    begin_program()
 
 import contextlib
 import os

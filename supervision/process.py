@@ -38,6 +38,12 @@ ROOMS = (
 log = logging.getLogger(__name__)
 
 
+def begin_program() -> None:
+    """Before anything is imported that takes long or may be missing: both end the process in one sentence."""
+    exit_quietly_on_interrupt()
+    name_missing_packages()
+
+
 def exit_quietly_on_interrupt() -> None:
     """While libraries load, SIGINT ends the process with one sentence, unless it was started to ignore it."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
