@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from agents.base import Update
-from agents.on_policy.agent import FlatBatch, empty_update
+from agents.on_policy.agent import FlatBatch
 from agents.on_policy.losses import Means, clipped_surrogate
 from agents.on_policy.rollouts import RolloutStates, minibatches
 from agents.policy_gradient import PolicyGradientAgent, PolicyGradientConfig
@@ -43,8 +43,6 @@ class PpoAgent(PolicyGradientAgent[PpoConfig]):
         return self.config.gae_lambda
 
     def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
-        if not transitions.any():
-            return empty_update()
         config, means, losses = self.config, Means(), []
         batch, metrics = self._batch(rollout, states, transitions)
         flat = transitions.flatten().nonzero().squeeze(1)

@@ -151,9 +151,7 @@ def gated_hidden(
     return functional.relu(noisy_linear(gated, hidden, columns))
 
 
-def plain_gated_hidden(
-    features: Tensor, cosines: Tensor, embedding: Affine, hidden: NoisyLayer, independent_rows: bool = True
-) -> Tensor:
+def plain_gated_hidden(features: Tensor, cosines: Tensor, embedding: Affine, hidden: NoisyLayer) -> Tensor:
     """`gated_hidden` in PyTorch's operations, whose rows are always independent."""
     gated = functional.relu(functional.linear(cosines, *embedding))  # [B, N, F]
     return functional.relu(plain_noisy_linear(features.unsqueeze(1).to(gated.dtype) * gated, hidden))

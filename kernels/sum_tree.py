@@ -9,13 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernels.choice import compiled_as
 from kernels.layouts import FAN_OUT, Indices
 from kernels.loops import sum_tree as loops
-
-Nodes = NDArray[np.float64]
+from kernels.loops.sum_tree import Nodes
 
 
 @compiled_as(loops.set_leaves)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernels.choice import compiled_as
 from kernels.layouts import FARTHEST, Bytes, Cut, Indices, Rewards, Steps, Streams, Taken, Words
 from kernels.loops import write_chunks as loops
-
-Discounts = NDArray[np.float64]
-Places = NDArray[np.uint32]
+from kernels.loops.write_chunks import Discounts, Places
 
 
 @compiled_as(loops.note_steps)

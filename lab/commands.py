@@ -20,15 +20,10 @@ from lab.report import make_report
 from lab.runner import Runner
 from lab.search.engine import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
-from supervision.process import Stop, agrees
+from supervision.process import Stop, agrees, say
 
 Fits = Callable[[Experiment], None]
 WATCH_EVERY_S = 10.0
-
-
-def say(line: str) -> None:
-    """One line for the user, at once."""
-    print(line, flush=True)
 
 
 def check(options: argparse.Namespace) -> int:
