@@ -12,7 +12,7 @@ from supervision.run_watch import Story, time_left
 ASKED_AFTER_S = 120.0
 """Seconds of learning by which its pace is known."""
 LONG_S = 2 * 86_400.0
-"""What is told as long."""
+"""A run with more time left than this gets the advice."""
 
 
 class PaceAdvice:

@@ -17,9 +17,9 @@ LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 5.0
 """A server that is away is not asked again for so long: a question to it can take seconds."""
 PACE_OF_S = 300.0
-"""The last seconds by whose steps the time left is told ..."""
+"""Window (s) from which the time left is estimated."""
 PACE_AFTER_S = 10.0
-"""... and the first, of which nothing can be told yet."""
+"""Seconds of learning before there is an estimate."""
 MOST_SCORES = 2_000
 """Points that are kept of the scores; then every second one is dropped."""
 LEARNING = "learning"

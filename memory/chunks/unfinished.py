@@ -1,6 +1,4 @@
-"""What N environments did lately and no chunk holds yet: kept in columns, saved and loaded; what comes in and
-goes out.
-"""
+"""Buffer of the steps that are in no chunk yet: columns [N, T, ...], with save and load."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ class Moments(NamedTuple):
     terminated: NDArray[np.bool_]  # [N]
     truncated: NDArray[np.bool_]  # [N]
     acted: NDArray[np.bool_]  # [N] False: the frame ended an episode, no step is taken from it
-    chosen: NDArray[Any] | None = None  # [N, K] acting estimates of the actions; None: the actor did not look
+    chosen: NDArray[Any] | None = None  # [N, K] acting estimates of the actions; None: acted at random
     greedy: NDArray[Any] | None = None  # [N, K] those of the greedy actions
 
     @staticmethod
@@ -43,7 +41,7 @@ class Draft(NamedTuple):
     data: bytes
     transitions: int  # M
     targets: NDArray[Any]  # [M, 2] float32: r_t, discount_t
-    chosen: NDArray[Any]  # [M, K] float32, NaN where the actor did not look (random warm-up)
+    chosen: NDArray[Any]  # [M, K] float32, NaN where the actor acted at random (warm-up)
     greedy: NDArray[Any]  # [M, K]
 
 

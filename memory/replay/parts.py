@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from memory.replay.replay import ARRIVALS_PER_READ, Replay
 from memory.runs.counters import Counters
 from memory.runs.run import Place
-from memory.runs.shards import Lookout, Standing, next_look, own_steps
+from memory.runs.shards import Poller, Progress, next_look, own_steps
 from memory.server.replies import explained
 
 log = logging.getLogger(__name__)
@@ -22,18 +22,18 @@ class Part:
     """What the learner knows of a shard."""
 
     place: Place
-    lookout: Lookout
+    poller: Poller
     own: int = 0  # steps pushed there
-    standing: Standing = Standing()  # as of the last look
-    told: tuple[int, ...] = ()  # the last news
-    telling: tuple[int, ...] = ()  # those that it has once the look is answered
+    progress: Progress = Progress()  # as of the last look
+    published: tuple[int, ...] = ()  # the counts that it has
+    pending: tuple[int, ...] = ()  # those that it has once the look is answered
 
-    def ask(self, replay: Replay, news: tuple[int, ...]) -> None:
-        """Look at it, and tell it `news` (`Lookout.ask`) that it does not know. `take_in` reads the answer.
-        Raises redis errors.
+    def ask(self, replay: Replay, counts: tuple[int, ...]) -> None:
+        """Look at it, and publish `counts` (`Poller.ask`) to it where they are new. `take_in` reads the
+        answer. Raises redis errors.
         """
-        self.telling = news
-        self.lookout.ask(replay.newest_chunk, ARRIVALS_PER_READ, news if news != self.told else ())
+        self.pending = counts
+        self.poller.ask(replay.newest_chunk, ARRIVALS_PER_READ, counts if counts != self.published else ())
 
     def take_in(self, replay: Replay) -> Counters:
         """Bring what arrived there into its replay.
@@ -46,15 +46,15 @@ class Part:
             RedisError: It is away.
         """
         while True:
-            seen = self.lookout.answer()
+            seen = self.poller.answer()
             replay._watch.check(seen.counters.epoch, seen.connection)
             if seen.arrivals:
                 replay._take(seen.arrivals)
-            self.told, self.standing = self.telling, seen.standing
+            self.published, self.progress = self.pending, seen.progress
             self.own = max(self.own, own_steps(seen.counters))
             if len(seen.arrivals) < ARRIVALS_PER_READ:
                 return seen.counters
-            self.lookout.ask(replay.newest_chunk, ARRIVALS_PER_READ, ())
+            self.poller.ask(replay.newest_chunk, ARRIVALS_PER_READ, ())
 
 
 @dataclass

@@ -64,7 +64,7 @@ class Replay:
         self._helper = ThreadPoolExecutor(1, "unpack")
         self._write_back = client.register_script(WRITE_PRIORITIES)
         self._watch = ServerWatch(client, epoch)
-        self._batches = self._batches_told = 0
+        self._batches = self._batches_published = 0
         self._ring = Ring(shape, rule.weights_normalised_by)
 
     @property
@@ -115,13 +115,13 @@ class Replay:
         """
         while True:
             with self._client.pipeline(transaction=True) as pipeline:
-                if self._batches != self._batches_told:
+                if self._batches != self._batches_published:
                     pipeline.hset(self._keys.counters, "batches", self._batches)
                 pipeline.xread({self._keys.arrivals: f"{self._ring.newest}-0"}, count=ARRIVALS_PER_READ)
                 pipeline.hmget(self._keys.counters, list(FIELDS))
                 pipeline.client_id()
                 *_, answer, values, connection = pipeline.execute()
-            self._batches_told = self._batches
+            self._batches_published = self._batches
             counters = Counters(*parse_counts(values))
             self._watch.check(counters.epoch, connection)
             arrivals = answer[0][1] if answer else []
@@ -233,5 +233,5 @@ class Replay:
         return mean_chunk_bytes(self._ring, self._client, self._keys)
 
     def count_batches(self, batches: int) -> None:
-        """Noted, for `ingest` to tell: the actors' limiter waits for how many were consumed in this epoch."""
+        """Remember how many were consumed in this epoch; `ingest` tells Redis, for the actors' limiter."""
         self._batches = batches

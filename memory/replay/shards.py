@@ -31,7 +31,7 @@ from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.scripts import ReplayLost
-from memory.runs.shards import Lookout, Standing, join, of_the_run, own_steps
+from memory.runs.shards import Poller, Progress, join, of_the_run, own_steps
 from memory.server.replies import UNREACHABLE, Wait, wait_of
 
 LOOK_EVERY_S = 0.02
@@ -110,11 +110,9 @@ class Shards(Replay):
         if it has gone away since.
         """
         super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
-        self._home, self._fresh_since = Part(places[0], Lookout(places[0], epoch, whole=False)), fresh_since
+        self._home, self._fresh_since = Part(places[0], Poller(places[0], epoch, whole=False)), fresh_since
         self._others = [
-            Shard(
-                place, Lookout(place, epoch), own, Standing(own), replay=self._replay_at(place), life=number
-            )
+            Shard(place, Poller(place, epoch), own, Progress(own), replay=self._replay_at(place), life=number)
             for number, (place, own) in enumerate(zip(places[1:], elsewhere, strict=True), 1)
         ]
         self._leaves = shape.slots * shape.chunk_length  # of one shard
@@ -211,11 +209,11 @@ class Shards(Replay):
                 return
         elsewhere = self._steps - shard.own
         known = run._replace(batches=self._batches)
-        join(shard.place, self._epoch, self._fresh_since, shard.standing, elsewhere, known)
+        join(shard.place, self._epoch, self._fresh_since, shard.progress, elsewhere, known)
         if shard.is_joined or not shard.is_here:
             shard.replay, shard.life = self._replay_at(shard.place), shard.life + self.shape.shards
         shard.replay.load()
-        shard.is_joined, shard.told = True, ()
+        shard.is_joined, shard.published = True, ()
         shard.own = max(shard.own, own_steps(shard.replay.ingest()))
         self._looked_at = NEVER  # soon it is to know what the others have
 

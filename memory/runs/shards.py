@@ -68,7 +68,7 @@ return {{
 raises no steps of the shard's own: pushes that are sent again would count twice.
 """
 _OF_THE_RUN = "learning_starts_at", "finished", "refill"
-"""What shard 0 says and other shards are told, besides the learner's batches."""
+"""What shard 0 knows and is published to the others, besides the learner's batches."""
 
 
 def own_steps(counters: Counters) -> int:
@@ -76,7 +76,7 @@ def own_steps(counters: Counters) -> int:
     return counters.steps - counters.elsewhere
 
 
-class Standing(NamedTuple):
+class Progress(NamedTuple):
     """How far a shard was when the learner last asked: it must not fall below that if it forgets some."""
 
     own: int = 0  # steps that were pushed there
@@ -98,7 +98,7 @@ class Seen(NamedTuple):
 
     counters: Counters  # those of the whole run, as the shard knows them; of another epoch only that
     arrivals: list[tuple[bytes, dict[bytes, bytes]]] = []  # noqa: RUF012 - never changed
-    standing: Standing = Standing()
+    progress: Progress = Progress()
     connection: int = 0
 
 
@@ -115,24 +115,24 @@ class _Line(Channel):
         self._close()
 
 
-class Lookout:
+class Poller:
     """Looks at a shard over a connection of its own: all shards are asked before an answer is read."""
 
     def __init__(self, place: Place, epoch: int, whole: bool = True) -> None:
-        """`whole`: looks bring the shard's standing. Raises redis errors."""
+        """`whole`: looks bring the shard's progress. Raises redis errors."""
         self._keys = place.keys.counters, place.keys.arrivals
         self._epoch, self._whole, self._line = epoch, whole, _Line(place.client)
 
-    def ask(self, newest: int, most: int, news: Sequence[int]) -> None:
+    def ask(self, newest: int, most: int, counts: Sequence[int]) -> None:
         """Ask for at most `most` chunks after `newest`. `answer` reads the answer. Raises redis errors.
 
         Args:
-            news: Told to the shard, if there are any: steps in all others, batches, and `of_the_run`, which
-                shard 0 knows by itself.
+            counts: Published to the shard, if there are any: steps in all others, batches, and
+                `of_the_run`, which shard 0 knows by itself.
         """
-        said = [*news[:1], *_named(news[1:])]
+        published = [*counts[:1], *_named(counts[1:])]
         self._line.refresh()
-        call = self._epoch, "all" if self._whole else "", newest, most, *said
+        call = self._epoch, "all" if self._whole else "", newest, most, *published
         self._line.send([("EVAL", _LOOK, 2, *self._keys, *call), ("CLIENT", "ID")])
 
     def answer(self) -> Seen:
@@ -144,11 +144,11 @@ class Lookout:
         counters = Counters(*parse_counts(values))
         chunks = [(name, dict(zip(pairs[::2], pairs[1::2], strict=True))) for name, pairs in arrivals]
         fields = dict(zip(held[::2], held[1::2], strict=True))
-        return Seen(counters, chunks, _standing_of(counters, fields), connection)
+        return Seen(counters, chunks, _progress_of(counters, fields), connection)
 
 
 def of_the_run(counters: Counters) -> tuple[int, ...]:
-    """What shard 0 says, and others are told."""
+    """What shard 0 knows and is published to the others."""
     return tuple(getattr(counters, name) for name in _OF_THE_RUN)
 
 
@@ -156,10 +156,10 @@ def _named(counts: Iterable[int]) -> Iterator[str | int]:
     return chain.from_iterable(zip(("batches", *_OF_THE_RUN), counts, strict=False))
 
 
-def _standing_of(counters: Counters, fields: Mapping[bytes, bytes]) -> Standing:
+def _progress_of(counters: Counters, fields: Mapping[bytes, bytes]) -> Progress:
     pushed = {name: number for name, number in fields.items() if name.startswith(b"pushed:")}
     numbers = parse_counts(list(pushed.values()))
-    return Standing(own_steps(counters), tuple(zip(map(bytes.decode, pushed), numbers, strict=True)))
+    return Progress(own_steps(counters), tuple(zip(map(bytes.decode, pushed), numbers, strict=True)))
 
 
 def _tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> None:
@@ -172,13 +172,13 @@ def _tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> 
 
 
 def join(
-    place: Place, epoch: int, fresh_since: int, standing: Standing, elsewhere: int, run: Counters
+    place: Place, epoch: int, fresh_since: int, progress: Progress, elsewhere: int, run: Counters
 ) -> None:
     """Take a shard into the learner's epoch: from now on only those who know that epoch write there.
 
     Args:
         fresh_since: The epoch in which the replay was last emptied; what is older is removed.
-        standing: What the shard may have forgotten. What an actor sends again of that does not count twice.
+        progress: What the shard may have forgotten. What an actor sends again of that does not count twice.
         elsewhere: Steps in all other shards, as far as they are known yet.
         run: What is to be said of the run as a whole.
 
@@ -190,9 +190,9 @@ def join(
     if held.epoch < fresh_since:
         place.client.unlink(*place.keys.experience)
         held = Counters(*[0] * len(Counters._fields))
-    for field, number in standing.pushed:
+    for field, number in progress.pushed:
         place.client.eval(AT_LEAST, 1, place.keys.counters, field, number)
-    _tell(place, epoch, standing.own, max(held.elsewhere, elsewhere), run)
+    _tell(place, epoch, progress.own, max(held.elsewhere, elsewhere), run)
 
 
 def make_known(client: Client) -> None:
