@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel
 
 from args import UserError
 from lab.files import dash, read_model
-from parameters.declare import problem
+from lab.report_csv import Finite, runs_of_csv
 from reporting.measures.aggregates import probability_of_improvement
-from reporting.measures.fitness import references, standard_of
+from reporting.measures.fitness import references
 from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, shown
 from reporting.pages.saber_page import write_report
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 _SCORE = Reference("score", lambda _game, score: score)
 """Which of two runs is better needs no more."""
 _PROTOCOL = (
@@ -47,15 +43,6 @@ class _Evaluation(BaseModel):
     settings: _Settings = _Settings()
 
 
-class _Row(BaseModel):
-    """A row of a csv; its score is that of whole episodes."""
-
-    agent: str = ""
-    game: str = Field(min_length=1)
-    seed: str = ""
-    score: Finite
-
-
 def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> list[Run]:
     """The runs in folders of evaluations, however deep, and in csv files; `name_of`: a csv game's one name.
 
@@ -66,7 +53,7 @@ def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> lis
         raise UserError(f"{twice[0]} would count twice: name it, or a folder that it lies in, once.")
     runs = []
     for path in paths:
-        found = _of_folder(path) if path.is_dir() else _of_csv(path, name_of)
+        found = _of_folder(path) if path.is_dir() else runs_of_csv(path, name_of)
         if not found:
             raise UserError(
                 f"{path} holds no score: name a csv, or a folder of evaluations by test_multiple_seed.py."
@@ -123,46 +110,11 @@ def _check_protocols(folder: Path, read: Sequence[_Evaluation]) -> None:
             )
 
 
-def _of_csv(path: Path, name_of: Callable[[str], str]) -> list[Run]:
-    """Columns game and score, perhaps seed and agent; a row for each seed."""
-    runs: dict[tuple[str, str, str], Run] = {}
-    for line, cells in _lines(path):
-        try:
-            row = _Row.model_validate(cells)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise UserError(f"{path}, line {line}: {first['loc'][0]} {problem(first)}") from error
-        if any(cells.get("", ())):
-            raise UserError(f"{path}, line {line}: it has more cells than there are columns.")
-        game = row.game if standard_of(row.game) else name_of(row.game)
-        of_run = row.agent, game, row.seed or f"of line {line}"
-        if of_run in runs:
-            raise UserError(f"{path}, line {line}: {row.game} with seed {row.seed} is there twice.")
-        runs[of_run] = Run(row.agent, game, (math.nan, math.nan, row.score), None)
-    return [*runs.values()]
-
-
-def _lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """Numbers of lines, and their cells by column; under "" a list of those beyond the last column."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restkey="")
-            reader.fieldnames = columns = [name.strip().lower() for name in reader.fieldnames or ()]
-            lines = [(reader.line_num, row) for row in reader]
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, csv.Error) as error:
-        raise UserError(f"{path} is no table of scores: {error}.") from error
-    if not {"game", "score"} <= {*columns}:
-        raise UserError(
-            f"{path} is no table of scores: it needs the columns game and score, a row for each seed."
-        )
-    return lines
-
-
 def compare(runs: Sequence[Run], ours: str, theirs: str) -> str:
     """The probability that `ours` improves on `theirs`, over the games of both. Raises UserError."""
     known = agents_of(runs)
+    if ours == theirs:
+        raise UserError(f"--compare {ours} {theirs}: name two agents.")
     for name in (ours, theirs):
         if name not in known:
             raise UserError(f"--compare {name}: choose among {', '.join(known)}.")

@@ -162,8 +162,14 @@ def test_nothing_counts_twice(tables: list[Path], tmp_path: Path) -> None:
             read_runs(paths)
     table = tmp_path / "twice.csv"
     table.write_text("game,seed,score\npong,1,3\npong,2,3\npong,1,4\n")
-    with pytest.raises(UserError, match=r"twice.csv, line 4: pong with seed 1 is there twice"):
+    with pytest.raises(UserError, match=r"twice.csv, line 4: pong with seed 1 is there twice, first in line 2"):
         read_runs([table])
+    for other in ("01", "1.0", " 1"):
+        table.write_text(f"game,seed,score\npong,1,3\npong,{other},3\n")
+        with pytest.raises(UserError, match=f"line 3: pong with seed {other.strip()} is there twice"):
+            read_runs([table])
+    table.write_text("game,seed,score\npong,1,3\npong,1.5,3\npong,a1,3\npong,a01,3\n")
+    assert len(read_runs([table])) == 4, "other seeds"
     table.write_text("game,seed,score\npong,,3\npong,,3\n")
     assert len(read_runs([table])) == 2, "rows without seeds"
 
@@ -176,6 +182,7 @@ def test_nothing_counts_twice(tables: list[Path], tmp_path: Path) -> None:
         ("pong,3,ten", "line 3: score got 'ten': input should be a valid number"),
         ('pong,3,"1,000"', "line 3: score got '1,000': input should be a valid number"),
         ("pong,3,1,000", "line 3: it has more cells than there are columns."),
+        ("pong,3", "line 3: it has fewer cells than there are columns."),
         (",3,1", "line 3: game got '': string should have at least 1 character."),
     ],
 )
@@ -187,17 +194,31 @@ def test_a_wrong_row_is_named(row: str, sentence: str, tmp_path: Path) -> None:
         read_runs([table])
 
 
+def test_a_row_without_an_agent_beside_others_is_named(tmp_path: Path) -> None:
+    """By its line; where no row has one, the file's name is the agent's."""
+    table = tmp_path / "some.csv"
+    table.write_text("agent,game,score\ndqn,pong,1\n,pong,2\n")
+    with pytest.raises(UserError, match=r"some.csv, line 3: agent is empty, though other rows name theirs"):
+        read_runs([table])
+    table.write_text("agent,game,score\n,pong,1\n,pong,2\n")
+    assert {run.agent for run in read_runs([table])} == {"some"}
+
+
 def test_mistakes_are_one_sentence(
     tables: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With exit code 2."""
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("game,points\npong,3\n")
+    two_scores = tmp_path / "two_scores.csv"
+    two_scores.write_text("game,score,Score\npong,3,4\n")
     (tmp_path / "empty").mkdir()
     for words, sentence in (
         ([str(wrong)], "it needs the columns game and score"),
         ([str(tmp_path / "empty")], "holds no score"),
         ([str(tables[0]), "--compare", "strong", "nobody"], "choose among strong"),
+        ([str(two_scores)], "two_scores.csv has several columns score: leave one."),
+        ([*map(str, tables), "--compare", "weak", "weak"], "--compare weak weak: name two agents."),
         ([str(tables[0]), "--results", str(wrong)], f"Nothing can be written to {wrong} (File exists)"),
     ):
         with pytest.raises(SystemExit) as ended:
