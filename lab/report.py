@@ -139,8 +139,9 @@ def make_report(
     improvement = compare(runs, *pair) if pair else ""
     try:
         lines = write_report(runs, folder)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(f"Nothing can be written to {folder} ({error.strerror}): check --results.") from error
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"Nothing can be written to {folder} ({why}): check --results.") from error
     for line in lines:
         say(line)
     if len({frozenset(run.game for run in runs if run.agent == agent) for agent in agents_of(runs)}) > 1:

@@ -162,7 +162,9 @@ def test_nothing_counts_twice(tables: list[Path], tmp_path: Path) -> None:
             read_runs(paths)
     table = tmp_path / "twice.csv"
     table.write_text("game,seed,score\npong,1,3\npong,2,3\npong,1,4\n")
-    with pytest.raises(UserError, match=r"twice.csv, line 4: pong with seed 1 is there twice, first in line 2"):
+    with pytest.raises(
+        UserError, match=r"twice.csv, line 4: pong with seed 1 is there twice, first in line 2"
+    ):
         read_runs([table])
     for other in ("01", "1.0", " 1"):
         table.write_text(f"game,seed,score\npong,1,3\npong,{other},3\n")
@@ -220,6 +222,7 @@ def test_mistakes_are_one_sentence(
         ([str(two_scores)], "two_scores.csv has several columns score: leave one."),
         ([*map(str, tables), "--compare", "weak", "weak"], "--compare weak weak: name two agents."),
         ([str(tables[0]), "--results", str(wrong)], f"Nothing can be written to {wrong} (File exists)"),
+        ([str(tables[0]), "--results", "/proc/some"], "Nothing can be written to /proc/some (No such file"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["report", "--results", str(tmp_path / "out"), *words])
