@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -31,6 +31,7 @@ class _Mean(BaseModel):
 class _Settings(BaseModel, extra="allow"):
     agent: str = ""
     proba_sticky_actions: float | None = None
+    model_sha256: str | None = None  # of the snapshot; None in files of earlier versions, and of baselines
 
 
 class _Evaluation(BaseModel):
@@ -83,13 +84,27 @@ def _name(path: Path) -> str:
 
 
 def _of_folder(folder: Path) -> list[Run]:
-    read = [read_model(path, _Evaluation, "evaluation") for path in _files(folder)]
-    _check_protocols(folder, read)
+    read = {path: read_model(path, _Evaluation, "evaluation") for path in _files(folder)}
+    _check_protocols(folder, [*read.values()])
+    _check_snapshots(read)
     runs = []
-    for each in read:
+    for each in read.values():
         scores = each.score_5min.mean, each.score_30min.mean, each.score_saber.mean
         runs.append(Run(each.settings.agent, each.game, scores, each.settings.proba_sticky_actions))
     return runs
+
+
+def _check_snapshots(read: Mapping[Path, _Evaluation]) -> None:
+    """Raise UserError where a snapshot played a game twice: it is one run all the same."""
+    first: dict[tuple[str, str], Path] = {}
+    for path, each in read.items():
+        if snapshot := each.settings.model_sha256:
+            other = first.setdefault((each.game, snapshot), path)
+            if other != path:
+                raise UserError(
+                    f"{other} and {path} are of the same snapshot, which would count as two runs: name a"
+                    " folder that holds one of them."
+                )
 
 
 def _check_protocols(folder: Path, read: Sequence[_Evaluation]) -> None:

@@ -119,6 +119,23 @@ def test_agents_of_two_versions_stay_apart(tmp_path: Path) -> None:
     assert {run.agent for run in read_runs([table, tmp_path / "v1"])} >= {"scores/dqn", "scores/iqn"}
 
 
+@pytest.mark.parametrize("other", [{}, {"evaluation_episodes": 20}, {"seed": 7}])
+def test_a_snapshot_is_one_run(other: dict[str, object], tmp_path: Path) -> None:
+    """However often its game is played with it; in other games, and as another agent, it counts too."""
+    alike: dict[str, object] = {"model_sha256": "a1", "evaluation_episodes": 100, "seed": 123}
+    first, second = tmp_path / "mix/0", tmp_path / "mix/1"
+    _evaluation(first, "pong", 10.0, 0.25, **alike)
+    _evaluation(second, "pong", 10.0, 0.25, **{**alike, **other})
+    names = " and ".join(str(each / "evaluation_pong.json") for each in (first, second))
+    with pytest.raises(UserError, match=f"{re.escape(names)} are of the same snapshot, which would count as"):
+        read_runs([tmp_path / "mix"])
+    assert len(read_runs([first, second])) == 2, "a folder for each way to play"
+    _evaluation(second, "pong", 10.0, 0.25, **{**alike, "model_sha256": "b2"})
+    _evaluation(second, "breakout", 10.0, 0.25, **alike)
+    _evaluation(second / "baseline", "pong", 10.0, 0.25, agent="random", model_sha256=None)
+    assert len(read_runs([tmp_path / "mix"])) == 4
+
+
 @pytest.mark.parametrize("other", [{"action_repeat": 1}, {"eval_noise": False}])
 def test_protocols_are_not_averaged(other: dict[str, object], tmp_path: Path) -> None:
     """Neither of a game nor of ALE's games together; other games have settings of their own."""
