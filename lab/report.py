@@ -12,7 +12,7 @@ from lab.files import dash, read_model
 from lab.report_csv import Finite, runs_of_csv
 from reporting.measures.aggregates import probability_of_improvement
 from reporting.measures.fitness import references
-from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, shown
+from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, counted, left_out, shown
 from reporting.pages.saber_page import write_report
 
 _SCORE = Reference("score", lambda _game, score: score)
@@ -139,7 +139,7 @@ def compare(runs: Sequence[Run], ours: str, theirs: str) -> str:
         raise UserError(f"--compare {ours} {theirs}: they have no game in common.")
     first, second = ([group[game] for game in common] for group in groups)
     probability = shown(probability_of_improvement(first, second))
-    return f"P({ours} > {theirs}) = {probability}, over {len(common)} games of both"
+    return f"P({ours} > {theirs}) = {probability}, over {counted(len(common), 'game')} of both"
 
 
 def make_report(
@@ -151,16 +151,22 @@ def make_report(
 ) -> None:
     """Write the report of what is there, and print its summary. Raises UserError."""
     runs = read_runs(paths, name_of)
-    improvement = compare(runs, *pair) if pair else ""
+    remarks = _remarks(runs, pair)
     try:
-        lines = write_report(runs, folder)
+        lines = write_report(runs, folder, remarks)
     except OSError as error:
         why = error.strerror or error
         raise UserError(f"Nothing can be written to {folder} ({why}): check --results.") from error
-    for line in lines:
+    for line in (*lines, *remarks):
         say(line)
-    if len({frozenset(run.game for run in runs if run.agent == agent) for agent in agents_of(runs)}) > 1:
-        say("These agents played different games: their aggregates are not comparable.")
-    if improvement:
-        say(improvement)
     say(f"Written to {folder}: report.html, report.png, report.csv, games.csv.")
+
+
+def _remarks(runs: Sequence[Run], pair: Sequence[str]) -> list[str]:
+    """What a reader of the aggregates should know besides."""
+    found = []
+    if missing := left_out(runs):
+        found.append(f"In no aggregate, as no reference is known: {', '.join(missing)}.")
+    if len({frozenset(run.game for run in runs if run.agent == agent) for agent in agents_of(runs)}) > 1:
+        found.append("These agents played different games: their aggregates are not comparable.")
+    return [*found, compare(runs, *pair)] if pair else found

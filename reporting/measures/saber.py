@@ -48,10 +48,12 @@ def _standard_outside_ale(game: str) -> Standard | None:
     return standard_of(game) if human is None else None
 
 
+GOAL = Reference("goal", _by_goal)
+"""For games outside ALE, where no human score is known, and only whole episodes count."""
 REFERENCES = (
     Reference("human", lambda game, score: normalised(game, score).human),
     Reference("record", lambda game, score: normalised(game, score).world_record),
-    Reference("goal", _by_goal),  # for games outside ALE, where no human score is known
+    GOAL,
 )
 
 
@@ -86,11 +88,11 @@ def overall(runs: Sequence[Run]) -> list[Overall]:
     found = []
     for agent in agents_of(runs):
         for reference in REFERENCES:
-            for number, cap in enumerate(CAPS):
+            for number in range(WHOLE if reference is GOAL else 0, len(CAPS)):
                 groups = [*by_game(runs, agent, number, reference).values()]
                 if groups:
                     counts = len(groups), sum(map(len, groups))
-                    found.append(Overall(agent, cap, reference.name, *counts, aggregates(groups)))
+                    found.append(Overall(agent, CAPS[number], reference.name, *counts, aggregates(groups)))
     return found
 
 
@@ -107,10 +109,20 @@ def overall_cells(row: Overall) -> list[object]:
 
 def shown(estimate: Estimate) -> str:
     """An estimate in percent, with its interval."""
-    value = f"{100 * estimate.value:,.1f} %"
+    value = f"{percent(estimate.value)} %"
     if np.isnan(estimate.low):
         return value
-    return f"{value} ({100 * estimate.low:,.1f} to {100 * estimate.high:,.1f})"
+    return f"{value} ({percent(estimate.low)} to {percent(estimate.high)})"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in percent, without the sign, and never -0.0."""
+    return f"{round(100 * fraction, 1) + 0.0:,.1f}"
+
+
+def counted(number: int, thing: str) -> str:
+    """How many of a thing there are, in words."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 GAME_COLUMNS = (
@@ -138,7 +150,7 @@ def _game_cells(runs: Sequence[Run]) -> list[object]:
     numbers = [*means, spread, *fractions, *_levels(game)]
     return [
         len(runs),
-        *("" if each is None or np.isnan(each) else f"{each:.6g}" for each in numbers),
+        *("" if each is None or np.isnan(each) else f"{each:.9g}" for each in numbers),
         *beside,
     ]
 

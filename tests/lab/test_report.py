@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from html import escape
 from itertools import product
 from pathlib import Path
 
@@ -68,8 +69,8 @@ def test_games_outside_ale_stand_by_themselves(tmp_path: Path, capsys: pytest.Ca
     table.write_text("game,seed,score\npong,1,-3.05\nCartPole-v1,1,475\nunknown:game,1,3\n")
     assert main(["report", str(table), "--results", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "both, SABER, over human, 1 games, 1 runs: median 50.0 %" in said
-    assert "both, SABER, over goal, 1 games, 1 runs: median 100.0 %" in said
+    assert "both, SABER, over human, 1 game, 1 run: median 50.0 %" in said
+    assert "both, SABER, over goal, 1 game, 1 run: median 100.0 %" in said
     assert "In no aggregate, as no reference is known: unknown:game" in said
     with (out / "games.csv").open() as file:
         rows = {row["game"]: row for row in csv.DictReader(file)}
@@ -162,13 +163,30 @@ def test_games_are_known_by_any_of_their_names(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_agents_of_different_games(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line says so, since both counts are the same."""
+    """A line says so, since both counts are the same; the page has it too, and the comparison."""
     for name, game in (("one", "pong"), ("two", "freeway")):
-        (tmp_path / f"{name}.csv").write_text(f"game,score\nbreakout,3\n{game},3\n")
+        (tmp_path / f"{name}.csv").write_text(f"game,score\nbreakout,3\n{game},3\nown:{name},3\n")
     words = [*(str(tmp_path / f"{name}.csv") for name in ("one", "two")), "--compare", "one", "two"]
     assert main(["report", *words, "--results", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "These agents played different games" in said and "= 50.0 %, over 1 games of both" in said
+    remarks = (
+        "In no aggregate, as no reference is known: own:one, own:two.",
+        "These agents played different games: their aggregates are not comparable.",
+        "P(one > two) = 50.0 %, over 1 game of both",
+    )
+    page = (tmp_path / "out/report.html").read_text()
+    for sentence in remarks:
+        assert sentence in said and f"<td>{escape(sentence)}</td>" in page
+
+
+def test_outside_ale_only_whole_episodes_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody's five minutes are known there; of ALE's games all three times are shown."""
+    _evaluation(tmp_path / "ours/0", "CartPole-v1", 475.0, 0.25)
+    _evaluation(tmp_path / "ours/1", "pong", 10.0, 0.25)
+    assert main(["report", str(tmp_path / "ours"), "--results", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(", ")[1] for line in lines if "over goal" in line] == ["SABER"]
+    assert [line.split(", ")[1] for line in lines if "over human" in line] == ["5 min", "30 min", "SABER"]
 
 
 def test_nothing_counts_twice(tables: list[Path], tmp_path: Path) -> None:

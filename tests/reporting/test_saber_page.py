@@ -1,0 +1,75 @@
+"""SABER's page: what its graphs and tables say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from reporting.measures.aggregates import Estimate
+from reporting.measures.saber import REFERENCES, Run, overall, shown
+from reporting.pages.graph import Line, Marks
+from reporting.pages.page import find_browser
+from reporting.pages.saber_page import aggregate_graph, profile_graph, write_report
+
+HUMAN, NAMES = REFERENCES[0], ("ours", "other")
+RUNS = [Run(name, "pong", (4.0, 5.0, score), 0.25) for name, score in zip(NAMES, (-3.05, 14.6), strict=True)]
+"""Half a human's score, and a human's."""
+
+
+def test_axes_are_in_percent() -> None:
+    """From random play to the reference at least, also where one number is all there is."""
+    rows = [row for row in overall(RUNS[:1]) if (row.reference, row.cap) == ("human", "SABER")]
+    graph = aggregate_graph(rows, {"ours": "#1f5fbf"}, "mean", "human")
+    mark = graph.parts[1]
+    assert isinstance(mark, Marks) and mark.y == pytest.approx([50]) and graph.y_title == "mean, % of human"
+    assert graph.levels == {"random play": 0, "human": 100}
+    gap = aggregate_graph(rows, {"ours": "#1f5fbf"}, "optimality_gap", "human")
+    assert gap.levels == {"random play": 100, "human": 0}
+    curve = profile_graph(RUNS, HUMAN).parts[1]
+    assert isinstance(curve, Line) and (curve.x[-1], curve.y[0]) == (200, 100)
+
+
+def test_a_page_tells_its_charts_apart(tmp_path: Path) -> None:
+    write_report(RUNS, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "Performance profile, % of human" in page and "Performance profile, % of record" in page
+    headings = re.findall("<h2>(.*?)<small>", page)
+    assert len(headings) == len({*headings}) > 6
+
+
+def test_a_table_of_games_leaves_out_what_nobody_knows(tmp_path: Path) -> None:
+    """A goal, here; and the spread of a single run."""
+    write_report([*RUNS, Run("ours", "own:game", (1.0, 1.0, 1.0), None)], tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    (games, levels) = re.findall(r"<thead><tr>(.*?)</tr></thead>", page)[-2:]
+    shown_first = ["agent", "game", "runs", "5 min", "30 min", "SABER", "of human"]
+    assert re.findall("<th>(.*?)</th>", games)[:7] == shown_first
+    assert re.findall("<th>(.*?)</th>", levels) == ["game", "random", "human", "record"]
+    cells = ("ours", "pong", "1", "4.000", "5.0", "-3.050", "50.0 %")
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+
+
+def test_nothing_is_less_than_no_percent() -> None:
+    assert shown(Estimate(-0.0001, float("nan"), float("nan"))) == "0.0 %"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_browser() is None, reason="needs Chromium")
+def test_a_browser_shows_the_page_without_scrolling_sideways(tmp_path: Path) -> None:
+    """At 1,200 pixels, with every column there is; agents in a legend stand in their order."""
+    runs = [*RUNS, *(Run("ours", "montezuma_revenge", (7e6 + n, 7e6, 7e6), 0.25) for n in range(2))]
+    write_report([*runs, Run("ours", "CartPole-v1", (475.0, 475.0, 475.0), 0.25)], tmp_path)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.goto((tmp_path / "report.html").as_uri())
+        page.wait_for_selector(".legendtext")
+        page.wait_for_timeout(2000)
+        beyond = "[...document.querySelectorAll('.table')].map(each => each.scrollWidth - each.clientWidth)"
+        assert max(page.evaluate(beyond)) == 0
+        legend = page.locator(".js-plotly-plot").nth(8).locator(".legendtext").all_text_contents()
+        browser.close()
+    assert legend == [*NAMES]
