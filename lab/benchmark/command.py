@@ -33,6 +33,7 @@ from lab.spec import Experiment
 from reporting.atomic import write_atomically, write_csv, write_json
 from reporting.measures.aggregates import Floats, aggregates
 from reporting.measures.fitness import standard_of
+from reporting.measures.saber import counted
 from reporting.model_files import last_models, steps_in
 from reporting.pages.graph import plotly_figure, write_png
 from reporting.pages.page import Section, Table, Tile, colours, write_page
@@ -78,15 +79,26 @@ class Benchmark:
         return self.write() and all(done)
 
     def write(self) -> bool:
-        """The table and its graphs, of what there is; whether they could be written."""
+        """The table and its graphs, of what there is, and a line on them; whether they could be written."""
+        rows = self._write()
+        if rows is None:
+            return False
+        if not any(row.done or row.failed or row.open for row in rows):
+            self._say(f"Nothing was played in {self._folder}.")
+        done = counted(sum(row.done for row in rows), "session")
+        self._say(f"Written to {self._folder}, of {done} done: {', '.join(WRITTEN)}.")
+        return True
+
+    def _write(self) -> list[Row] | None:
+        """The rows of the table, a row for each session; None where it could not be written."""
         try:
             with self._writing:
-                write_table(self._folder, self._experiments, self._folder / RUNS)
+                rows = write_table(self._folder, self._experiments, self._folder / RUNS)
                 self._after_table()
         except (ValueError, OSError) as error:
             self._say(f"The table cannot be written: {error}")
-            return False
-        return True
+            return None
+        return rows
 
     def _complete(self, session: Session) -> bool:
         before = known_record(session.folder).is_done and _is_evaluated(session)
@@ -94,7 +106,7 @@ class Benchmark:
         if not before and not self._runner.stopped:
             with self._writing:
                 self._runner.report(session.folder.parent)
-            self.write()
+            self._write()
         return done
 
     def _evaluate(self, session: Session) -> bool:
@@ -172,8 +184,11 @@ def all_played(experiments: Sequence[Experiment], root: Path) -> list[Played]:
     return found
 
 
-def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> None:
-    """`benchmark.csv`, `.json`, `.html`, `sessions.csv`, `README.md`, and a png for each game."""
+WRITTEN = ("README.md", "benchmark.html", CSV, SESSIONS, "benchmark.json", "a png for each game played")
+
+
+def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> list[Row]:
+    """Write `WRITTEN`; return the rows, each session in one of them."""
     played = all_played(experiments, root)
     rows = [row_of(each) for each in played]
     once = [row for row, each in zip(rows, played, strict=True) if each.is_first]  # each session
@@ -198,6 +213,7 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
     tiles = [Tile(agent, f"{known.iqm:.2f}", known.shown_interval) for agent, known in over_all.items()]
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
     write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(once), *tiles], sections)
+    return once
 
 
 def _recipe_sections(folder: Path, rows: Sequence[Row]) -> list[Section]:

@@ -188,7 +188,8 @@ def shown_cells(row: Row) -> tuple[str, ...]:
     """A line of the table, under `HEADINGS`."""
     each = f"{row.minutes / row.done:.1f}" if row.done else ""
     digits = 1 if max(map(abs, row.scores), default=0) >= SMALL_SCORE else 3
-    score = f"{row.mean:,.{digits}f} ± {row.std:,.{digits}f}" if row.scores else ""
+    score = f"{row.mean:,.{digits}f}" if row.scores else ""
+    score += f" ± {row.std:,.{digits}f}" if len(row.scores) > 1 else ""
     interval = " to ".join(f"{end:,.{digits}f}" for end in row.interval or ())
     seeds = ", ".join(f"{one:,.{digits - 1}f}" for one in row.scores)
     training = f"{np.mean(row.training):,.{digits}f}" if row.training else ""

@@ -105,6 +105,21 @@ def test_a_table_that_cannot_be_written_is_a_fault(spec: Path, tmp_path: Path) -
     assert main(["benchmark", str(spec), "--table", "--results", str(tmp_path / "table")]) == 1
 
 
+def test_a_table_says_what_it_was_written_of(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And that nothing was played there, as where --results is mistyped."""
+    folder = tmp_path / "table"
+    words = ["benchmark", str(spec), "--table", "--results", str(folder)]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"Nothing was played in {folder}.\nWritten to {folder}, of 0 sessions done: README.md, " in said
+    _leave_session(folder / "runs/first/train/trial_0/session_0", {"probe:catch": 0.5})
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"Written to {folder}, of 1 session done: README.md, " in said and "Nothing" not in said
+
+
 def test_sessions_side_by_side_are_one_or_more(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["benchmark", str(spec), "--side-by-side", "0"])
@@ -154,4 +169,5 @@ def test_a_table_without_strengths_has_no_table_over_the_games() -> None:
 def test_small_scores_have_digits_that_tell_them_apart() -> None:
     row = Row("some", "Mine-v0", "a2c", 2, 2, 0, 0, False, 10, 30, 1.0, "", (), (0.92, 0.95), (), None, ())
     assert "| 0.935 ± 0.015 |  | 0.92, 0.95 |" in markdown([row], {})
+    assert "| 92.0 |  | 92 |" in markdown([replace(row, scores=(92.0,))], {}), "one has no spread"
     assert "| 93.5 ± 1.5 |  | 92, 95 |" in markdown([replace(row, scores=(92.0, 95.0))], {})
