@@ -34,7 +34,7 @@ from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
-from wiring.checks import check_agent_fits, check_divided
+from wiring.checks import check_agent_fits, check_divided, check_serial
 from wiring.code import canonical, check_tables
 from wiring.endings import exit_on_errors
 from wiring.learner import Learning, build_learner, claimed_folder
@@ -56,6 +56,7 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     `ranks`: of several learners, of which this one leads. Raises UserError where that repeats without end.
     """
     check_divided(args)
+    check_serial(args)
     setting = setting_of_run(args)
     check_agent_fits(setting)
     check_store(setting.args)

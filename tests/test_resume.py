@@ -121,6 +121,19 @@ def test_a_snapshot_of_another_agent_is_refused(client: Client, redis_socket: st
     assert last_models(tmp_path / "results", GAME) == [path] and path.read_bytes() == written
 
 
+def test_other_flags_than_before_are_told(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Those of a whole run; a later end of the run and other ways to look at it are a person's choice."""
+    words = [*_words(tmp_path, redis_socket, t_max=300), "--serial"]
+    run("launch_learner.py", *words, log=tmp_path / "learner.log")
+    log = tmp_path / "other.log"
+    more = ["--multi-step", 1, "--munchausen", "target", "--T-max", 400, "--evaluation-epsilon", 0.01]
+    run("launch_learner.py", *words, *more, log=log)
+    told = "with other flags: it had --munchausen none (here target) and --multi-step 3 (here 1)."
+    assert told in log.read_text()
+    run("launch_learner.py", *words, *more, "--T-max", 500, log=tmp_path / "third.log")
+    assert "other flags" not in (tmp_path / "third.log").read_text()
+
+
 def test_another_game_removes_no_replay(client: Client, redis_socket: str, tmp_path: Path) -> None:
     """Of a run of the same name that can be resumed; in another folder it begins afresh."""
     words = [*_words(tmp_path, redis_socket, t_max=400), "--serial", "--run", "one"]

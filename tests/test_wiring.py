@@ -16,7 +16,7 @@ from envs.registry import check_reads
 from kernels import choice
 from memory.replay.priorities import SumTree
 from tests.kernel_choice import using
-from wiring.checks import check_agent_fits
+from wiring.checks import check_agent_fits, check_serial
 from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, set_up_torch, setting_of
 from wiring.sources import check_length, check_store
@@ -110,6 +110,29 @@ def test_a_part_of_other_agents_is_refused(flag: str, readers: str) -> None:
             check_agent_fits(setting)
     for agent in {"random", *DISCRETE} & {"random", *readers.split(", ")}:
         check_agent_fits(setting_of(read_args(f"--game probe:catch --agent {agent} {flag}".split())))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--no-push", "--serial learns from what its actor plays: leave --no-push out."),
+        ("--eval", "--serial learns from what its actor plays: leave --eval out."),
+        ("--nb-actor 2", "--serial has one actor: leave --nb-actor 2 out; .* several games at a time."),
+    ],
+)  # fmt: skip
+def test_one_process_plays_to_learn(words: str, sentence: str) -> None:
+    """Without experience it waited for ever; more actors and --eval were taken and told of nowhere."""
+    check_serial(read_args(words.split()))
+    check_serial(read_args("--serial --nb-actor 1".split()))
+    with pytest.raises(UserError, match=f"^{sentence}$"):
+        check_serial(read_args(["--serial", *words.split()]))
+
+
+def test_turns_of_rollouts_are_for_agents_that_have_any() -> None:
+    for agent in ("ppo", "random"):
+        check_agent_fits(setting_of(read_args(f"--game probe:catch --agent {agent} --sequential".split())))
+    with pytest.raises(AgentError, match="^--sequential is for agents that learn from rollouts"):
+        check_agent_fits(setting_of(read_args("--game probe:catch --agent iqn --sequential".split())))
 
 
 def test_resets_are_not_more_frequent_than_updates() -> None:

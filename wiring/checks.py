@@ -36,6 +36,7 @@ def check_agent_fits(setting: Setting) -> None:
     _check_reward_scale(setting.args)
     _check_switches(setting.args)
     _check_resets(setting.args)
+    _check_turns_of_rollouts(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -73,6 +74,15 @@ def _check_resets(args: Args) -> None:
         raise AgentError(
             f"--reset-every {every} resets nothing: after --learn-start {args.learn_start} the first reset"
             f" would be at step {first}, when less than {every} steps of --T-max {args.T_max} remain."
+        )
+
+
+def _check_turns_of_rollouts(args: Args) -> None:
+    agent = agent_type(args.agent)
+    if args.sequential and agent.learns and agent.store == "replay":
+        raise AgentError(
+            f"--sequential is for agents that learn from rollouts, and --agent {args.agent} has a replay:"
+            " --serial has one process, in which acting and learning take turns."
         )
 
 
@@ -144,6 +154,21 @@ def check_divided(args: Args) -> None:
         raise UserError(
             f"{games} games need at least as many actors: give --nb-actor {games} or more"
             f"{', and no --serial' if args.serial else ''}."
+        )
+
+
+def check_serial(args: Args) -> None:
+    """Raise UserError for what a run in one process cannot be."""
+    if not args.serial:
+        return
+    if args.no_push or args.eval:
+        raise UserError(
+            f"--serial learns from what its actor plays: leave --{'no-push' if args.no_push else 'eval'} out."
+        )
+    if args.nb_actor > 1 and len(args.games) == 1:
+        raise UserError(
+            f"--serial has one actor: leave --nb-actor {args.nb_actor} out; --envs-per-actor plays several"
+            " games at a time."
         )
 
 

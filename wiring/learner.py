@@ -38,7 +38,7 @@ from wiring.code import check_code, code_settings
 from wiring.record.page import descriptions, run_facts, seats_of
 from wiring.record.played import set_matches_aside, tracking_of
 from wiring.record.provenance import write_run_json
-from wiring.setting import Setting, agent_of, device_of, naming_flags, set_up_torch
+from wiring.setting import Setting, agent_of, changed_flags, device_of, naming_flags, set_up_torch
 from wiring.shards import connect_shards
 from wiring.sources import SNAPSHOT_PARTS, build_source, check_length, memory_sentence, replay_dump
 
@@ -257,6 +257,8 @@ def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
         if seed != setting.args.seed:  # generators continue from the snapshot
             sentence = "The snapshot is of --seed %s: environments that start now take %d."
             log.warning(sentence, seed, setting.args.seed)
+        if changed := changed_flags(setting.args, snapshot.get("settings", {})):
+            log.warning("The run goes on with other flags: it had %s.", " and ".join(changed))
         with restoring(), naming_flags(setting.args, snapshot.get("settings", {})):
             agent.load_state_dict(snapshot["agent_state"])
             if "global_generators" in snapshot:  # snapshots of earlier versions lack them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -34,6 +34,8 @@ LARGE_NETWORK = 1_000_000
 """Weights from which on an update takes less time with all cores than with one. On two cores it took 141 ms
 instead of 227 by rainbow_iqn.yaml (6.7 million), but 23 instead of 15 by rainbow_iqn_cpu.yaml (0.8 million).
 """
+CHOICES = frozenset(("t_max", "eval_noise", "evaluation_epsilon"))
+"""What may change within a run: how long it is, and how its snapshots are judged."""
 
 
 def derived_seed(seed: int, *path: int) -> int:
@@ -232,16 +234,19 @@ def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
     try:
         yield
     except OtherNetworkError as error:
-        odd = _differing(args, found)
+        rooms = (EnvConfig, RndBonusConfig, agent_type(args.agent).config_type)
+        names = {field.name for room in rooms for field in fields(room)} - CHOICES
+        odd = _differing(args, found, names | {"history_length", "trunk_size", "intrinsic"})
         made = f"; made with {' and '.join(odd)}" if odd else ""
         raise AgentError(f"{str(error).rstrip('.')}{made}.") from error
 
 
-def _differing(args: Args, found: Mapping[str, object]) -> list[str]:
-    rooms = (EnvConfig, RndBonusConfig, agent_type(args.agent).config_type)
-    names = {field.name for room in rooms for field in fields(room)}
-    names |= {"history_length", "trunk_size", "intrinsic"}
-    names -= {"t_max"}  # changed to go on for longer
+def changed_flags(args: Args, found: Mapping[str, object]) -> list[str]:
+    """Flags of a whole run that were others in `found`, a snapshot's, but those that a person may change."""
+    return _differing(args, found, {name.lower() for name in args.shared()} - CHOICES)
+
+
+def _differing(args: Args, found: Mapping[str, object], names: Container[str]) -> list[str]:
     return [
         f"{flag_of(name)} {_shown(found[name])} (here {_shown(getattr(args, name))})"
         for name in type(args).model_fields

@@ -6,12 +6,15 @@ from later ones. On Atari 100k they draw the last layer anew every 20,000 steps;
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import torch
 
 from agents.parts.weights import seeded
 from models.dueling import DuelingNetwork
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,4 +53,5 @@ class HeadResets:
         for parameter in self._network.head.parameters():
             for moment in self._adam.state.get(parameter, {}).values():
                 moment.zero_()
+        log.info("The network's head is drawn anew at T_learner %s.", f"{t_learner:,}")
         return True

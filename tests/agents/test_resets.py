@@ -47,7 +47,10 @@ def test_the_head_alone_is_drawn_anew(name: str, make_agent: MakeAgent, make_bat
         assert any(moments) != each.startswith("head."), each
 
 
-def test_resets_come_while_a_period_is_left(name: str, make_agent: MakeAgent, make_batch: MakeBatch) -> None:
+def test_resets_come_while_a_period_is_left(
+    name: str, make_agent: MakeAgent, make_batch: MakeBatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     agent, resets = make_agent(name, **RESETS), []
     for t in range(6, 102, 4):  # as with --learn-start 2
         before = weights(agent)
@@ -55,6 +58,7 @@ def test_resets_come_while_a_period_is_left(name: str, make_agent: MakeAgent, ma
         if far(before, weights(agent)):
             resets.append(t)
     assert resets == [42]  # 80 leaves 20 steps
+    assert caplog.messages == ["The network's head is drawn anew at T_learner 42."]
 
 
 def test_a_learner_of_every_second_tick_has_its_resets(

@@ -26,7 +26,7 @@ from wiring.setting import restore_agent
 ALL = "--serial --threads 1 --reward-clip 0 --log-interval 100000 --adam-eps 1e-8 --seed 5"
 REPLAY = (
     " --T-max 4000 --memory-capacity 4000 --learn-start 2000 --replay-frequency 1 --target-update 40"
-    " --batch-size 32 --hidden-size 32 --weight-synchro-frequency 200 --lr 0.001"
+    " --batch-size 32 --hidden-size 32 --weight-synchro-frequency 200 --lr 0.001 --envs-per-actor 4"
 )
 ROLLOUTS = (
     " --learn-start 32 --sequential --envs-per-actor 8 --rollout-length 16 --T-max 60000 --head-sizes 32"
