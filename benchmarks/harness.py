@@ -41,6 +41,7 @@ from wiring.setting import Setting, setting_of
 from wiring.sources import sizes_of
 
 ROOT = Path(__file__).resolve().parents[1]
+CONF_FILE = ROOT / "redis_conf/redis_rainbow_6379.conf"
 CAPACITY = 65_536
 BUFFER = 1_000
 """Transitions that an actor of the original pushes at once."""
@@ -70,7 +71,7 @@ def throwaway_server() -> Iterator[RedisConfig]:
 def serving(folder: Path, name: str) -> Iterator[RedisConfig]:
     """A server whose Unix socket lies in a folder, until the end of the block."""
     redis = RedisConfig(str(folder / f"{name}_socket"), 0)
-    server = RedisServer(redis, ROOT / "redis_conf/redis_rainbow_6379.conf", folder / f"{name}.log")
+    server = RedisServer(redis, CONF_FILE, folder / f"{name}.log")
     server.ensure()
     try:
         yield redis

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 from benchmarks import agent, loops, replay, report  # noqa: E402
 from benchmarks.harness import Effort, throwaway_server  # noqa: E402
 from benchmarks.report import Figure  # noqa: E402
-from benchmarks.scale import actors, shards  # noqa: E402
+from benchmarks.scale import actors, cluster, shards  # noqa: E402
 from memory.server.connection import RedisConfig  # noqa: E402
 
 FULL, QUICK = Effort(7, 3.0), Effort(3, 1.5)
@@ -34,6 +34,7 @@ Section = Callable[[RedisConfig, Effort, int], Iterator[Figure]]
 def _scale(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     yield from actors.measure(redis, effort, seed)
     yield from shards.measure(redis, effort, seed)
+    yield from cluster.measure(redis, effort, seed)
 
 
 SECTIONS: dict[str, Section] = {

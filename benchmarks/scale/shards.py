@@ -28,7 +28,7 @@ from benchmarks.scale.actors import FLAGS, TOKEN, draws, offer, packed_play
 from memory.replay.replay import Replay
 from memory.replay.shards import Shards
 from memory.runs.counters import read_counters
-from memory.runs.keys import Keys
+from memory.runs.keys import Keys, tag_suffix
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import Place, open_run
 from memory.runs.scripts import Sender
@@ -115,7 +115,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     folder = Path(redis.host_redis).parent
     with ExitStack() as stack:
         more = [stack.enter_context(serving(folder, f"node_{n}")) for n in range(1, SHARDS[-1])]
-        packets = packed_play(_setting(1, seed))
+        packets = packed(seed)
         divisions = {count: Division([redis, *more][:count], packets, seed) for count in SHARDS}
         for division in divisions.values():
             stack.enter_context(division.sampler).ready()
@@ -123,14 +123,20 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
         loads = by_turns(sides, effort.rounds)
     for count, of_rounds in loads.items():
         whole = spread(load.processor_us for load in of_rounds)
-        yield Figure(f"scale.shards_{count}_processor_us", whole, _beside(of_rounds))
+        yield Figure(f"scale.shards_{count}_processor_us", whole, beside(of_rounds))
     pairs = zip(loads[SHARDS[-1]], loads[1], strict=True)
     yield Figure(
         "scale.shards_4_ratio", spread(four.processor_us / one.processor_us for four, one in pairs), {}
     )
 
 
-def _beside(loads: Sequence[Load]) -> dict[str, MedianRange | float]:
+def packed(seed: int) -> list[Packet]:
+    """What the simulated actors push, again and again."""
+    return packed_play(_setting(1, seed))
+
+
+def beside(loads: Sequence[Load]) -> dict[str, MedianRange | float]:
+    """Each measurement of the rounds by its name."""
     return {name: spread(values) for name, values in zip(Load._fields, zip(*loads, strict=True), strict=True)}
 
 
@@ -139,8 +145,13 @@ def _setting(shards: int, seed: int) -> Setting:
 
 
 def _places(nodes: Sequence[RedisConfig]) -> list[Place]:
-    name = f"benchmark of {len(nodes)} shards"
-    return [Place(make_client(node), Keys(name, shard)) for shard, node in enumerate(nodes)]
+    name, shards = f"benchmark of {len(nodes)} shards", len(nodes)
+    places = []
+    for shard, node in enumerate(nodes):
+        suffix = tag_suffix(name, shard, shards) if node.redis_cluster else ""
+        places.append(Place(make_client(node), Keys(name, shard, suffix)))
+        read_counters(*places[-1])  # leads a cluster's client to the node that has these keys
+    return places
 
 
 def _pusher(nodes: Sequence[RedisConfig], actor: int, epoch: int, slots: int) -> ChunkPusher:
