@@ -277,10 +277,11 @@ def _run_hostile(folder: Path, program: str, *words: object) -> str:
     return ended.stdout + ended.stderr
 
 
-NAMED = [("game", "hostile:Env"), ("game", "hostile:Env-v0"), ("agent", "{}/hostile.py:Env")]
+NAMES = ("hostile:Env", "hostile:Env-v0", "{}/hostile.py:Env")
 
 
-@pytest.mark.parametrize(("flag", "name"), NAMED)
+@pytest.mark.parametrize("flag", ["game", "agent"])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_redis_names_is_not_run(
     flag: str, name: str, hostile: Callable[[], bool], tmp_path: Path, redis_socket: str, client: Client
 ) -> None:
@@ -295,7 +296,8 @@ def test_what_redis_names_is_not_run(
     assert not hostile()
 
 
-@pytest.mark.parametrize(("flag", "name"), NAMED)
+@pytest.mark.parametrize("flag", ["game", "agent"])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_a_snapshot_names_is_not_run(
     flag: str, name: str, hostile: Callable[[], bool], tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ def check_agent_fits(setting: Setting) -> None:
     _check_reward_scale(setting.args)
     _check_switches(setting.args)
     _check_resets(setting.args)
-    _check_turns_of_rollouts(setting.args)
+    _check_sequential(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -77,7 +77,7 @@ def _check_resets(args: Args) -> None:
         )
 
 
-def _check_turns_of_rollouts(args: Args) -> None:
+def _check_sequential(args: Args) -> None:
     agent = agent_type(args.agent)
     if args.sequential and agent.learns and agent.store == "replay":
         raise AgentError(

@@ -34,7 +34,7 @@ LARGE_NETWORK = 1_000_000
 """Weights from which on an update takes less time with all cores than with one. On two cores it took 141 ms
 instead of 227 by rainbow_iqn.yaml (6.7 million), but 23 instead of 15 by rainbow_iqn_cpu.yaml (0.8 million).
 """
-CHOICES = frozenset(("t_max", "eval_noise", "evaluation_epsilon"))
+CHANGEABLE = frozenset(("t_max", "eval_noise", "evaluation_epsilon"))
 """What may change within a run: how long it is, and how its snapshots are judged."""
 
 
@@ -235,7 +235,7 @@ def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
         yield
     except OtherNetworkError as error:
         rooms = (EnvConfig, RndBonusConfig, agent_type(args.agent).config_type)
-        names = {field.name for room in rooms for field in fields(room)} - CHOICES
+        names = {field.name for room in rooms for field in fields(room)} - CHANGEABLE
         odd = _differing(args, found, names | {"history_length", "trunk_size", "intrinsic"})
         made = f"; made with {' and '.join(odd)}" if odd else ""
         raise AgentError(f"{str(error).rstrip('.')}{made}.") from error
@@ -243,7 +243,7 @@ def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
 
 def changed_flags(args: Args, found: Mapping[str, object]) -> list[str]:
     """Flags of a whole run that were others in `found`, a snapshot's, but those that a person may change."""
-    return _differing(args, found, {name.lower() for name in args.shared()} - CHOICES)
+    return _differing(args, found, {name.lower() for name in args.shared()} - CHANGEABLE)
 
 
 def _differing(args: Args, found: Mapping[str, object], names: Container[str]) -> list[str]:

@@ -6,13 +6,12 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from socket import socket
 
-from benchmarks.harness import CONF_FILE, Effort, by_turns, spread
+from benchmarks.harness import CONF_FILE, Effort
 from benchmarks.report import Figure
-from benchmarks.scale.shards import Division, beside, packed
+from benchmarks.scale.shards import Division, figures_of, loads_of, packed, ratio
 from memory.server.connection import RedisConfig, make_client
 from supervision.redis_server import RedisServer
 
@@ -27,19 +26,10 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     folder, packets = Path(redis.host_redis).parent, packed(seed)
     with ExitStack() as stack:
         kinds = {"nodes": plain_nodes(folder), "cluster": cluster_nodes(folder)}
-        divisions = {
-            name: Division(stack.enter_context(nodes), packets, seed) for name, nodes in kinds.items()
-        }
-        for division in divisions.values():
-            stack.enter_context(division.sampler).ready()
-        sides = {name: partial(each.measure, effort.seconds) for name, each in divisions.items()}
-        loads = by_turns(sides, effort.rounds)
-    for name, of_rounds in loads.items():
-        whole = spread(load.processor_us for load in of_rounds)
-        yield Figure(f"scale.{name}_processor_us", whole, beside(of_rounds))
-    pairs = zip(loads["cluster"], loads["nodes"], strict=True)
-    ratio = spread(cluster.processor_us / plain.processor_us for cluster, plain in pairs)
-    yield Figure("scale.cluster_ratio", ratio, {})
+        started = {name: stack.enter_context(nodes) for name, nodes in kinds.items()}
+        loads = loads_of({name: Division(nodes, packets, seed) for name, nodes in started.items()}, effort)
+    yield from figures_of(loads)
+    yield Figure("scale.cluster_ratio", ratio(loads["cluster"], loads["nodes"]), {})
 
 
 @contextmanager

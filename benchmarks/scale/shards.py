@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -116,18 +116,32 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     with ExitStack() as stack:
         more = [stack.enter_context(serving(folder, f"node_{n}")) for n in range(1, SHARDS[-1])]
         packets = packed(seed)
-        divisions = {count: Division([redis, *more][:count], packets, seed) for count in SHARDS}
+        loads = loads_of(
+            {f"shards_{count}": Division([redis, *more][:count], packets, seed) for count in SHARDS}, effort
+        )
+    yield from figures_of(loads)
+    yield Figure("scale.shards_4_ratio", ratio(loads["shards_4"], loads["shards_1"]), {})
+
+
+def loads_of(divisions: Mapping[str, Division], effort: Effort) -> dict[str, list[Load]]:
+    """What each carries, by turns: a load a round."""
+    with ExitStack() as stack:
         for division in divisions.values():
             stack.enter_context(division.sampler).ready()
-        sides = {count: partial(each.measure, effort.seconds) for count, each in divisions.items()}
-        loads = by_turns(sides, effort.rounds)
-    for count, of_rounds in loads.items():
+        sides = {name: partial(each.measure, effort.seconds) for name, each in divisions.items()}
+        return by_turns(sides, effort.rounds)
+
+
+def figures_of(loads: Mapping[str, Sequence[Load]]) -> Iterator[Figure]:
+    """Processor time per transition of each, and its other measurements."""
+    for name, of_rounds in loads.items():
         whole = spread(load.processor_us for load in of_rounds)
-        yield Figure(f"scale.shards_{count}_processor_us", whole, beside(of_rounds))
-    pairs = zip(loads[SHARDS[-1]], loads[1], strict=True)
-    yield Figure(
-        "scale.shards_4_ratio", spread(four.processor_us / one.processor_us for four, one in pairs), {}
-    )
+        yield Figure(f"scale.{name}_processor_us", whole, _beside(of_rounds))
+
+
+def ratio(loads: Sequence[Load], others: Sequence[Load]) -> MedianRange:
+    """Of their processor times in the same rounds."""
+    return spread(one.processor_us / other.processor_us for one, other in zip(loads, others, strict=True))
 
 
 def packed(seed: int) -> list[Packet]:
@@ -135,8 +149,7 @@ def packed(seed: int) -> list[Packet]:
     return packed_play(_setting(1, seed))
 
 
-def beside(loads: Sequence[Load]) -> dict[str, MedianRange | float]:
-    """Each measurement of the rounds by its name."""
+def _beside(loads: Sequence[Load]) -> dict[str, MedianRange | float]:
     return {name: spread(values) for name, values in zip(Load._fields, zip(*loads, strict=True), strict=True)}
 
 

@@ -24,7 +24,7 @@ def test_every_number_of_shards_carries_the_same_load() -> None:
 
 @pytest.mark.slow
 def test_a_cluster_carries_what_plain_servers_do() -> None:
-    """Each of its masters has a shard: none is idle."""
+    """A real cluster of three masters, and three servers: each delivers and draws."""
     with throwaway_server() as redis:
         figures = {figure.key: figure for figure in cluster.measure(redis, Effort(1, 0.6), seed=1)}
     assert set(figures) <= set(GOALS)
