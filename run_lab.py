@@ -110,6 +110,8 @@ def _add_playing(command: Command) -> None:
     benching.add_argument(
         "--side-by-side", type=at_least_one, default=2, metavar="N", help="sessions at a time (2)"
     )
+    sentence = "of each experiment, the first N alone; the others stay to be played (the file's)"
+    benching.add_argument("--sessions", type=at_least_one, metavar="N", help=sentence)
     benching.set_defaults(results=None)  # results/ and the file's name
     reporting = command(
         "report", "SABER's report: scores of many games and seeds with intervals, on one page"

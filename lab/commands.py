@@ -127,7 +127,7 @@ def benchmark(options: argparse.Namespace) -> int:
     for experiment in played:
         options.fits(experiment)
     with folder.only_lab(root):
-        return 0 if whole.play(played, options.side_by_side) or runner.stopped else 1
+        return 0 if whole.play(played, options.side_by_side, options.sessions) or runner.stopped else 1
 
 
 def report(options: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ class Meta(Block):
     sessions: StrictInt = Field(1, ge=1, le=1000)  # runs of a trial, with seeds --seed, --seed + 1, ...
     budget_minutes: Number | None = Field(None, gt=0)  # after which a session is stopped and counts as it is
     extra: StrictBool = False  # left out of a benchmark unless it is named or --all is given
-    recipe: str = ""  # its agent as a benchmark calls it, which has scores of its own in published.csv
+    recipe: str = ""  # what a benchmark calls its agent; published.csv may have scores under that name
     games: tuple[str, ...] = ()  # that mode benchmark plays, in place of --game
 
 

@@ -68,12 +68,14 @@ class Benchmark:
         self._experiments, self._folder, self._runner, self._say = experiments, folder, runner, say
         self._after_table, self._writing = after_table, Lock()
 
-    def play(self, played: Sequence[Experiment], side_by_side: int) -> bool:
-        """Whether all sessions of `played` are done and evaluated, and the table is written."""
+    def play(self, played: Sequence[Experiment], side_by_side: int, sessions_each: int | None = None) -> bool:
+        """Whether these sessions of `played` are done and evaluated, and the table is written.
+
+        `sessions_each`: of each trial the first ones alone; None: all.
+        """
         root = self._folder / RUNS
-        sessions = [
-            session for experiment in played for session in sessions_of(experiment, mode_of(experiment), root)
-        ]
+        every = (each for experiment in played for each in sessions_of(experiment, mode_of(experiment), root))
+        sessions = [each for each in every if sessions_each is None or each.number < sessions_each]
         with ThreadPoolExecutor(side_by_side) as pool:
             done = list(pool.map(self._complete, sessions))
         return self.write() and all(done)

@@ -93,8 +93,8 @@ def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
 
 
 def section(rows: Sequence[Row]) -> str:
-    """Both tables as markdown; "" where no row is a recipe's."""
-    if not any(row.recipe for row in rows):
+    """Both tables as markdown; "" where no recipe has published scores."""
+    if not any(row.recipe and row.published for row in rows):
         return ""
     tables = [(HEADINGS, shown_recipes(rows)), (GAME_HEADINGS, shown_games(rows))]
     return TITLE + "\n".join(map(markdown_table, *zip(*tables, strict=True)))

@@ -28,7 +28,7 @@ threads: 1
 log-interval: 100
 experiments:
   first: {<<: *tiny}
-  second: {<<: *tiny, entropy-coeff: 0.1}
+  second: {<<: *tiny, entropy-coeff: 0.1, meta: {sessions: 2}}
   third: {<<: *tiny, agent: reinforce, meta: {extra: true}}
 """
 
@@ -44,18 +44,19 @@ def spec(tmp_path: Path) -> Path:
 def test_a_benchmark_plays_what_is_due_and_says_what_is_not(spec: Path, tmp_path: Path) -> None:
     folder = tmp_path / "benchmark"
     words = "run_lab.py", "benchmark", spec, "--results", folder
-    said = run(*words, log=tmp_path / "first.log", timeout_s=300)
+    said = run(*words, "--sessions", 1, log=tmp_path / "first.log", timeout_s=300)
     assert "first trial_0 session 0: finished." in said and "third" not in said
     with (folder / "benchmark.csv").open() as file:
         rows = {row["experiment"]: row for row in csv.DictReader(file)}
-    assert [row["state"] for row in rows.values()] == ["done", "done", "not run"]
+    assert [row["state"] for row in rows.values()] == ["done", "1 of 2", "not run"]
     assert -1 <= float(rows["first"]["mean_score_points"]) <= 1 and len(rows["first"]["commit"]) >= 7
     assert rows["third"]["mean_score_points"] == rows["third"]["commit"] == ""
     assert "| reinforce | not run | 0.4K |" in (folder / "README.md").read_text()
     assert (folder / "probe_catch.png").read_bytes().startswith(b"\x89PNG")
     assert "Plotly.newPlot" in (folder / "benchmark.html").read_text()
-    again = run(*words, "--only", "first", log=tmp_path / "again.log", timeout_s=300)
-    assert "first trial_0 session 0: finished before." in again and "second" not in again
+    again = run(*words, "--only", "second", log=tmp_path / "again.log", timeout_s=300)
+    assert "second trial_0 session 0: finished before." in again and "first" not in again
+    assert "second trial_0 session 1: finished." in again
 
 
 def test_agents_and_the_games_that_each_plays_are_rows_of_one_table(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def test_what_is_not_known_is_not_shown() -> None:
     assert section([replace(one, recipe="")]) == ""
     unpublished = row("montezuma_revenge", (0.0, 100.0))
     assert beside_published([unpublished]) == []
-    assert "| montezuma_revenge | der_paper | 2 of 3 | 50.0 |" in section([unpublished])
+    assert "| montezuma_revenge | der_paper | 2 of 3 | 50.0 |" in section([one, unpublished])
+    assert section([unpublished]) == ""
 
 
 def test_t_intervals() -> None:
