@@ -49,7 +49,7 @@ class ActorSettings(Settings):
         "self",
         "Games of two seats: self, or of some games one seat is played by past selves: past = all alike, pfsp = those hard to beat",
         shared=True,
-        pattern="^(self|past|pfsp)$",
+        choices=("self", "past", "pfsp"),
     )
     opponent_share: float = parameter(
         0.5, "Share of the games that are played against a past self", shared=True, ge=0, le=1
@@ -65,7 +65,7 @@ class ActorSettings(Settings):
         "",
         "What ends the run at --T-max: learner = its clock, actors = their steps; empty = both are there",
         shared=True,
-        pattern="^(learner|actors|)$",
+        choices=("learner", "actors", ""),
     )
     length_actor_buffer: int = parameter(
         1000,
@@ -83,7 +83,7 @@ class ActorSettings(Settings):
         "float32",
         "Type of the weights that actors get: bfloat16 halves their bytes, and actors act with the rounded ones",
         programs=Programs.LEARNING,
-        pattern="^(float32|bfloat16)$",
+        choices=("float32", "bfloat16"),
     )
     share_weights: bool = parameter(
         False,

@@ -41,12 +41,12 @@ class LearnerSettings(Settings):
     precision: str = parameter(
         "float32",
         "Of network passes: float32, bfloat16, or auto: bfloat16 where the processor has units for it",
-        pattern="^(float32|bfloat16|auto)$",
+        choices=("float32", "bfloat16", "auto"),
     )
     compile: str = parameter(
         "none",
         "Learners on a replay: none; default: networks by torch.compile; cuda-graphs: the update as a graph too",
-        pattern="^(none|default|cuda-graphs)$",
+        choices=("none", "default", "cuda-graphs"),
     )
 
 
@@ -108,12 +108,18 @@ class PolicySettings(Settings):
         "none",
         "none, or rnd: a bonus for new frames in the rewards of a replay agent",
         shared=True,
-        pattern="^(none|rnd)$",
+        choices=("none", "rnd"),
         programs=Programs.RUN,
     )
     rnd_lr: float = parameter(
         1e-4, "Adam's learning rate of --intrinsic's predictor (Burda et al.: 1e-4)", gt=0
     )
+
+
+TORSOS = (
+    *("auto", "nature", "nature_same", "data_efficient", "minatar", "lines", "mlp", "flat"),
+    *(f"impala{size}{norm}" for size in ("", "_x2", "_x4", "_small") for norm in ("", "_spectral")),
+)
 
 
 class NetworkSettings(Settings):
@@ -126,7 +132,7 @@ class NetworkSettings(Settings):
         "auto, nature, nature_same, data_efficient, minatar, lines, mlp, flat (models/layers.py), or impala, impala_x2,"
         " impala_x4, impala_small, each also with _spectral at its end: a spectral norm (models/convolutions/impala.py)",
         shared=True,
-        pattern="^(auto|nature(_same)?|data_efficient|minatar|lines|mlp|flat|impala(_x2|_x4|_small)?(_spectral)?)$",
+        choices=TORSOS,
     )
     hidden_size: int = parameter(
         512, "Units of each dueling stream's hidden layer (DQN: 512)", shared=True, ge=1
@@ -165,7 +171,7 @@ class NetworkSettings(Settings):
         "ou",
         "naf: ou (Ornstein-Uhlenbeck), parameter (Plappert et al. 2018) or none",
         shared=True,
-        pattern="^(ou|parameter|none)$",
+        choices=("ou", "parameter", "none"),
     )
     ou_theta: float = parameter(
         0.15, "naf: pull of the noise to 0 per step (Lillicrap et al. 2016: 0.15)", shared=True, ge=0, le=1
@@ -208,7 +214,7 @@ class NetworkSettings(Settings):
         "none",
         "iqn, dqn, double_dqn: none, or the network whose policy is in the targets: target (Vieillard et al. 2020), online (BTR)",
         shared=True,
-        pattern="^(none|online|target)$",
+        choices=("none", "online", "target"),
     )
     munchausen_alpha: float = parameter(
         0.9, "Weight of tau ln pi in the reward (Vieillard et al. 2020: 0.9)", shared=True, ge=0, le=1

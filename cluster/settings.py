@@ -17,7 +17,7 @@ class ClusterSettings(Settings):
     placement: str = parameter(
         "spread",
         "spread: actors evenly over the machines; packed: a machine to its half before the next (Ray's default)",
-        pattern="^(spread|packed)$",
+        choices=("spread", "packed"),
     )
     learner_cpus: float = parameter(1.0, "Processors that Ray sets aside for the learner", gt=0)
     learner_gpus: float | None = parameter(

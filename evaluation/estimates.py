@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Agent, AgentError
@@ -11,6 +14,7 @@ from agents.dqn import DqnAgent
 from agents.iqn import IqnAgent
 from agents.rainbow import RainbowAgent
 from agents.wrappers.intrinsic import RndBonusAgent
+from envs.legal import legal_actions
 
 
 @singledispatch
@@ -28,6 +32,12 @@ def estimates(agent: Agent, s_t: Tensor) -> Tensor:
     own = getattr(agent, "estimates", None)
     found: Tensor = own(s_t) if own is not None else _built_in(agent, s_t)
     return found
+
+
+def without_forbidden(found: NDArray[np.float32], states: NDArray[Any]) -> NDArray[np.float32]:
+    """Estimates [N, K, A], NaN for actions that the last frames of the states [N, H, *frame] forbid."""
+    legal = legal_actions(states[:, -1], found.shape[2])  # [N, A]
+    return np.where(legal[:, None], found, np.float32(np.nan))
 
 
 @_built_in.register

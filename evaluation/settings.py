@@ -29,7 +29,7 @@ class ReportingSettings(Settings):
     track: str = parameter(
         "",
         "Send scalars, settings and films to wandb, mlflow or trackio too (each an extra of the set-up)",
-        pattern="^(|wandb|mlflow|trackio)$",
+        choices=("", "wandb", "mlflow", "trackio"),
         programs=Programs.LEARNING | Programs.EVALUATION,
     )
     kept: str = parameter(

@@ -18,8 +18,7 @@ from agents.base import Agent, AgentError, Problem
 from agents.wrappers.kinds import part_of
 from args import Args, UserError, checked_args
 from envs.config import EnvError, EnvFailure
-from envs.legal import legal_actions
-from evaluation.estimates import estimates
+from evaluation.estimates import estimates, without_forbidden
 from live.reading import ServerRun
 from live.sight import Seen
 from memory.runs.keys import Keys
@@ -75,10 +74,7 @@ class Estimator:
         except (RuntimeError, KeyError) as error:  # weights of another network
             raise NoEstimate(f"The published weights do not fit the run's settings: {error}.") from error
         values = np.asarray(found.cpu().numpy(), np.float32)
-        if self._masked:
-            legal = legal_actions(seen.states[:, -1], values.shape[2])  # [M, A]
-            values = np.where(legal[:, None], values, np.float32(np.nan))
-        return values
+        return without_forbidden(values, seen.states) if self._masked else values
 
     def _bring_up_to_date(self, agent: Agent) -> None:
         """Give it the published weights, if that is due."""

@@ -106,7 +106,7 @@ class ReplaySettings(Settings):
         "acting",
         "Priority of a new transition: of its loss by the acting estimates (Horgan et al. 2018), or the largest such loss its actor has seen (as in Schaul et al. 2016)",
         shared=True,
-        pattern="^(acting|largest)$",
+        choices=("acting", "largest"),
     )
     priority_weight: float = parameter(
         0.4,
@@ -118,7 +118,7 @@ class ReplaySettings(Settings):
     weights_normalised_by: str = parameter(
         "batch",
         "Importance weights are divided by the largest of the batch, or of the whole memory, as in Schaul et al. 2016",
-        pattern="^(batch|memory)$",
+        choices=("batch", "memory"),
         programs=Programs.LEARNING,
     )
     multi_step: int = parameter(3, "Steps of the n-step return (Rainbow: 3)", shared=True, ge=1, le=1024)

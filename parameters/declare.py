@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import typing
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -55,9 +56,23 @@ class Settings(BaseModel):
         number = plain_type(cls.model_fields[info.field_name or ""].annotation) in (int, float)
         return no_truth(value) if number else value
 
+    @field_validator("*")
+    @classmethod
+    def _one_of_the_choices(cls, value: Any, info: ValidationInfo) -> Any:
+        extra = cast(dict[str, Any], cls.model_fields[info.field_name or ""].json_schema_extra)
+        if extra["choices"] and value not in extra["choices"]:
+            raise ValueError(f"choose one of {', '.join(filter(None, extra['choices']))}")
+        return value
+
 
 def parameter(
-    default: Any, sentence: str, *, shared: bool = False, programs: Programs | None = None, **bounds: Any
+    default: Any,
+    sentence: str,
+    *,
+    shared: bool = False,
+    programs: Programs | None = None,
+    choices: Sequence[str] = (),
+    **bounds: Any,
 ) -> Any:
     """A field that is a flag of the same name.
 
@@ -66,9 +81,10 @@ def parameter(
         sentence: what it means, with its unit and the source of its default; --help shows it.
         shared: the learner publishes it, and actors adopt it.
         programs: which read it; default: those of its group.
-        bounds: `ge`, `gt`, `le`, `lt` for a number, `pattern` for text.
+        choices: what its text may be.
+        bounds: `ge`, `gt`, `le`, `lt` for a number, `pattern` for other text.
     """
-    known = {"shared": shared, "programs": programs}
+    known = {"shared": shared, "programs": programs, "choices": choices}
     return Field(default, description=sentence, json_schema_extra=cast(Any, known), **bounds)
 
 

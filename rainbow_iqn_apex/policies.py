@@ -20,7 +20,7 @@ from envs.config import EnvConfig
 from envs.gym.own import ForSeveral, unfitted
 from envs.gym.pictures import frame_of
 from envs.gym.spaces import fitted, own_action
-from evaluation.estimates import estimates
+from evaluation.estimates import estimates, without_forbidden
 from evaluation.evaluator import evaluate
 from evaluation.policies import AgentPolicy
 from own_code.code import imported_code
@@ -40,7 +40,7 @@ class Look(NamedTuple):
     """What an agent makes of one observation."""
 
     action: Any  # as the environment takes it
-    values: NDArray[np.float32]  # [A] expected returns
+    values: NDArray[np.float32]  # [A] expected returns; NaN where the rules of a game forbid the action
     quantiles: NDArray[np.float32]  # [K, A] of the returns; one row where the agent knows the mean alone
 
 
@@ -53,7 +53,7 @@ class LoadedPolicy:
         self._agent, self._seed, self._config = agent, seed, args.select(EnvConfig)
         self._policy = AgentPolicy(agent, args.history_length, noisy)
         self._stack = FrameStack(1, args.history_length, env.frame_shape, env.frame_dtype)
-        self._frame = env.frame_shape, env.frame_dtype
+        self._frame, self._masked = (env.frame_shape, env.frame_dtype), env.masked
         self._game = _Game(self._config)
         self._episodes = 0
         self._policy.begin(1)
@@ -74,8 +74,9 @@ class LoadedPolicy:
         state = self._state(observation).copy()
         action = self._game.action(self._policy.act(state)[0])
         with torch.inference_mode():
-            seen = estimates(self._agent, torch.from_numpy(state))[0].cpu().numpy()  # [K, A]
-        return Look(action, seen.mean(0), seen)
+            seen = estimates(self._agent, torch.from_numpy(state)).cpu().numpy()  # [1, K, A]
+        (quantiles,) = without_forbidden(seen, state) if self._masked else seen
+        return Look(action, quantiles.mean(0), quantiles)
 
     def play(self, episodes: int = 10, seed: int = 123) -> NDArray[np.float64]:
         """The scores of fixed episodes, as test_multiple_seed.py plays them."""

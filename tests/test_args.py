@@ -194,6 +194,8 @@ def test_values_that_do_not_fit_together(words: str, sentence: str) -> None:
         ("--discount 2", "--discount got '2': input should be less than or equal to 1."),
         ("--batch-size 0", "--batch-size got '0': input should be greater than or equal to 1."),
         ("--run a{b", "--run got 'a{b'"),
+        ("--torso impala_x3", "--torso got 'impala_x3': choose one of auto, nature, "),
+        ("--end-by both", "--end-by got 'both': choose one of learner, actors."),
         ("--render maybe", "--render got 'maybe': input should be True, False, 1 or 0."),
         ("--gpu-numbers 0;1", "--gpu-numbers got '0;1'"),
         ("--seed", "argument --seed: expected one argument."),

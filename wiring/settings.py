@@ -107,5 +107,5 @@ class DeviceSettings(Settings):
     kernels: str = parameter(
         "compiled",
         "CPU loops: compiled, or plain: PyTorch's and NumPy's own operations in their place, slower",
-        pattern="^(compiled|plain)$",
+        choices=("compiled", "plain"),
     )

@@ -22,6 +22,7 @@ from memory.runs.keys import Keys
 from memory.runs.run import open_run
 from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig
+from rainbow_iqn_apex import load_policy
 from tests.processes import run
 from wiring.setting import build_agent, setting_of
 
@@ -67,6 +68,9 @@ def test_forbidden_actions_have_no_value(redis_socket: str, client: Client, tmp_
     assert [name.endswith(": forbidden") for name in bars.figure.data[-1].y] == (~legal[-1]).tolist()
     best = np.where(legal, values, -np.inf).max(1)
     np.testing.assert_array_equal(course.figure.data[0].y, best)
+    policy = load_policy(*tmp_path.glob("last_model_*"))
+    look = policy.look(seen.states[-1, 0])
+    assert np.array_equal(np.isnan(look.values), ~legal[-1]) and look.action == np.nanargmax(look.values)
 
 
 def test_pictures_in_a_vector_have_their_convolutions(
