@@ -59,7 +59,7 @@ def test_steps_that_refill_are_outside_the_clock() -> None:
     assert (twice.refilled, twice.played) == (500, 1200)
 
 
-@pytest.mark.parametrize("serial", [True, False])
+@pytest.mark.parametrize("serial", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_run_resumed_without_its_replay_makes_its_due_updates(
     serial: bool, client: Client, tmp_path: Path, words: list[object]
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_run_resumed_without_its_replay_makes_its_due_updates(
     assert f"{last['refilled']:,} steps besides refilled the replay." in closing
 
 
-@pytest.mark.parametrize("end_by", ["", "learner", "actors"])
+@pytest.mark.parametrize("end_by", [pytest.param("", marks=pytest.mark.slow), "learner", "actors"])
 def test_without_synchronisation_both_clocks_end_the_run(
     end_by: str, tmp_path: Path, words: list[object]
 ) -> None:

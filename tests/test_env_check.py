@@ -107,6 +107,7 @@ def test_a_mistake_is_one_sentence() -> None:
     assert "error: maze:1 comes with this repository, and every program plays it" in check("maze:1", code=2)
 
 
+@pytest.mark.slow
 def test_a_game_for_several_players() -> None:
     """Gymnasium's checker does not know those; the rest is said of them too."""
     path = Path(__file__).parent / "values" / "pebbles.py"

@@ -196,6 +196,7 @@ def test_a_wrong_flag_is_a_sentence_at_once(flag: str, sentence: str, folder: Pa
     assert said.splitlines()[-1].endswith(f"UserError: {sentence}")
 
 
+@pytest.mark.slow
 def test_what_a_snapshot_or_redis_names_is_not_run(folder: Path, redis_socket: str, client: Client) -> None:
     """A module that could be imported, with a side effect; then it is asked for, and runs."""
     (folder / "hostile.py").write_text("open('ran', 'w').close()\nclass Env: pass\n")

@@ -278,10 +278,19 @@ def _run_hostile(folder: Path, program: str, *words: object) -> str:
 
 
 NAMES = ("hostile:Env", "hostile:Env-v0", "{}/hostile.py:Env")
+QUICK = {("hostile:Env", "game"), ("{}/hostile.py:Env", "agent")}
+"""Each kind of name and each flag once; the other pairs are marked slow."""
+hostile_names = pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        pytest.param(name, flag, marks=() if (name, flag) in QUICK else pytest.mark.slow)
+        for name in NAMES
+        for flag in ("game", "agent")
+    ],
+)
 
 
-@pytest.mark.parametrize("flag", ["game", "agent"])
-@pytest.mark.parametrize("name", NAMES)
+@hostile_names
 def test_what_redis_names_is_not_run(
     flag: str, name: str, hostile: Callable[[], bool], tmp_path: Path, redis_socket: str, client: Client
 ) -> None:
@@ -296,8 +305,7 @@ def test_what_redis_names_is_not_run(
     assert not hostile()
 
 
-@pytest.mark.parametrize("flag", ["game", "agent"])
-@pytest.mark.parametrize("name", NAMES)
+@hostile_names
 def test_what_a_snapshot_names_is_not_run(
     flag: str, name: str, hostile: Callable[[], bool], tmp_path: Path
 ) -> None:

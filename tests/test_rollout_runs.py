@@ -108,6 +108,7 @@ def test_serial_runs_repeat_and_go_on(redis_socket: str, tmp_path: Path, client:
     assert later["t_learner"] <= later["t_actors"]
 
 
+@pytest.mark.slow
 def test_evaluation_tells_rooms_and_update_and_films_the_intrinsic_reward(
     redis_socket: str, tmp_path: Path, client: Client
 ) -> None:

@@ -29,7 +29,9 @@ def _in_the_background(*words: object, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=ONE_THREAD)
 
 
-@pytest.mark.parametrize("program", ["launch_learner.py", "start_learning.py"])
+@pytest.mark.parametrize(
+    "program", [pytest.param("launch_learner.py", marks=pytest.mark.slow), "start_learning.py"]
+)
 def test_a_launcher_stops_on_sigterm_and_promises_nothing_of_ctrl_c(
     program: str, client: Client, redis_socket: str, tmp_path: Path
 ) -> None:

@@ -212,9 +212,10 @@ def test_who_keeps_the_replay_of_a_server_that_was_started_here(words: str, kept
             ("--game", "pettingzoo:pong_v3", "--agent", "dqn", "--envs-per-actor", "3"),
             "--envs-per-actor must be a multiple of 2, not 3.",
         ),
-        (
+        pytest.param(
             ("--game", "pettingzoo:knights_archers_zombies_v11", "--agent", "dqn", "--envs-per-actor", "4"),
             "A seat of pettingzoo:knights_archers_zombies_v11 is out before the others",
+            marks=pytest.mark.slow,
         ),
         (("--agent", "naf"), "This agent needs continuous actions, and this environment's are discrete"),
     ],
@@ -298,6 +299,7 @@ def test_the_command_that_evaluates_works_where_it_is_shown(tmp_path: Path) -> N
     assert "whole episode" in type_in(*shlex.split(shown[1]), "--evaluation-episodes", "2")
 
 
+@pytest.mark.slow
 def test_a_run_under_another_name_of_its_game_ends(tmp_path: Path) -> None:
     """Learner, actors and results have the one name that the project gives the game."""
     words = "--game ALE/Pong-v5 --torso data_efficient --T-max 200".split()

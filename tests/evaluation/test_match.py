@@ -282,6 +282,7 @@ def test_a_mistake_is_one_sentence(words: str, sentence: str, tmp_path: Path) ->
         run_evaluation(read_args([*own.split(), *words.split()]))
 
 
+@pytest.mark.slow
 def test_a_film_of_seats_that_move_at_the_same_time(tmp_path: Path) -> None:
     """From both seats' moves the same game again: in a match, and of a network against itself."""
     words = "--game pettingzoo:pong_v3 --resize 42 --grey --max-episode-steps 12 --agent random"

@@ -105,8 +105,13 @@ def test_later_processes_find_what_was_compiled_until_the_source_changes(tmp_pat
     assert _answers(tmp_path) == "42 42.5 0"
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("keep", [0, 30])
+@pytest.mark.parametrize(
+    ("ending", "keep"),
+    [
+        ("nbi", 30),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("nbi", 0), ("nbc", 0), ("nbc", 30))),
+    ],
+)
 def test_what_is_damaged_on_disk_is_compiled_again(tmp_path: Path, ending: str, keep: int) -> None:
     """Cut short, as by a loss of power."""
     _answers(tmp_path)
@@ -131,6 +136,7 @@ print(find_leaves(nodes, np.array([0, FAN_OUT]), np.array([3.5])), sum(find_leav
 """
 
 
+@pytest.mark.slow
 def test_a_users_program_and_ours_keep_what_they_compile_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
