@@ -68,8 +68,8 @@ def test_forbidden_actions_have_no_value(redis_socket: str, client: Client, tmp_
     assert [name.endswith(": forbidden") for name in bars.figure.data[-1].y] == (~legal[-1]).tolist()
     best = np.where(legal, values, -np.inf).max(1)
     np.testing.assert_array_equal(course.figure.data[0].y, best)
-    policy = load_policy(*tmp_path.glob("last_model_*"))
-    look = policy.look(seen.states[-1, 0])
+    (model,) = tmp_path.glob("last_model_*")
+    look = load_policy(model).look(seen.states[-1, 0])
     assert np.array_equal(np.isnan(look.values), ~legal[-1]) and look.action == np.nanargmax(look.values)
 
 
