@@ -109,9 +109,10 @@ class FrameEmbedding(nn.Module):
         """`dense`: widths of the dense layers, the last of them the vector's."""
         super().__init__()
         self.torso = Torso(torso, (1, *frame_shape), "float32", hidden_size)
-        for place, layer in enumerate(self.torso.layers):
-            if isinstance(layer, nn.ReLU):
-                self.torso.layers[place] = nn.LeakyReLU(NEGATIVE_SLOPE)
+        for part in list(self.torso.modules()):
+            for name, layer in part.named_children():
+                if isinstance(layer, nn.ReLU):
+                    setattr(part, name, nn.LeakyReLU(NEGATIVE_SLOPE))
         widths = [self.torso.num_features, *dense]
         self.hidden = nn.Sequential(
             *(part for ends in pairwise(widths[:-1]) for part in (nn.Linear(*ends), nn.ReLU()))

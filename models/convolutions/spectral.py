@@ -43,17 +43,19 @@ class SpectralConvolution(nn.Conv2d):
         return output
 
     def effective_weight(self) -> Tensor:
-        """[outputs, inputs, kernel, kernel]: W / (u^T W v)."""
+        """[outputs, inputs, kernel, kernel]: W / (u^T W v), in float32 under autocast too."""
         u, v = self.u.clone(), self.v.clone()  # the next iteration must not change what this gradient needs
-        return self.weight / torch.dot(u, torch.mv(self.weight.flatten(1), v))
+        with torch.autocast(self.weight.device.type, enabled=False):
+            return self.weight / torch.dot(u, torch.mv(self.weight.flatten(1), v))
 
     @torch.no_grad()
     def iterate(self, times: int) -> None:
-        """Power iterations: v <- W^T u / |W^T u|, u <- W v / |W v|."""
+        """Power iterations: v <- W^T u / |W^T u|, u <- W v / |W v|; in float32 under autocast too."""
         matrix = self.weight.flatten(1)
-        for _ in range(times):
-            self.v.copy_(normalize(torch.mv(matrix.T, self.u), dim=0, eps=1e-12))
-            self.u.copy_(normalize(torch.mv(matrix, self.v), dim=0, eps=1e-12))
+        with torch.autocast(matrix.device.type, enabled=False):
+            for _ in range(times):
+                self.v.copy_(normalize(torch.mv(matrix.T, self.u), dim=0, eps=1e-12))
+                self.u.copy_(normalize(torch.mv(matrix, self.v), dim=0, eps=1e-12))
 
 
 def fold(network: nn.Module) -> None:

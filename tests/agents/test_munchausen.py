@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from agents.base import AgentError, TensorBatch
-from agents.losses import quantile_huber_loss
+from agents.losses import huber_loss, quantile_huber_loss
+from agents.parts.learning import batch_to_device
 from agents.parts.munchausen import MunchausenBootstrap, MunchausenConfig, scaled_log_policy, soft_value
+from evaluation.estimates import estimates
 from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
@@ -144,12 +146,20 @@ def test_dqns_errors_are_m_dqns(
         q_tm1 = agent.online(torch.from_numpy(batch.s_tm1)).tolist()
         target_tm1 = agent.target.network(torch.from_numpy(batch.s_tm1)).tolist()
         q_t = agent.target.network(torch.from_numpy(batch.s_t)).tolist()
-    errors = []
+    errors, targets = [], []
     for b in range(32):
         r, discount, a = float(batch.r_t[b]), float(batch.discount_t[b]), int(batch.a_tm1[b])
         of_bonus = q_tm1[b] if network == "online" else target_tm1[b]
         (target,) = slow_targets(r, discount, a, of_bonus, [[each] for each in q_t[b]], TAU)
         errors.append(abs(target - q_tm1[b][a]))
+        targets.append(target)
+    on_device = batch_to_device(batch, torch.device("cpu"))
+    taken = agent.online(on_device.s_tm1).gather(1, on_device.a_tm1.unsqueeze(1)).squeeze(1)
+    slow_losses = huber_loss(torch.tensor(targets) - taken, 1.0)  # targets, bonus included, are constants
+    weights = [*agent.online.parameters()]
+    expected = torch.autograd.grad(slow_losses.sum(), weights)
+    found = torch.autograd.grad(agent._losses(on_device)[0].sum(), weights)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(agent.update(batch, 4).losses, torch.tensor(errors), rtol=1e-3, atol=1e-4)
 
 
@@ -190,14 +200,20 @@ def test_first_priorities_are_of_the_soft_targets(
 def test_explored_actions_have_their_own_bonus(
     name: str, make_agent: MakeAgent, make_batch: MakeBatch
 ) -> None:
-    agent = make_agent(name, **{**PAPER, "munchausen_tau": 0.3})
+    beside_noise = {"noisy_epsilon_steps": 200} if name == "iqn" else {}
+    agent = make_agent(name, **{**PAPER, "munchausen_tau": 0.3}, **beside_noise)
     s_t = make_batch(rows=6).s_t
-    acting = agent.act(s_t, agent.mean_acting_noise(6))
-    assert (acting.chosen[:, -1] <= 0).all() and (acting.chosen[:, -1] >= ALPHA * CLIP).all()
-    assert (acting.greedy[:, -1] == 0).all()
-    assert (
-        acting.greedy[:, :-1].mean(1) > acting.chosen[:, :-1].mean(1)
-    ).all()  # entropy, and the best action
+    quiet = agent.mean_acting_noise(6)
+    q = estimates(agent, torch.from_numpy(s_t)).mean(1)  # [N, A]
+    worst = q.argmin(1, keepdim=True)
+    explored = {**quiet, "explores": torch.ones_like(worst, dtype=torch.bool), "random_action": worst}
+    best, acting = agent.act(s_t, quiet), agent.act(s_t, explored)
+    assert np.array_equal(acting.a_t, worst[:, 0]) and not np.equal(acting.a_t, best.a_t).any()
+    for each in (best, acting):
+        logs = [slow_tau_log_policy(row, 0.3)[a] for row, a in zip(q.tolist(), each.a_t, strict=True)]
+        np.testing.assert_allclose(each.chosen[:, -1], ALPHA * np.clip(logs, CLIP, 0), rtol=1e-4, atol=1e-5)
+        assert (each.greedy[:, -1] == 0).all()
+        assert (each.greedy[:, :-1].mean(1) > each.chosen[:, :-1].mean(1)).all()  # entropy
 
 
 @NAMES

@@ -87,3 +87,6 @@ def test_random_networks_are_burdas() -> None:
     assert all(parameter.requires_grad for parameter in predictor.parameters())
     slopes = [layer.negative_slope for layer in target.torso.modules() if isinstance(layer, nn.LeakyReLU)]
     assert slopes == [0.2] * 3
+    residual = rnd_target("impala_small", (84, 84), 16)
+    assert sum(isinstance(layer, nn.LeakyReLU) for layer in residual.torso.modules()) == 5
+    assert not any(type(layer) is nn.ReLU for layer in residual.torso.modules())
