@@ -39,9 +39,9 @@ Plain = bool | int | float | str | None
 Dataclass = TypeVar("Dataclass")
 
 CODE = "code:"
-"""Begins what settings say of the user's own code (wiring/code.py): it is compared, and sets nothing."""
+"""Prefix of settings on the user's own code (wiring/code.py): they are compared, and set nothing."""
 ORIGIN = "run"
-"""What a snapshot's settings say besides: where it comes from."""
+"""The setting of a snapshot that says where it comes from."""
 UNSYNCHRONISED_ABOVE = 4
 """Actors above which the original's README recommends --synchronize-actors-with-learner False."""
 

@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
 
     def command(name: str, sentence: str) -> argparse.ArgumentParser:
-        added = subparsers.add_parser(name, help=sentence, description=sentence)
+        added = subparsers.add_parser(name, help=sentence, description=sentence, allow_abbrev=False)
         if name != "check":
             added.add_argument("--results", type=Path, default=DEFAULT, help="folder of the lab")
         return added
@@ -110,7 +110,7 @@ def _add_playing(command: Command) -> None:
     benching.add_argument(
         "--side-by-side", type=at_least_one, default=2, metavar="N", help="sessions at a time (2)"
     )
-    sentence = "of each experiment, the first N alone; the others stay to be played (the file's)"
+    sentence = "play only the first N of each experiment (default: as in the file)"
     benching.add_argument("--sessions", type=at_least_one, metavar="N", help=sentence)
     benching.set_defaults(results=None)  # results/ and the file's name
     reporting = command(

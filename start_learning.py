@@ -36,7 +36,7 @@ from reporting.measures.fitness import score_levels
 from reporting.model_files import steps_in
 from supervision.child import Child
 from supervision.last_words import PaceAdvice
-from supervision.process import USER_ERROR
+from supervision.process import INTERRUPTED, USER_ERROR, raise_on_interrupt
 from supervision.redis_server import RedisServer, RedisServerError
 from supervision.run_watch import RunWatch
 from supervision.score_lines import ScoreLines
@@ -127,6 +127,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
         paths = (event_log_path(args.event_log_out, actor, args.nb_actor) for actor in range(args.nb_actor))
         _print(f"Each actor writes an event log of its own: {', '.join(map(str, paths))}.")
     redis = RedisServer(plan.redis, plan.conf_file, plan.log("redis"), plan.kept)
+    raise_on_interrupt()
     try:
         with _screen(plan) as screen, _with_page(plan, screen.output) as output:
             run = Supervisor(plan.learner(), plan.actors(), redis, plan.is_finished, output, plan.limits)
@@ -140,6 +141,8 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
         fail(error)
     except OSError as error:
         fail(plan.unwritable(error))
+    except KeyboardInterrupt:  # once the processes have ended
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

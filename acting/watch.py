@@ -71,6 +71,8 @@ class EnvironmentWatch:
                 try:
                     self._save()
                     exit_code = 0
+                except BaseException:
+                    log.exception("The last snapshot was not saved.")
                 finally:
                     os._exit(exit_code)
 

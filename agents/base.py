@@ -83,7 +83,7 @@ class Update(NamedTuple):
     """Results of one optimiser step, on the device until they are needed."""
 
     losses: Tensor  # [B] float32, before importance weights; a replay makes new priorities of them
-    metrics: dict[str, Tensor]  # scalars: "loss", "q" (mean estimate of the actions taken), "grad_norm"
+    metrics: dict[str, Tensor]  # scalars: "loss", "grad_norm"; of replay agents "q", mean Q of a_tm1
 
 
 class Share(NamedTuple):

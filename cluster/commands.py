@@ -199,7 +199,7 @@ def _forget_ended(name: str, args: Args) -> None:
 
 
 def _forget(name: str) -> None:
-    """The host of a keeper that has ended. A terminal that follows it does so itself, and first."""
+    """Remove an ended keeper's host; a terminal that follows the keeper does so first."""
     deadline = time.monotonic() + ANSWER_S
     while (host := host_of(name)) is not None:
         if time.monotonic() > deadline:

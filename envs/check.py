@@ -225,7 +225,8 @@ def main(argv: Sequence[str]) -> None:
         if not argv or argv[0].startswith("-"):
             raise UserError("Name an environment first: python -m envs.check path/to/my_env.py:MyEnv")
         args = parse_args(["--game", *argv])
-        print("\n".join(report(canonical(args), argv[1:])).replace("--game GAME", f"--game {argv[0]}"))
+        told = "\n".join(report(canonical(args), argv[1:]))
+        print(told.replace("--game GAME", f"--game {shlex.quote(argv[0])}"))
 
 
 if __name__ == "__main__":

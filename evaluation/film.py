@@ -18,7 +18,7 @@ from evaluation.result import Evaluation
 from reporting.film import check_film_name, mp4_film, open_window
 
 SCALE, LARGE = 3, 500
-"""A screen of 210 x 160 is small today; pictures of more rows than these stay as they are."""
+"""Pictures of at most LARGE rows are enlarged SCALE times: 210 x 160 is small today."""
 STEPS_AT_ONCE = 1000
 """Frames in memory while a curve is computed: 7 MB of ALE's."""
 GYM_PICTURES_PER_SECOND = 30.0

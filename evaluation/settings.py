@@ -20,7 +20,7 @@ class ReportingSettings(Settings):
         programs=Programs.LEARNING,
     )
     snapshot_seconds: float = parameter(
-        300.0, "Seconds after which a snapshot is written besides", gt=0, programs=Programs.LEARNING
+        300.0, "Longest time between two snapshots, seconds", gt=0, programs=Programs.LEARNING
     )
     evaluation_episodes: int = parameter(100, "Episodes of an evaluation (SABER: 100)", ge=1)
     evaluation_envs: int = parameter(
@@ -37,11 +37,11 @@ class ReportingSettings(Settings):
     )
     against: str = parameter(
         "",
-        "Games of two seats: the opponent, which is random, a snapshot's file, or pool (the past selves beside --model); seats are swapped; by turns the default is random",
+        "Opponent in games of two seats: random, a snapshot's file, or pool (past selves beside --model); seats are swapped; default in games by turns: random",
     )
     opening_plies: int = parameter(
         4,
-        "Of each such game by turns, random legal moves at its beginning (two players without noise repeat one game)",
+        "Random legal moves that begin each game by turns (two players without noise repeat one game)",
         ge=0,
     )
     ratings: bool = parameter(

@@ -1,4 +1,4 @@
-"""Whether records whose checksums are right hold what a log of their environment can: nothing is believed."""
+"""Checks the contents of records against the log's header: a right checksum is not trusted."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def read_whole(path: Path, kind: type[RecordT], cure: str) -> RecordT | None:
 
     Args:
         kind: a dataclass; the file must hold each of its fields, and nothing else.
-        cure: what becomes of it when the file is removed.
+        cure: how the sentence "remove it, ..." ends.
 
     Raises UserError for a file that is damaged or holds something else.
     """

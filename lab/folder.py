@@ -41,7 +41,7 @@ def is_alive(pid: int, began: int) -> bool:
 
 
 def end(pid: int, began: int, patience_s: float = PATIENCE_S) -> bool:
-    """Ask that process to save and end, and kill its group after `patience_s`; whether it lived."""
+    """SIGTERM, and after `patience_s` SIGKILL for it and its group; returns whether it was alive."""
     if not is_alive(pid, began):
         return False
     with contextlib.suppress(ProcessLookupError):
@@ -51,6 +51,8 @@ def end(pid: int, began: int, patience_s: float = PATIENCE_S) -> bool:
         time.sleep(POLL_EVERY_S)
     if is_alive(pid, began):
         with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # where it leads no group
             os.killpg(pid, signal.SIGKILL)
     return True
 

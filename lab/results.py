@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -39,14 +39,14 @@ def report_session(folder: Path) -> None:
     header = ("agent_steps", "mean_score_points")
     write_csv(folder / "session.csv", [header, *rows])
     title = f"{result.game}, seed {result.seed}"
-    write_png(folder / "session.png", title, [spread_graph([], spread([result.curve]))])
+    write_png(folder / "session.png", title, [spread_graph({}, spread([result.curve]))])
 
 
 def report_trial(folder: Path) -> None:
     """`trial.csv`, `trial.html` and `trial.png`: mean and standard deviation over the sessions."""
     results = sessions_in(folder)
-    curves = [result.curve for result in not_failed(results) if len(result.curve.steps)]
-    over_all = spread(curves)
+    curves = {r.folder.name: r.curve for r in not_failed(results) if len(r.curve.steps)}
+    over_all = spread([*curves.values()])
     columns = ("agent_steps", "mean_score_points", "std_score_points")
     write_csv(folder / "trial.csv", [columns, *zip(*over_all, strict=True)])
     title = f"{folder.parents[1].name}, {folder.name}"
@@ -152,12 +152,15 @@ def _write_spec(path: Path, title: str, results: Sequence[SessionResult]) -> Non
     write_atomically(path, spec_bytes(title, flags))
 
 
-def spread_graph(curves: Sequence[Curve], over_all: Spread) -> Graph:
-    """Every session thin, their mean thick with a band of one standard deviation."""
+def spread_graph(curves: Mapping[str, Curve], over_all: Spread) -> Graph:
+    """Every session thin, their mean thick with a band of one standard deviation.
+
+    `curves`: by the sessions' names, as `session_0`.
+    """
     steps, mean, std = over_all
     sessions = [
-        Line(f"session {number}", curve.steps, curve.scores, MUTED, width=1, kind="a session")
-        for number, curve in enumerate(curves)
+        Line(name.replace("_", " "), curve.steps, curve.scores, MUTED, width=1, kind="a session")
+        for name, curve in curves.items()
     ]
     over_sessions = Line("mean", steps, mean, BLUE, width=2.6, std=std, band="± 1 std")
     parts = [*sessions, over_sessions] if len(steps) else []

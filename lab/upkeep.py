@@ -46,7 +46,7 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _copied(file: Path, copy: Path) -> bool:
-    """Copy a file that has changed; whether it had. The copy gets its time: a later change is seen."""
+    """Copy a file and its modification time if it has changed; returns whether it had."""
     try:
         stat = file.stat()
         if _alike(file, stat, copy):

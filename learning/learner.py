@@ -161,10 +161,10 @@ def run_serially(
 
 
 def _do_due_updates(learner: Learner, stopped: Callable[[], bool]) -> None:
-    source = learner.source
-    source.ingest()
+    source, patiently = learner.source, learner.slot.patience
+    patiently(source.ingest)
     while source.is_due() and not stopped():
-        learner.learn(source.draw())
-        source.apply_losses(write_back=True)
+        learner.learn(patiently(source.draw))
+        patiently(source.apply_losses, True)
         if not learner.synchronised:  # an update is always due then, and the actor must have its turn
             return

@@ -94,7 +94,7 @@ def pool_files(folder: Path, file_name: str) -> dict[int, Path]:
 
 
 def thinned(members: list[int], size: int) -> list[int]:
-    """At most `size` of `members`, which are in order: one too many, and every other old one goes."""
+    """At most `size` of the sorted `members`: while there are more, every other old one goes."""
     while len(members) > size:
         older = members[: len(members) - (size - size // 2)]
         members = [*older[::2], *members[len(older) :]] if len(older) > 1 else members[1:]

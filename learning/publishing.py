@@ -1,4 +1,4 @@
-"""Weights on their way to Redis beside learning, since a slow line takes longer than many updates."""
+"""Sends weights to Redis while learning goes on: a slow line takes longer than many updates."""
 
 from __future__ import annotations
 

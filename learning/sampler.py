@@ -53,7 +53,6 @@ class Sampler(Source[Batch]):
         self._returned = queue.SimpleQueue[tuple[NDArray[Any], ...]]()  # leaves, chunk ids and losses [B]
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
         self._learned = 0  # batches that came back
-        self._counted = 0  # of the consumed ones, as last published
         self._learned_state = replay.generator.bit_generator.state  # after the last of them was drawn
 
     def t_learner(self, updates: int) -> int:
@@ -137,9 +136,7 @@ class Sampler(Source[Batch]):
         while not self._returned.empty():
             self._replay.update(*self._returned.get())
             self.consumed += 1
-        if self._counted < self.consumed:
-            self._replay.count_batches(self.consumed)
-            self._counted = self.consumed
+        self._replay.count_batches(self.consumed)
         if write_back:
             self._replay.write_back()
             self.total_priority = self._replay.total_priority

@@ -26,7 +26,7 @@ class ValueBounds:
         A value that is the same in all states, v = r_t + discount_t * v, is the largest that they allow.
         Where two players move by turns (a discount below 0), one's is the other's with another sign.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):  # without a discount they allow any
+        with np.errstate(divide="ignore", invalid="ignore"):  # a discount of 1 allows any value
             values = r_t / (1.0 - np.abs(discount_t.astype(np.float64)))
         values[r_t == 0] = 0.0
         if (discount_t < 0).any():

@@ -31,8 +31,8 @@ ANY_GAME = "probe:catch"
 """Stands in the settings for a game that is the user's own: the agent does not depend on it."""
 
 REST = 300
-"""Newer weights are asked for after a rest of so many times as long as the last loading took, which is then
-0.3 % of a core. Those of Rainbow-IQN on Atari take 50 ms, and are up to 15 s old.
+"""Rest before newer weights are fetched, as a multiple of the time of the last loading: 0.3 % of a core.
+Those of Rainbow-IQN on Atari take 50 ms, and are up to 15 s old.
 """
 
 

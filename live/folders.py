@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from reporting.tables import LearningPoint, read_learning
 
-DEEPEST = 4
-"""Folders below --path-to-results that are looked into: the lab keeps a session's results three below."""
+DEEPEST = 6
+"""Folders below --path-to-results that are looked into: a benchmark keeps a session's results so deep."""
 REST = 200
-"""A growing table is read again after so many times as long as it took to read: 0.5 % of a core."""
+"""Pause between readings of a growing table, as a multiple of a reading's time: 0.5 % of a core."""
 LEAST_PAUSE_S = 5.0
 
 
@@ -55,6 +55,13 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def _parsed(path: Path, root: Path) -> FolderRun | None:
     try:
         document = json.loads(path.read_bytes())
@@ -81,12 +88,12 @@ class LearningFile:
         """Read it again if it has grown and that is due."""
         if time.monotonic() < self._next or not self._path.is_file():
             return
-        size, began = self._path.stat().st_size, time.monotonic()
+        size, began = _size(self._path), time.monotonic()
         if size == self._size:
             return
         try:
             self.points = [*read_learning(self._path)]
-        except ValueError:  # moved away, or of another program
+        except (OSError, ValueError):  # moved away, of another program, or of another user
             self.points = []
         took = time.monotonic() - began
         self._size, self._next = size, began + max(REST * took, LEAST_PAUSE_S)

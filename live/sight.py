@@ -16,7 +16,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import Client
 
 ASKED = 8, 64
-"""How many of the newest chunks to look at: the second number where none of the first is the actor's."""
+"""Newest chunks to look at: the second number if the actor has none among the first."""
 
 
 class Seen(NamedTuple):

@@ -26,9 +26,9 @@ from memory.server.replies import UNREACHABLE, refusals_as_outages
 Result = TypeVar("Result")
 
 LOOK_EVERY_S = 2.5
-"""As often, at most, Redis is asked for statuses and episodes, however many browsers look."""
+"""Shortest time between reads of statuses and episodes, for all browsers together."""
 LIST_EVERY_S = 15.0
-"""And for the names of its runs, which takes a scan of all keys; and folders for theirs."""
+"""The same between lists of runs: a scan of all keys in Redis, and of the folders."""
 RETRY_AFTER_S = 10.0
 AWAY = (*UNREACHABLE, redis.exceptions.InvalidResponse, redis.exceptions.NoPermissionError)
 
@@ -47,6 +47,7 @@ class KnownRun:
         """Take in what the folder holds."""
         if self.folder is not None and not self._is_loaded:
             self._is_loaded = True
+            self.scores = ScoreCurves(self.games)  # the stream, read again, adds newer ones
             self.scores.read_table(self.folder.episodes)
         if self.learning is not None:
             self.learning.refresh()
@@ -112,10 +113,11 @@ class Watch:
         if now >= self._list_at:
             self._list_at = now + LIST_EVERY_S
             self._folders = [] if self._root is None else [*find_runs(self._root)]
-            self._names = self._asked(run_names, self._client) or []
+            names = self._asked(run_names, self._client)
+            self._names = self._names if names is None else names
         found = {name: self._asked(read_run, self._client, name) for name in self._names}
         if self.trouble:  # what was known stays
-            found = {run.name: run.server for run in self._runs.values()}
+            found = {run.name: run.server for run in self._runs.values() if run.server is not None}
         self._join({name: run for name, run in found.items() if run is not None})
         for run in self._runs.values():
             if run.server is not None and not self.trouble:

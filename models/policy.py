@@ -83,7 +83,7 @@ class ActorCriticNetwork(nn.Module):
         super().__init__()
         widths = widths_above(torso, head_sizes)
         self.torso = orthogonal(torso)
-        self.policy_hidden, self.values_hidden = _hidden(widths), _hidden(widths)
+        self.policy_hidden, self.values_hidden = (orthogonal(_dense(widths)) for _ in range(2))
         self.policy = orthogonal(nn.Linear(widths[-1], num_parameters), OUTPUT_GAIN)
         self.values = orthogonal(nn.Linear(widths[-1], num_values), gain=1.0)
 
@@ -95,9 +95,8 @@ class ActorCriticNetwork(nn.Module):
             return PolicyValues(self.policy(for_policy.float()), self.values(for_values.float()))
 
 
-def _hidden(widths: Sequence[int]) -> nn.Sequential:
-    layers = (part for ends in pairwise(widths) for part in (nn.Linear(*ends), nn.ReLU()))
-    return orthogonal(nn.Sequential(*layers))
+def _dense(widths: Sequence[int]) -> nn.Sequential:
+    return nn.Sequential(*(part for ends in pairwise(widths) for part in (nn.Linear(*ends), nn.ReLU())))
 
 
 class FrameEmbedding(nn.Module):
@@ -114,9 +113,7 @@ class FrameEmbedding(nn.Module):
                 if isinstance(layer, nn.ReLU):
                     setattr(part, name, nn.LeakyReLU(NEGATIVE_SLOPE))
         widths = [self.torso.num_features, *dense]
-        self.hidden = nn.Sequential(
-            *(part for ends in pairwise(widths[:-1]) for part in (nn.Linear(*ends), nn.ReLU()))
-        )
+        self.hidden = _dense(widths[:-1])
         self.output = nn.Linear(widths[-2], widths[-1])
         orthogonal(self)
 

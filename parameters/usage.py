@@ -192,7 +192,7 @@ def _flag(name: str, field: FieldInfo) -> str:
     short = "-p_red, " if name == "port_redis" else ""
     kind = plain_type(field.annotation)
     value = "" if kind is bool else f" {kind.__name__.upper()}"
-    default = "" if field.default in (None, "", False) else f" (default: {field.default})"
+    default = "" if field.default is False or field.default in (None, "") else f" (default: {field.default})"
     flag = f"  {short}{flag_of(name)}{value}"
     lines = textwrap.wrap(f"{field.description}{default}", WIDTH - COLUMN)
     first = f"{flag:<{COLUMN - 2}}  " if len(flag) <= COLUMN - 2 else f"{flag}\n{' ' * COLUMN}"

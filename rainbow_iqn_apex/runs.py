@@ -103,7 +103,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:
-        process.wait(SAVES_S)
+        process.communicate(timeout=SAVES_S)  # reads on: a full pipe would keep it from its end
     finally:
         process.kill()
 

@@ -40,7 +40,7 @@ def last_words(
 
     Args:
         goes_on: the run's own command.
-        evaluation: that of a finished run, which takes its place; --model is added.
+        evaluation: evaluates a finished run, shown instead; --model is added.
     """
     page, snapshots = folder / f"Reward_{file_name}.html", last_models(folder, file_name)
     lines = [f"Results    {page}"] if page.exists() else []

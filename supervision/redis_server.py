@@ -27,7 +27,7 @@ POLL_EVERY_S = 0.05
 KEPT_PREFIX = "replay_"
 """How the names of files begin in which a launcher's server leaves its data."""
 DAMAGED = re.compile(r"\bR?DB\b")
-"""In what a server says that cannot read its dump."""
+"""In a server's words where its dump is damaged."""
 
 
 class RedisServerError(ValueError):
@@ -92,7 +92,8 @@ class RedisServer:
         if self._child.running:
             if keep and self._kept is not None:
                 told = self._stop_with(self._kept, hurried)
-            self._shut_down(save=False)
+            if self._child.running:
+                self._shut_down(save=False)
         self._await_end(STOP_LIMIT_S)
         self._child.kill()
         self.started_here = False

@@ -11,7 +11,7 @@ from supervision.score_chart import short
 PARTS = 10
 """Lines of a run that is short ..."""
 AT_LATEST_S = 600.0
-"""... and the seconds after which a long one says more."""
+"""... and the longest time between two, in seconds."""
 SCORE = " steps: mean score "
 """What such a line is known by among others."""
 

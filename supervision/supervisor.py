@@ -19,7 +19,7 @@ LAST_LINES = 15
 FINISHED = "The run is finished."
 """The supervisor's last line where the learner has come to its end."""
 ERROR = "error: "
-"""How a process's sentence of what ends it begins."""
+"""Begins a process's sentence on why it ends."""
 CLEAN_EXITS = (0, -signal.SIGTERM)
 """SIGTERM ends a learner that has nothing to save yet."""
 
@@ -35,9 +35,9 @@ class Limits:
     hurry: float = 3.0
     """The same, after a second Ctrl-C."""
     deaths: int = 5
-    """So many faults of one process in a row end the run ..."""
+    """Faults in a row of one process that end the run ..."""
     within: float = 600.0
-    """... where each came so soon after a start. The next learner waits up to 17 s for the lease."""
+    """... each within this time after a start. The next learner waits up to 17 s for the lease."""
     first_pause: float = 1.0
     """Before a dead process starts again; doubles with each recent end ..."""
     last_pause: float = 30.0

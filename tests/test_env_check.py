@@ -59,11 +59,14 @@ def test_what_is_said_of_a_sound_environment(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_is_said_of_one_that_the_checker_refuses(tmp_path: Path) -> None:
     """Its seed is ignored. It can be played all the same."""
-    (tmp_path / "broken.py").write_text(BROKEN)
-    said = check(f"{tmp_path}/broken.py:Broken")
+    folder = tmp_path / "my envs"
+    folder.mkdir()
+    (folder / "broken.py").write_text(BROKEN)
+    said = check(f"{folder}/broken.py:Broken")
+    assert f"--game '{folder}/broken.py:Broken'" in said.splitlines()[-1]
     assert "an image of 40 x 40 float32, 4 to a state" in said
     assert "torso         nature makes 64 features of 40x40; --resize and --torso change that" in said
-    flat = check(f"{tmp_path}/broken.py:Broken", "--torso", "mlp")
+    flat = check(f"{folder}/broken.py:Broken", "--torso", "mlp")
     assert "torso    " not in flat, "it has no convolutions"
     assert "MultiDiscrete([2 3]): 6 actions" in said
     assert "checker       failed: AssertionError" in said

@@ -20,7 +20,7 @@ import pytest
 from args import parse_args, read_args
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
-from memory.server.connection import RedisConfig, make_client
+from memory.server.connection import Client, RedisConfig, make_client
 from rainbow_iqn_apex import open_replay
 from reporting.model_files import steps_in
 from supervision.redis_server import RedisServer
@@ -51,6 +51,15 @@ class Image(Env):
 
 def plan(*argv: str, cores: int = 2, earlier: frozenset[SnapshotFile] = frozenset()) -> LocalPlan:
     return LocalPlan(parse_args(argv), argv, earlier, cores, argv)
+
+
+def test_a_run_whose_counters_are_damaged_is_not_finished(redis_socket: str, client: Client) -> None:
+    """Processes end with a sentence on them; the launcher, which asks then, ended with a traceback."""
+    known = plan("--game", "probe:catch", "--host-redis", redis_socket)
+    client.hset(Keys("probe:catch").counters, "finished", 1)
+    assert known.is_finished("learner")
+    client.hset(Keys("probe:catch").counters, "steps", "many")
+    assert not known.is_finished("learner")
 
 
 def command(folder: Path, *argv: str) -> list[str]:

@@ -133,6 +133,7 @@ def test_every_flag_that_a_program_reads_is_in_its_help(program: str) -> None:
     """`--help all` shows what its page says, which is what its code reads (`_read`)."""
     page = PAGES[program]
     assert _flags(_shown(program, "all")) == _all_of(page)
+    assert ("(default: 0)" in _shown(program, "all")) == (program != "live_page")
     assert _flags(_shown(program)) == set(page.wanted) <= _all_of(page)
     learns = program in ("launch_learner", "start_learning", "launch_cluster")
     shared = set() if learns else OF_LEARNERS

@@ -212,7 +212,8 @@ def _published_weights(args: Args, agent: Agent, slot: ActorSlot, patience: Pati
 
     The actor waits for them where a serial run must repeat, and where an evaluation is of this moment.
     """
-    every_steps = args.weight_synchro_frequency if isinstance(agent, ReplayAgent) else 0
+    is_between_rollouts = not (isinstance(agent, ReplayAgent) or args.no_push)
+    every_steps = 0 if is_between_rollouts else args.weight_synchro_frequency
     client = _replica_reads(args, slot) if args.redis_replicas else slot.client
     reader = _shared_reader(args, slot, client) if args.share_weights else WeightsReader(client, slot.keys)
     waits = args.serial or args.eval or not isinstance(agent, ReplayAgent)

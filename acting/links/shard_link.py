@@ -31,7 +31,7 @@ MOVE_AFTER_S = 5.0
 
 
 def until_it_moves(shard: int) -> Patience:
-    """An actor's with a shard that is away, before it writes to another."""
+    """An actor's wait for a shard that is away, before it uses another."""
     return Patience(MOVE_AFTER_S, server=f"Redis of shard {shard}")
 
 
@@ -89,8 +89,8 @@ class ShardLink(RunLink):
             self._adopt_epoch()
 
     def wait_until_stored(self, are_last: bool = False) -> None:
-        """As `RunLink.wait_until_stored`, or leave what was sent to where it was sent. The last ones are sent
-        once more where they may not have arrived; what then is unknown is dropped, and said.
+        """As `RunLink.wait_until_stored`, or leave what was sent to where it was sent. `are_last`: what may
+        not have arrived is sent once more; what stays unanswered is dropped, and logged.
         """
         if are_last:
             self._end()

@@ -63,7 +63,7 @@ class SlicedStep(GradientStep):
 
     def take_sum(self, losses: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
         """One step; returns the sum of the losses, and the gradient's norm before clipping."""
-        self.adam.zero_grad()
+        self.clear()
         total = torch.zeros((), device=self._parameters[0].device)
         for loss in losses:
             torch.autograd.backward(loss)  # frees its graph before the next one is made
@@ -97,7 +97,7 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         """Learn from the rows of the mask `transitions` [T, B]; one of `losses` per optimiser step."""
 
     def _warm_up(self, states: RolloutStates) -> None:
-        """Called instead of `_learn` with rollouts that were played at random throughout."""
+        """Called instead of `_learn` with rollouts without a transition to learn from: random ones."""
 
     def _build_distribution(self, problem: Problem) -> ActionDistribution:
         """The distribution of actions; AgentError where the agent has none for this kind of them."""
@@ -132,7 +132,7 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         return RolloutActing(a_t.cpu().numpy(), log_prob.cpu().numpy(), values.cpu().numpy())
 
     def update(self, experience: Rollout, t_learner: int) -> Update:
-        """Learn from a whole rollout; one that was played at random throughout has no losses."""
+        """Learn from a whole rollout; one without a transition to learn from has no losses."""
         if not self._learning:
             raise AgentError(ACTING_ONLY)
         states = RolloutStates(experience, self.device)

@@ -209,8 +209,8 @@ class OpenEpisodes:
 
 
 def _concatenated(first: Rollout, second: Rollout) -> Rollout:
-    """Both in time. The first one's last H frames are the second one's first; where a stream does not
-    continue, they are others, and only rows of the second are learned from.
+    """`first`, then `second`. The last H frames of `first` are the first of `second`, except in a stream that
+    does not continue: there only rows of `second` are learned from.
     """
     history = len(second.frames) - len(second.active)
     columns = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in PER_STEP}

@@ -60,9 +60,13 @@ class GradientStep:
 
     def derive(self, loss: Tensor) -> None:
         """The gradient of `loss`, in place of the last one."""
-        for parameter in self._parameters:
-            parameter.grad = None  # zero_grad of an optimiser marks its calls for PyTorch's profiler
+        self.clear()
         torch.autograd.backward(loss)
+
+    def clear(self) -> None:
+        """Forget the gradient; an optimiser's `zero_grad` would import PyTorch's compiler."""
+        for parameter in self._parameters:
+            parameter.grad = None
 
     def descend(self) -> Tensor:
         """One step down the gradient; returns its norm before clipping."""

@@ -137,7 +137,8 @@ class GymVector(SeededVectorEnv):
             observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
         except ValueError as error:
             raise self._explained(error) from error
-        infos.pop("interrupted", None)  # ours (envs/__init__.py): a user's means something else
+        for ours in ("interrupted", "life_lost", "room"):  # envs/__init__.py: a user's mean something else
+            infos.pop(ours, None)
         return _to_frames(observations), rewards, terminated, truncated, infos
 
     def _explained(self, error: ValueError) -> Exception:

@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 
 class SourceCache(FunctionCache):
-    """Numba's, in files that are named by the source, by what it may use of other files and by the module's
-    name, which what is kept imports: what older ones were compiled to is never found, nor in a user's program
-    (rainbow_iqn_apex.kernels) what ours kept (kernels).
+    """Numba's cache. A file's name hashes the source, what it may use of other files, and the module's name,
+    which cached code imports: so code of older sources is never found, nor is ours (kernels) in a user's
+    program (rainbow_iqn_apex.kernels).
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

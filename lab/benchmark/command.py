@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -92,7 +92,7 @@ class Benchmark:
         return True
 
     def _write(self) -> list[Row] | None:
-        """The rows of the table, a row for each session; None where it could not be written."""
+        """A row for each experiment, each session in one; None if they could not be written."""
         try:
             with self._writing:
                 rows = write_table(self._folder, self._experiments, self._folder / RUNS)
@@ -150,11 +150,14 @@ class Evaluated(BaseModel):
     mean: float
 
 
-def evaluated(result: SessionResult) -> float | None:
-    """Mean score of its evaluation in its one game, `evaluation_<game>.json`; None where there is none."""
+def evaluated(result: SessionResult, beside: int) -> float | None:
+    """Mean score of its evaluation, `evaluation_<game>.json`; None where there is none.
+
+    `beside`: other games that the session played.
+    """
     paths = sorted(result.folder.glob("evaluation_*.json"))
     found = [read_model(path, Evaluated, "evaluation") for path in paths]
-    own = [each for each in found if len(found) == 1 or each.game == result.game]
+    own = [each for each in found if each.game == result.game or (len(found) == 1 and not beside)]
     return own[0].mean if own else None
 
 
@@ -196,7 +199,7 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
     once = [row for row, each in zip(rows, played, strict=True) if each.is_first]  # each session
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / CSV, [Row.columns(), *(row.cells() for row in rows)])
-    sessions = [(each.experiment.name, *_session(result)) for each in played for result in each.results]
+    sessions = (cells for each in played for cells in _sessions(each))
     write_csv(folder / SESSIONS, [SESSION_COLUMNS, *sessions])
     over_all = _over_all(rows)
     summary = {agent: known._asdict() for agent, known in over_all.items()}
@@ -249,7 +252,7 @@ def row_of(played: Played) -> Row:
     if beside:
         agent = f"{agent}, {1 + beside} games at once"
     done = [result for result in results if result.record.is_done]
-    scores = [score for result in done if (score := evaluated(result)) is not None]
+    scores = [score for result in done if (score := evaluated(result, beside)) is not None]
     return Row(
         name=experiment.name,
         game=game,
@@ -278,11 +281,13 @@ SESSION_COLUMNS = (
 )  # fmt: skip
 
 
-def _session(result: SessionResult) -> Sequence[object]:
-    minutes, steps = round(result.record.seconds / 60, 2), steps_in(result.folder)
-    score = evaluated(result)
-    cells = result.game, result.seed, result.record.state, minutes, steps
-    return *cells, result.score, "" if score is None else score, result.commit
+def _sessions(played: Played) -> Iterator[Sequence[object]]:
+    for result in played.results:
+        minutes, steps = round(result.record.seconds / 60, 2), steps_in(result.folder)
+        score = evaluated(result, played.beside)
+        cells = result.game, result.seed, result.record.state, minutes, steps
+        scores = result.score, "" if score is None else score
+        yield played.experiment.name, *cells, *scores, result.commit
 
 
 def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:

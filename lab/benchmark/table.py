@@ -19,7 +19,7 @@ _TABLE = Path(__file__).with_name("published.csv")
 SMALL_SCORE = 5.0
 """Scores that are all smaller are shown with more digits."""
 LEAST_FOR_INTERVAL = 3
-"""Sessions: resamples of two runs say nothing but the two."""
+"""Sessions: a bootstrap of two runs repeats those two."""
 
 
 class Published(NamedTuple):

@@ -16,10 +16,10 @@ from reporting.measures.fitness import standard_of
 
 RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
-OF_RANGES = "choice, uniform, loguniform or randint"
+DRAWN_BY = "choice, uniform, loguniform or randint"
 MOST_TRIALS = 10_000
 INNER = 0.382
-"""Where between its bounds a range is checked once more: a value that is not round."""
+"""Share of the way between its bounds at which a range is checked too."""
 
 
 class Values(Block):
@@ -59,7 +59,7 @@ class Asha(Block):
     """
 
     grace_steps: StrictInt = Field(ge=1)  # before which no trial is stopped
-    reduction: StrictInt = Field(4, ge=2)  # eta: 1 in so many continues; rungs lie so many times apart
+    reduction: StrictInt = Field(4, ge=2)  # eta: 1 in eta continues; each rung is eta times the last
     max_steps: StrictInt | None = Field(None, ge=1)  # after which it is finished; default: all of its steps
 
 
@@ -152,7 +152,7 @@ def _rules(search: Search, args: Args) -> Iterator[tuple[bool, str]]:
     gridded = search.method == "grid"
     wrong = [dash(name) for name, values in search.flags.items() if bool(values.grid) != gridded]
     first = f".flags.{wrong[0]}" if wrong else ""
-    others = f"which method {search.method} does not take: choose {OF_RANGES}."
+    others = f"which method {search.method} does not take: choose {DRAWN_BY}."
     yield gridded and bool(wrong), f"{first} must be a grid: method grid takes nothing else."
     yield bool(wrong), f"{first} is a grid, {others}"
     yield (
@@ -161,7 +161,7 @@ def _rules(search: Search, args: Args) -> Iterator[tuple[bool, str]]:
     )
     yield not gridded and search.trials is None, f" needs trials, their number, for method {search.method}."
     yield search.count > MOST_TRIALS, f".flags makes {search.count} combinations: {MOST_TRIALS} are the most."
-    standard = search.metric == "score" or "game" in search.flags or standard_of(args.game) is not None
+    standard = search.metric == "score" or "game" in search.flags or all(map(standard_of, args.games))
     why = f"needs a standard, and {args.game} has none (docs/fitness.md): use score."
     yield not standard, f".metric {search.metric} {why}"
 

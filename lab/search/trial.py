@@ -34,7 +34,7 @@ from supervision.process import Stop
 DONE = ("finished", "stopped early")
 """States after which a trial is not run again."""
 HEARTBEAT_S = 1.0
-"""After which a report is repeated where there is nothing new: the search may want to stop the trial."""
+"""The last report is repeated after this time, so that the search can stop the trial."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from memory.replay.batch import Batch
 
 
 class Gathered(NamedTuple):
-    """Tensors of a device that does at once what it is asked for."""
+    """Tensors of a device without a queue: ready at once."""
 
     tensors: TensorBatch
 
@@ -32,7 +32,7 @@ class FrameRing:
     """
 
     def __init__(self, rows: int, shape: Sequence[int], dtype: str, device: torch.device) -> None:
-        """`rows` of frames, not filled yet; behind them number `blank`, a frame of zeros."""
+        """`rows` empty rows of frames, then row `blank`: a frame of zeros."""
         self.blank, self._shape, self._device = rows, tuple(shape), device
         on_cuda = device.type == "cuda"
         self._stream = torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]

@@ -128,11 +128,10 @@ class Saver:
 
     @contextmanager
     def saving(self, actor: Actor | None = None) -> Iterator[None]:
-        """Whatever ends the block, what was learned in it is saved first; then the error goes on.
+        """Save what the block learned, then finish the run, or raise the block's error again.
 
-        Where the block ends well, so does the run. An error that is none of FORESEEN may have left an update
-        half done: what there is then goes beside the last good snapshot. Raises LostLease where an error
-        came of another learner's beginning.
+        An error outside FORESEEN may leave an update half done: that state is saved beside the last good
+        snapshot. Raises LostLease where another learner's start caused the error.
         """
         try:
             with self._successor_is_named():
@@ -141,7 +140,7 @@ class Saver:
             self._save_new(self._snapshots.save_beside)
             raise
         except FORESEEN:
-            with _said_where_it_fails():
+            with _failure_is_logged():
                 self._wait_for_room("the last snapshot", self.close, actor)
             raise
         except BaseException as error:
@@ -201,7 +200,7 @@ class Saver:
         """Save what this process has learned since its last snapshot, if it is finite."""
         if self._learner.updates == self._saved_updates:
             return
-        with _said_where_it_fails():
+        with _failure_is_logged():
             snapshot = {**self._snapshot(None), **parts}
             if not is_finite(snapshot):
                 raise Diverged(NOT_FINITE)
@@ -235,8 +234,8 @@ class Saver:
 
 
 @contextmanager
-def _said_where_it_fails() -> Iterator[None]:
-    """So that the error which ends the learner remains the last word."""
+def _failure_is_logged() -> Iterator[None]:
+    """Log, not raise, an error: the learner's own must be the last."""
     try:
         yield
     except Exception as error:

@@ -163,7 +163,7 @@ def check_holds(path: Path, snapshot: Snapshot, names: Iterable[str]) -> None:
 
 @contextmanager
 def restoring() -> Iterator[None]:
-    """Parts of a snapshot are taken over within: where they are not what they should be, SnapshotError."""
+    """Within, parts of a snapshot are loaded: an error of a wrong part becomes a SnapshotError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:

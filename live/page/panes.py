@@ -61,7 +61,7 @@ def _score_lines(groups: Mapping[str, Sequence[KnownRun]], game: str, evaluation
 
 
 def learning_pane(runs: Sequence[KnownRun], averaged: bool) -> Children:
-    """Losses and what else each update tells; of runs without a folder what the page has seen."""
+    """Metrics of updates; of runs without a folder, those since the page began."""
     curves: dict[str, dict[str, Line]] = {}
     for label, group in _groups(runs, averaged).items():
         found = [_learning_lines(run) for run in group]

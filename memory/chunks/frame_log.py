@@ -1,4 +1,4 @@
-"""The frames of N environments, of each environment one whole and the changes since.
+"""The frames of N environments: one whole frame each, and the changes since then.
 
 Frames are compared word by word: four bytes, or one where a frame's size is no multiple of four. A change is
 stored as the word and its gap: how many words it lies behind the change before, counted on across frames. Of
@@ -24,7 +24,7 @@ def word_of(frame_bytes: int) -> np.dtype[Any]:
 
 
 FRAMES_OF_ROOM = 8
-"""Frames of nothing but changes that there is room for at first: far more than those of a game."""
+"""Room at first, in frames whose words all change: a game's frames change far less."""
 
 
 class FrameLog:
@@ -39,7 +39,7 @@ class FrameLog:
         self.length = 0
 
     def append(self, frames: NDArray[Any]) -> None:
-        """Those of the next moment, [N, *frame]; ValueError for others than those before."""
+        """The next moment's frames [N, *frame]; ValueError for another shape or dtype."""
         if self.length == 0:
             self._begin(frames)
         elif (frames.shape, frames.dtype) != (self._shape, self._dtype):
@@ -60,7 +60,7 @@ class FrameLog:
         What came before `start` is forgotten. Raises ValueError for frames that are not known.
         """
         if not self.since[row] <= start < stop <= self.length:
-            raise ValueError(f"Of {self.length} frames none are {start} to {stop - 1}.")
+            raise ValueError(f"No frames {start} to {stop - 1} among {self.length}.")
         frame, words, places, until = self._oldest[row], self._words[row], self._places[row], self._until[row]
         changes = slice(until[self.since[row]], until[start])
         frame[places[changes]] = words[changes]

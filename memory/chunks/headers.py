@@ -47,8 +47,8 @@ class Headers:
         self._layout = lru_cache(LAYOUTS_KEPT)(self._new_layout)
 
     def look_at(self, value: bytes, m: int, end: int, free: int) -> tuple[tuple[int, ...], Any, bytes]:
-        """A chunk that ends at byte `end` as BODY and LAYOUT have it; and its body, which is to lie at byte
-        `free`, where compiled code cannot unpack it. Raises CodecError.
+        """BODY and LAYOUT of a chunk that ends at byte `end`; and its raw body, to lie at byte `free`, if
+        compiled code cannot unpack it. Raises CodecError.
         """
         compression, size, header, body = unsealed(value)
         layout = self._layout(header)

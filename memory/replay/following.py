@@ -59,8 +59,8 @@ class RowReader:
         return batch._replace(weights=batch.weights * readable.astype(np.float32)), readable
 
     def _read(self, rows: Rows) -> Batch | None:
-        """None where a row cannot be read. A shard that is away, and has them all, is left alone then: one
-        that says nothing takes 10 s to fail.
+        """None where a row cannot be read. If one shard has all rows and is away, it is left alone for a
+        while: a silent one takes 10 s.
         """
         shards, began = {int(shard) for shard in rows[:, SHARD]}, time.monotonic()
         if any(began < self._look_at.get(shard, began) for shard in shards):

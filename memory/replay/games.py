@@ -73,5 +73,5 @@ class GamesReplay(Shards):
         return any(replay._ring.tree.filled for replay in self._replays_of(game).values())
 
     def _replays_of(self, game: int) -> dict[int, Replay]:
-        """A shard's lives are alike modulo the number of shards, and so of games."""
+        """A shard's lives are equal modulo the number of shards, so of games too."""
         return {life: replay for life, replay in self._replays.items() if life % len(self._games) == game}

@@ -35,8 +35,8 @@ from memory.runs.shards import Poller, Progress, join, of_the_run, own_steps
 from memory.server.replies import UNREACHABLE, Wait, wait_of
 
 LOOK_EVERY_S = 0.02
-"""How late the learner knows what arrived in another shard than 0, and actors what it knows; one that waits
-looks no more often.
+"""Longest delay until the learner knows of arrivals in shards other than 0, and actors of its counts; also
+while it waits.
 """
 NEVER = -math.inf
 """Monotonic seconds, which on some systems begin with 0 at the machine's start."""
@@ -222,7 +222,7 @@ class Shards(Replay):
 
     @contextmanager
     def _parting(self, shard: Shard) -> Iterator[None]:
-        """Whatever becomes of a shard other than 0 is no fault of the run's."""
+        """An outage of a shard other than 0 does not end the run."""
         began = time.monotonic()
         try:
             yield
@@ -268,7 +268,7 @@ class Shards(Replay):
         return draw_from(rings, batch_size, beta, self.generator, whole_memory)
 
     def _fetched(self, draw: Draw) -> Fetch:
-        """Request the chunks of a draw, or of every so many rows of it."""
+        """Request the chunks of a draw, or of one rank's share of it."""
         replays = self._replays
         origins = [
             (replays[life]._channel, replays[life]._keys.chunks, rows)

@@ -67,7 +67,7 @@ def parsed_episode(data: bytes) -> Episode | None:
 
 
 def _flat(rows: object) -> list[object]:
-    """All items of lists in a list; what is something else as it is."""
+    """Items of all rows; None marks a row that is no list: unsound."""
     if not isinstance(rows, list | tuple):
         return [rows]
     return [item for row in rows for item in (row if isinstance(row, list | tuple) else [row, None])]

@@ -24,7 +24,7 @@ from memory.server.patience import Interrupted, Patience
 log = logging.getLogger(__name__)
 
 TTL_S = 15.0
-"""Longest time that a killed process keeps its role: three renewals may fail before the lease ends."""
+"""Longest time that a killed process keeps its role: two renewals may fail before the lease ends."""
 RENEW_EVERY_S = 5.0
 RETRY_EVERY_S = 0.5
 

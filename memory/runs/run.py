@@ -1,7 +1,7 @@
 """A run on a Redis server: its settings, its epochs, and how a learner begins or goes on with one.
 
-The learner alone opens a run. Opening raises the epoch, so that a predecessor that still believes in itself,
-and actors with old settings, are refused by the scripts that write.
+The learner alone opens a run. Opening raises the epoch, so that scripts refuse writes by a predecessor that
+does not know it was replaced, and by actors with old settings.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ local steps = tonumber(now[1] or 0)
 local whole = math.max(steps, steps - tonumber(now[2] or 0) + elsewhere)
 redis.call('HSET', KEYS[1], 'steps', string.format('%d', whole), 'elsewhere', ARGV[1])
 """
-"""In shard 0: what it has forgotten of other shards' steps must not become its own when its steps are raised.
+"""In shard 0: steps of other shards that it has forgotten must not count as its own once steps are raised.
 """
 _FINISH = """
 if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then redis.call('HSET', KEYS[1], 'finished', 1) end

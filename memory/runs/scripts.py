@@ -69,9 +69,9 @@ local known = math.max(held - first + 1, 0)"""
 """How every script that pushes begins. `known`: how many of the packets `first` to `last` it skips, since an
 earlier call brought them; the arguments of the packets begin at ARGV[7].
 
-A script that fails keeps what it has written. What can fail must come before what cannot be done twice, and
-the counters last, in one command: a push that failed is then sent again as if nothing had happened. Memory
-and disk can only be lacking at the first command that writes.
+A failed script keeps what it has written. So commands that may fail come first, then those that must not run
+twice, and the counters last, in one command: a failed push can be sent again. Only the first command that
+writes can lack memory or disk.
 """
 
 PUSH_CHUNKS = script_of(f"""{_CHECKED}

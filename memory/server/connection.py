@@ -106,8 +106,8 @@ def make_client(config: RedisConfig) -> Client:
 
 
 def _begin(connection: Any) -> None:
-    """Have the kernel time silence, which Python's `sendall` does not: it times the whole command. A TLS
-    socket's does, record by record. Then what redis-py does with a new connection.
+    """Have the kernel time silence: Python's `sendall` times the whole command, or with TLS each record. Then
+    do what redis-py does with a new connection.
     """
     line: socket.socket = connection._sock
     if line.family in (socket.AF_INET, socket.AF_INET6):

@@ -1,4 +1,4 @@
-"""How long errors of a server are waited for that replies.py says pass; every other ends the process at once.
+"""How long to wait for a server's errors that pass (see replies.py); any other ends the process at once.
 
 The client never sends a command again by itself. A `Patience` does, for actions that are safe to repeat.
 """

@@ -199,7 +199,7 @@ def _plotly_axis(axis: Axis) -> dict[str, object]:
 
 INCHES, DPI = (9.0, 5.0), 110
 BAR_WIDTH = 0.7
-MOST_LEVEL_LABELS = 4
+MOST_FLAT_LABELS = 4
 """Categories of a PNG; the names of more are written aslant."""
 LEAST_BARS = 3
 """Fewer bars leave room at the right, so that one does not fill the picture."""
@@ -292,7 +292,7 @@ def _draw_axis(axes: Axes, axis: Axis, is_bars: bool) -> None:
     count = len(axis.categories)
     axes.set(xlabel=axis.title, xscale="log" if axis.logarithmic else "linear")
     if axis.categories:
-        slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if count > MOST_LEVEL_LABELS else {}
+        slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if count > MOST_FLAT_LABELS else {}
         axes.set_xticks(range(count), axis.categories, **slant)
     if is_bars:
         axes.set_xlim(-0.7, max(count, LEAST_BARS) - 0.3)

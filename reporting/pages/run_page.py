@@ -174,6 +174,6 @@ def _training_tiles(points: Sequence[RewardPoint]) -> list[Tile]:
 def _short(count: int) -> str:
     """12345678 as "12.3 M"."""
     for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if count >= size:
+        if count >= 0.9995 * size:  # what is rounded up to three digits of it
             return f"{count / size:.3g} {unit}"
     return str(count)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from queue import Full, Queue
@@ -74,9 +75,10 @@ class Tracking:
 
     def close(self) -> None:
         """Wait until everything is sent, for CLOSING_S at most."""
-        self._put(self._backend.close)
-        self._put(None)
-        self._thread.join(CLOSING_S)
+        with suppress(Full):
+            for call in (self._backend.close, None):
+                self._calls.put(call, timeout=CLOSING_S)
+            self._thread.join(CLOSING_S)
 
     def _put(self, call: Callable[[], None] | None) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +16,12 @@ from acting.actor import Actor
 from acting.links.link import ActorConfig, ActorSlot, Exchange, RunChanged
 from acting.links.run_link import RunLink
 from learning.learner import run_serially
-from memory.runs.counters import read_counters
+from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.runs.push import Packet
 from memory.runs.run import RunInfo, read_settings
 from memory.runs.scripts import LostLease
-from memory.server.connection import Client
+from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
 from tests.memory.road import SHAPE, begin, make_pusher
 from tests.memory.test_push import CAPACITY, check_stored_once, some_packets
@@ -174,7 +175,24 @@ def test_taking_turns_the_learner_sees_what_was_played(
         seen.append(read_counters(client, keys).last_chunk)
 
     source = SimpleNamespace(ingest=ingest, is_due=lambda: False)
-    learner: Any = SimpleNamespace(publish=lambda: None, source=source, finished=False)
+    slot = SimpleNamespace(patience=Patience(5.0))
+    learner: Any = SimpleNamespace(publish=lambda: None, source=source, slot=slot, finished=False)
     actor: Any = Turns()
     run_serially(actor, learner, lambda: None, lambda: False)
     assert seen == [1, 2, 3, 3]
+
+
+def test_taking_turns_the_learner_waits_for_a_server(client: Client, keys: Keys, tmp_path: Path) -> None:
+    """Only its own thread did, in runs of several processes."""
+    clients = iter([make_client(RedisConfig(str(tmp_path / "none"), 0)), client])
+    found = list[Counters]()
+
+    def ingest() -> None:
+        found.append(read_counters(next(clients), keys))
+
+    source = SimpleNamespace(ingest=ingest, is_due=lambda: False)
+    slot = SimpleNamespace(patience=Patience(5.0))
+    actor: Any = SimpleNamespace(step=lambda: None, flush=lambda: None, state_dict=lambda: {})
+    learner: Any = SimpleNamespace(publish=lambda: None, source=source, slot=slot, finished=False)
+    run_serially(actor, learner, lambda: None, lambda: bool(found))
+    assert len(found) == 1

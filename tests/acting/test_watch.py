@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -41,6 +42,22 @@ def test_only_a_game_hangs(waits_for_others: bool, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "_exit", ended.append)
     _watched(None if waits_for_others else 60, lambda: True)
     assert bool(ended) == (not waits_for_others)
+
+
+def test_a_snapshot_that_cannot_be_saved_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where an environment hangs and the disk is full: the process ends, and its log has the reason."""
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+
+    def save() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with EnvironmentWatch(CONFIG, lambda: time.monotonic() - 60, str, lambda: True, save):
+        until(lambda: bool(ended), lambda: "It does not end.")
+    assert ended[0] == 1 and "The last snapshot was not saved." in caplog.messages
+    assert "No space left on device" in caplog.text
 
 
 @pytest.mark.parametrize("silent", [10, 60])

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save
 
 from acting.links.weights import ActingWeights, PublishedWeights, WeightsReader
+from args import read_args
 from memory.runs.keys import Keys
 from memory.runs.weights import Weights, WeightsError, publish_weights
 from memory.server.connection import Client
 from memory.server.patience import Patience
 from tests.memory.road import begin
+from wiring.actor import _published_weights
+from wiring.code import canonical
+from wiring.setting import build_agent, setting_of
 
 EVERY = 100
 
@@ -30,6 +36,18 @@ def weights(client: Client, keys: Keys, epoch: int) -> Iterator[PublishedWeights
     source = PublishedWeights(reader, EVERY, patience, in_background=True)
     yield source
     source.close()
+
+
+@pytest.mark.parametrize(("words", "every"), [("", 0), ("--no-push", 400)])
+def test_policies_are_asked_for_between_rollouts_and_without_any_now_and_then(
+    words: str, every: int, client: Client, keys: Keys
+) -> None:
+    args = canonical(read_args(["--game", "CartPole-v1", "--agent", "a2c", *words.split()]))
+    setting = setting_of(args)
+    agent = build_agent(setting.args, setting.problem, learning=False)
+    slot: Any = SimpleNamespace(client=client, keys=keys)
+    source = _published_weights(args, agent, slot, Patience(5.0))
+    assert isinstance(source, PublishedWeights) and source._every_steps == every
 
 
 def _publish(client: Client, keys: Keys, epoch: int, updates: int, value: float = 1.0) -> None:

@@ -264,11 +264,11 @@ class Stuck(Rules):
 
 
 class Talking(Echo):
-    """Uses a word of ours in its info."""
+    """Uses words of ours in its info."""
 
     def step(self, action: Any) -> Any:
         seen, reward, terminated, truncated, _ = super().step(action)
-        return seen, reward, terminated, truncated, {"interrupted": True}
+        return seen, reward, terminated, truncated, {"interrupted": True, "life_lost": True, "room": "hall"}
 
 
 @pytest.mark.parametrize(
@@ -375,15 +375,15 @@ def test_a_dead_end_is_refused(make_config: MakeConfig) -> None:
         stuck.reset()
 
 
-def test_a_word_of_ours_in_a_users_info_means_nothing(make_config: MakeConfig) -> None:
-    """An evaluation plays interrupted episodes again, and would never end."""
+def test_words_of_ours_in_a_users_info_mean_nothing(make_config: MakeConfig) -> None:
+    """An evaluation plays interrupted episodes again; after a lost life the score of a game goes on."""
     gymnasium.register("test/Talking-v0", entry_point=partial(Talking, NUMBERS, Discrete(2)))
     try:
         env = make_env(make_config("test/Talking-v0"), [0])
     finally:
         gymnasium.registry.pop("test/Talking-v0")
     env.reset()
-    assert "interrupted" not in env.step([0])[4]
+    assert not {"interrupted", "life_lost", "room"} & env.step([0])[4].keys()
 
 
 class _Only(Box):

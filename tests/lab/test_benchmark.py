@@ -87,6 +87,24 @@ def test_agents_and_the_games_that_each_plays_are_rows_of_one_table(tmp_path: Pa
         assert [row["game"] for row in csv.DictReader(file)] == ["CartPole-v1", "CartPole-v1", "probe:catch"]
 
 
+def test_games_that_wait_for_their_evaluation_have_no_score(tmp_path: Path) -> None:
+    spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
+    spec.write_text('# test\nexperiments: {both: {agent: dqn, game: "CartPole-v1,probe:catch"}}\n')
+    folder = runs / "both" / "train" / "trial_0" / "session_0"
+    _leave_session(folder, {"CartPole-v1": 300.0, "probe:catch": 0.5})
+    (folder / "evaluation_1.json").unlink()
+    write_table(tmp_path, [*read_experiments(spec).values()], runs)
+    with (tmp_path / "sessions.csv").open() as file:
+        assert [row["evaluation_score_points"] for row in csv.DictReader(file)] == ["300.0", ""]
+
+
+def test_an_abbreviation_is_no_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    """--det was taken for --detach by each process that it started."""
+    with pytest.raises(SystemExit):
+        main(["benchmark", "specs/lab/benchmark.yaml", "--det"])
+    assert "unrecognized arguments: --det" in capsys.readouterr().err
+
+
 def _leave_session(folder: Path, scores: dict[str, float]) -> None:
     """That is done: an episode of each game in training, a point worse, and an evaluation."""
     folder.mkdir(parents=True)

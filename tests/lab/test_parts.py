@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_a_process_is_known_by_number_and_start() -> None:
     assert sleeper.poll() is None
     assert end(sleeper.pid, began, 30)
     assert sleeper.wait(30) != 0 and not is_alive(sleeper.pid, began) and not is_alive(0, 0)
+
+
+def test_a_process_that_does_not_listen_is_killed_also_where_it_leads_no_group() -> None:
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); input()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", deaf], stdin=pipe, stdout=pipe) as sleeper:
+        assert sleeper.stdout is not None and sleeper.stdout.readline() == b"\n"
+        assert os.getpgid(sleeper.pid) != sleeper.pid
+        assert end(sleeper.pid, started_at(sleeper.pid), 0.1)
+        assert sleeper.wait(30) == -signal.SIGKILL
 
 
 def test_one_lab_at_a_time_and_nothing_is_removed_meanwhile(tmp_path: Path) -> None:

@@ -164,6 +164,8 @@ def test_fitness_needs_a_standard(tmp_path: Path) -> None:
     ):
         searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1}}", flags)
     assert searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1, metric: score}}", flags).metric == "score"
+    several = FLAGS.replace("CartPole-v1", '"CartPole-v1,probe:catch"')
+    assert searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1}}", several).metric == "fitness"
 
 
 @pytest.mark.parametrize(

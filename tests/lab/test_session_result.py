@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from args import UserError
-from lab.results import report_experiment
+from lab.results import report_experiment, report_trial
 from lab.session import Curve, Record, SessionResult, fitness_of, read_session, write_record
 from reporting.measures.fitness import standard_of
 from reporting.tables import EpisodeRecord, EpisodeTable
@@ -89,6 +90,11 @@ def test_a_session_that_failed_or_was_moved_away_says_nothing_of_its_agent(tmp_p
         (folder / "run_pong.json").write_text(json.dumps(run))
         episode = EpisodeRecord(0, 0, 0, 10, 0, score, score, score, 5, game="pong")
         EpisodeTable(folder / "pong.csv").add([episode])
+    shutil.copytree(experiment / "trial_0" / "session_0", experiment / "trial_0" / "session_2")
+    report_trial(experiment / "trial_0")
+    page = (experiment / "trial_0" / "trial.html").read_text()
+    assert "session 0" in page and "session 2" in page and "session 1" not in page
+    shutil.rmtree(experiment / "trial_0" / "session_2")
     report_experiment(experiment)
     with (experiment / "experiment.csv").open() as file:
         (row,) = csv.DictReader(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,6 +27,7 @@ from memory.runs.access import acl_of
 from memory.runs.keys import Keys
 from memory.runs.run import open_run
 from memory.server.connection import Client, RedisConfig, make_client
+from reporting.tables import EpisodeRecord, EpisodeTable
 from tests.processes import run
 from tests.server import serving
 from wiring.setting import restore_agent
@@ -199,6 +201,44 @@ def test_runs_that_differ_by_their_seed_alone_are_one_group(client: Client, redi
     }
     assert settings_rows(runs, False) == [["lr", "0.1", "0.1", "0.2"]]
     assert len(settings_rows(runs, True)) > 50
+
+
+def test_runs_stay_while_the_server_is_away(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Also where a run that ended long ago lies in a folder under the same name."""
+    open_run(client, Keys("pong"), read_args([]).shared(), False, 0, {}, "token")
+    old = {"arguments": {"game": "pong", "run": ""}, "commit": None}
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "run_pong.json").write_text(json.dumps(old))
+    os.utime(tmp_path / "old" / "run_pong.json", (1, 1))
+    watch = watch_of(redis_socket, tmp_path)
+    before = {run.label: run for run in watch.runs}
+    assert before.keys() == {"pong", "pong · old"} and before["pong"].server is not None
+    answers, watch._client = watch._client, ReadOnlyClient(make_client(RedisConfig(str(tmp_path / "no"), 0)))
+    for watch._list_at in (0.0, float("inf")):  # a look that lists runs, and one that does not
+        watch._look_at = 0
+        watch.look()
+        assert watch.trouble and {run.label: run for run in watch.runs} == before
+    watch._client, watch._look_at, watch._list_at = answers, 0, 0
+    watch.look()
+    assert not watch.trouble and {run.label: run for run in watch.runs} == before
+
+
+def test_the_table_of_a_run_is_read_also_after_its_stream(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """As of a run that went on upon an emptied server."""
+    keys = Keys("pong")
+    open_run(client, keys, read_args(["--game", "pong"]).shared(), False, 0, {}, "token")
+    episodes = [EpisodeRecord(0, n, 0, 10 * n, 0, 1.0, 1.0, 1.0, 9, game="pong") for n in range(1, 6)]
+    client.xadd(keys.episodes, {"episode": json.dumps(episodes[-1])})
+    EpisodeTable(tmp_path / "pong.csv").add(episodes[:4])
+    document = {"arguments": {"game": "pong", "run": ""}, "commit": None}
+    (tmp_path / "run_pong.json").write_text(json.dumps(document))
+    watch = watch_of(redis_socket, tmp_path)
+    (known,) = watch.find(["pong"])
+    watch._look_at = 0
+    watch.look()
+    assert known.folder is not None and known.scores.episodes == 5
 
 
 def test_a_server_that_is_away_is_a_sentence(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reporting.history import RunHistory
-from reporting.pages.run_page import GameFacts, RunFacts, write_run_html
+from reporting.pages.run_page import GameFacts, RunFacts, _short, write_run_html
 from reporting.tables import EpisodeRecord, LearningPoint
 
 ATARI = GameFacts(4)
@@ -53,6 +53,9 @@ def test_tiles_tell_of_training_and_evaluation(tmp_path: Path) -> None:
     assert "<dt>Mean score</dt><dd>5.0 <small>± 0.0</small>" in page
     assert "<dt>Evaluation mean</dt><dd>9.0 <small>± 0.0</small>" in page
     assert "<dt>Agent steps</dt><dd>28 k <small>112 k frames</small>" in page
+    assert [_short(count) for count in (999, 1000, 999_499, 999_600, 12_345_678)] == [
+        "999", "1 k", "999 k", "1 M", "12.3 M",
+    ]  # fmt: skip
     write_run_html(path, run(0, evaluations=3), RunFacts({"pong": ATARI}))
     page = path.read_text(encoding="utf-8")
     assert "<dt>Mean score</dt>" not in page

@@ -10,6 +10,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pytest
 
 from args import read_args
 from reporting.film import mp4_film
-from reporting.trackers import TrackerError, Tracking, open_tracker
+from reporting.trackers import MOST_WAITING, TrackerError, Tracking, open_tracker
 from wiring.record.played import tracking_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,6 +148,29 @@ def test_a_tracker_that_fails_ends_nothing(caplog: pytest.LogCaptureFixture) -> 
         tracking.close()
     assert backend.steps == [1, 2]
     assert caplog.messages == ["The tracker gets nothing more: the network is gone"]
+
+
+class Slow(Broken):
+    def __init__(self) -> None:
+        super().__init__()
+        self.begins, self.closed = threading.Event(), False
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        self.begins.wait()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_full_queue_is_emptied_before_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    backend = Slow()
+    tracking = Tracking(backend)
+    for step in range(MOST_WAITING + 2):
+        tracking.scalars(step, {})
+    assert "The tracker is too slow: some values are not sent to it." in caplog.messages
+    threading.Timer(0.5, backend.begins.set).start()
+    tracking.close()
+    assert backend.closed
 
 
 def test_a_package_that_is_missing_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from args import Args, UserError
-from memory.runs.counters import read_counters
+from memory.runs.counters import CountersError, read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.replies import ANY_ERROR
@@ -172,6 +172,6 @@ class RunPlan:
     def read(self, reading: Callable[[Client, Keys], Found]) -> Found | None:
         """What `reading` finds of the run on its server; None where that is away, or says something else."""
         client = make_client(self.redis)
-        with contextlib.closing(client), contextlib.suppress(ANY_ERROR):
+        with contextlib.closing(client), contextlib.suppress(ANY_ERROR, CountersError):
             return reading(client, self.keys)
         return None
