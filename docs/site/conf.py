@@ -27,6 +27,7 @@ include_patterns = [
     "redis_conf/README.md",
     "results/README.md",
     "results/benchmark/*.md",
+    "results/btr_ablation/*.md",
     "results/kept/**.md",
     "results/minatar/*.md",
 ]

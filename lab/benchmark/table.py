@@ -89,6 +89,11 @@ class Row:
         return float(np.std(self.scores)) if self.scores else float("nan")
 
     @property
+    def shown_std(self) -> float:
+        """As an error bar: NaN, which draws none, of a single session."""
+        return self.std if len(self.scores) > 1 else float("nan")
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """95 % interval of the mean, by bootstrap over sessions; None where there are too few."""
         if len(self.scores) < LEAST_FOR_INTERVAL:
@@ -243,7 +248,7 @@ def _score_bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping
     """Bars that begin at random play's score."""
     each = [colours[row.agent] for row in rows]
     floor = standard.random if standard else 0.0
-    return Bars("", [row.mean for row in rows], each, [row.std for row in rows], floor)
+    return Bars("", [row.mean for row in rows], each, [row.shown_std for row in rows], floor)
 
 
 def _published_marks(rows: Sequence[Row]) -> list[Marks]:

@@ -189,4 +189,5 @@ def test_small_scores_have_digits_that_tell_them_apart() -> None:
     row = Row("some", "Mine-v0", "a2c", 2, 2, 0, 0, False, 10, 30, 1.0, "", (), (0.92, 0.95), (), None, ())
     assert "| 0.935 ± 0.015 |  | 0.92, 0.95 |" in markdown([row], {})
     assert "| 92.0 |  | 92 |" in markdown([replace(row, scores=(92.0,))], {}), "one has no spread"
+    assert np.isnan(replace(row, scores=(92.0,)).shown_std), "nor an error bar"
     assert "| 93.5 ± 1.5 |  | 92, 95 |" in markdown([replace(row, scores=(92.0, 95.0))], {})
