@@ -90,7 +90,9 @@ def test_a_run_resumed_without_its_replay_makes_its_due_updates(
     assert f"{last['refilled']:,} steps besides refilled the replay." in closing
 
 
-@pytest.mark.parametrize("end_by", [pytest.param("", marks=pytest.mark.slow), "learner", "actors"])
+@pytest.mark.parametrize(
+    "end_by", [*(pytest.param(by, marks=pytest.mark.slow) for by in ("", "learner")), "actors"]
+)
 def test_without_synchronisation_both_clocks_end_the_run(
     end_by: str, tmp_path: Path, words: list[object]
 ) -> None:

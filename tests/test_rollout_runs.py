@@ -28,7 +28,10 @@ def _snapshot(folder: Path) -> Snapshot:
     return load_snapshot(path)
 
 
-@pytest.mark.parametrize(("flags", "lag", "dies"), [((), 1.0, True), (("--sequential",), 0.0, False)])
+@pytest.mark.parametrize(
+    ("flags", "lag", "dies"),
+    [((), 1.0, True), pytest.param(("--sequential",), 0.0, False, marks=pytest.mark.slow)],
+)
 def test_two_actors(
     flags: tuple[str, ...], lag: float, dies: bool, redis_socket: str, tmp_path: Path, client: Client
 ) -> None:

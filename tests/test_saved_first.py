@@ -153,6 +153,7 @@ def test_a_full_disk_from_the_start_ends_nothing(stage: Stage, tmp_path: Path) -
     actor.kill()
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_the_end_is_waited_for(stage: Stage) -> None:
     """The run is over, and its last snapshot is there once it has room."""
     learner = stage.learner("--serial", "--evaluation-interval", 10**8, "--T-max", 1200)

@@ -23,7 +23,11 @@ LINE = torch.nn.Linear(3, 2)
 
 @pytest.mark.parametrize(
     ("name", "precision", "settings"),
-    [("iqn", "bfloat16", {}), ("dqn", "float32", {}), ("iqn", "float32", BTR)],
+    [
+        pytest.param("iqn", "bfloat16", {}, marks=pytest.mark.slow),
+        ("dqn", "float32", {}),
+        ("iqn", "float32", BTR),
+    ],
 )
 def test_compiled_updates_are_those_of_written_passes(
     name: str,
