@@ -50,11 +50,17 @@ def end(pid: int, began: int, patience_s: float = PATIENCE_S) -> bool:
     while is_alive(pid, began) and time.monotonic() < deadline:
         time.sleep(POLL_EVERY_S)
     if is_alive(pid, began):
+        _kill(pid)
+    return True
+
+
+def _kill(pid: int) -> None:
+    """The process, and its group where it leads one."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it leads none, or has just ended
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):  # where it leads no group
-            os.killpg(pid, signal.SIGKILL)
-    return True
 
 
 @dataclass(frozen=True)

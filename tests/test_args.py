@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.settings import TORSOS as CHOICES
 from args import Args, UserError, read_args
 from memory.server.connection import RedisConfig
+from models.layers import TORSOS
 from own_code.code import KINDS
 from parameters.declare import plain_type
 
@@ -119,6 +121,11 @@ def test_the_short_name_of_the_port() -> None:
 def test_words_for_booleans(word: str, value: bool) -> None:
     assert read_args(["--render", word]).render is value
     assert read_args(["--render"]).render
+
+
+def test_the_torsos_of_the_settings_are_those_of_the_networks() -> None:
+    """Settings cannot import networks: --help would wait for PyTorch."""
+    assert sorted(CHOICES) == sorted(TORSOS)
 
 
 def test_a_spec_file_is_overridden_by_flags(tmp_path: Path) -> None:

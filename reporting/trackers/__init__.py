@@ -9,9 +9,9 @@ into the pattern of --track (evaluation/settings.py).
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from queue import Full, Queue
@@ -75,14 +75,14 @@ class Tracking:
 
     def close(self) -> None:
         """Wait until everything is sent, for CLOSING_S at most."""
-        with suppress(Full):
-            for call in (self._backend.close, None):
-                self._calls.put(call, timeout=CLOSING_S)
-            self._thread.join(CLOSING_S)
+        end = time.monotonic() + CLOSING_S
+        for call in (self._backend.close, None):
+            self._put(call, end - time.monotonic())
+        self._thread.join(max(end - time.monotonic(), 0))
 
-    def _put(self, call: Callable[[], None] | None) -> None:
+    def _put(self, call: Callable[[], None] | None, patience_s: float = 0) -> None:
         try:
-            self._calls.put_nowait(call)
+            self._calls.put(call, timeout=max(patience_s, 0))
         except Full:
             log.warning("The tracker is too slow: some values are not sent to it.")
 
