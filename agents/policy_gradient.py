@@ -120,7 +120,7 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
             assert policy_loss.shape == value_loss.shape == entropy.shape == part.shape
             means.add({"policy_loss": policy_loss, "value_loss_extrinsic": value_loss, "entropy": entropy})
             loss = policy_loss + value_loss if self._has_critic else policy_loss
-            yield (loss - self.config.entropy_coeff * entropy).sum() / len(rows)
+            yield (loss - self._entropy_coeff * entropy).sum() / len(rows)
 
     def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor) -> Tensor:
         """[M]: of the rows `part` of the batch."""

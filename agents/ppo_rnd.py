@@ -204,7 +204,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
                     "clip_share": (ratio_change > self.config.ppo_clip).float(),
                 }
             )
-            loss = policy_loss + value_losses.sum(1) - self.config.entropy_coeff * entropy
+            loss = policy_loss + value_losses.sum(1) - self._entropy_coeff * entropy
             yield loss.sum() / len(rows)
 
     def _predictor_losses(self, states: RolloutStates, rows: Tensor, means: Means) -> Iterator[Tensor]:

@@ -64,6 +64,11 @@ class PolicySettings(Settings):
     entropy_coeff: float = parameter(
         0.001, "Weight of the entropy bonus, per nat (Burda et al.: 0.001)", ge=0
     )
+    entropy_coeff_end: float | None = parameter(
+        None,
+        "That weight at --T-max, to which it falls linearly (SLM-Lab's linear_decay); not given, it stays",
+        ge=0,
+    )
     gae_lambda: float = parameter(
         0.95, "Lambda of advantages and value targets (Burda et al.: 0.95)", ge=0, le=1
     )

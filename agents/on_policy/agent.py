@@ -16,7 +16,7 @@ from agents.base import ActingNoise, AgentError, Problem, RolloutActing, Rollout
 from agents.on_policy.rollouts import RolloutStates, transition_mask
 from agents.parts.devices import slices
 from agents.parts.distributions import ActionDistribution, distribution_of
-from agents.parts.learning import GradientStep, LearningAgent, LearningConfig
+from agents.parts.learning import GradientStep, LearningAgent, LearningConfig, annealed
 from agents.parts.weights import ACTING_ONLY, Part, torso_and_head
 from memory.rollouts.rollout import Rollout
 from models.policy import PolicyValues
@@ -30,6 +30,7 @@ class OnPolicyConfig(LearningConfig):
     head_sizes: str  # units of the hidden layers above the torso, as "256,448"
     reward_clip: float  # rewards are clipped to +- this; 0: not clipped
     entropy_coeff: float  # weight of the entropy bonus, per nat
+    entropy_coeff_end: float | None  # to which it falls, linearly over `t_max` agent steps; None: it stays
 
 
 class Networks(nn.Module):
@@ -89,6 +90,7 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         self.device = device
         self._distribution = self._build_distribution(problem)
         super().__init__(problem, config, device, seed, learning)
+        self._entropy_coeff = config.entropy_coeff
         if learning:
             self._step = SlicedStep(self.online, config.lr, config.adam_eps, config.max_grad_norm)
 
@@ -140,9 +142,16 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
         if not transitions.any():
             self._warm_up(states)
             return empty_update()
-        if (lr_end := self.config.lr_end) is not None:
-            self._step.anneal(self.config.lr, lr_end, t_learner / self.config.t_max)
+        self._anneal(t_learner / self.config.t_max)
         return self._learn(experience, states, transitions)
+
+    def _anneal(self, passed: float) -> None:
+        """Learning rate and weight of the entropy bonus when this share of the run has passed."""
+        config = self.config
+        if config.lr_end is not None:
+            self._step.anneal(config.lr, config.lr_end, passed)
+        if config.entropy_coeff_end is not None:
+            self._entropy_coeff = annealed(config.entropy_coeff, config.entropy_coeff_end, passed)
 
     def _clipped(self, rewards: NDArray[np.float32]) -> Tensor:
         clip = self.config.reward_clip

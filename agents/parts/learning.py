@@ -34,6 +34,11 @@ class LearningConfig(TorsoConfig):
     max_grad_norm: float  # the gradient is clipped to this norm; 0: it is not
 
 
+def annealed(start: float, end: float, passed: float) -> float:
+    """On the line from `start` to `end` when this share has passed: PPO's rate (arXiv 1707.06347)."""
+    return start + min(passed, 1.0) * (end - start)
+
+
 class GradientStep:
     """Adam (Kingma & Ba 2015, arXiv 1412.6980) on a network's parameters.
 
@@ -50,8 +55,8 @@ class GradientStep:
         self.average: Callable[[list[nn.Parameter]], None] | None = None  # of several learners: gradients
 
     def anneal(self, lr: float, lr_end: float, passed: float) -> None:
-        """Adam's rate when this share of the run has passed: linear, as PPO's (arXiv 1707.06347, table 5)."""
-        self.adam.param_groups[0]["lr"] = lr + min(passed, 1.0) * (lr_end - lr)
+        """Adam's rate when this share of the run has passed."""
+        self.adam.param_groups[0]["lr"] = annealed(lr, lr_end, passed)
 
     def take(self, loss: Tensor) -> Tensor:
         """One step down `loss`; returns the gradient's norm before clipping."""

@@ -24,6 +24,7 @@ CONFIG = PpoRndConfig(
     precision="float32",
     reward_clip=1.0,
     entropy_coeff=0.001,
+    entropy_coeff_end=None,
     gae_lambda=0.95,
     batch_size=16,
     epochs=2,

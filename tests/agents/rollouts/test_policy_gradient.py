@@ -33,6 +33,7 @@ SHARED: dict[str, Any] = {
     "precision": "float32",
     "reward_clip": 1.0,
     "entropy_coeff": 0.01,
+    "entropy_coeff_end": None,
     "discount": 0.9,
     "reward_scale": 0.75,
     "v_trace": True,
@@ -126,6 +127,15 @@ def test_all_parameters_move_by_adams_formula(name: str, problem: Problem, make_
         assert gradient.abs().sum() > 0, key
         expected = before[key] - 1e-3 * gradient / (gradient.abs() + 1e-5)
         torch.testing.assert_close(parameter.detach(), expected, atol=1e-7, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
+def test_the_entropy_bonus_falls_to_its_end_over_the_run(name: str, make_rollout: MakeRollout) -> None:
+    agent = make(name, entropy_coeff=0.8, entropy_coeff_end=0.2, t_max=1000)
+    for t_learner, weight in ((1, 0.7994), (500, 0.5), (1000, 0.2), (5000, 0.2)):
+        metrics = agent.update(make_rollout(), t_learner).metrics
+        bonus = metrics["policy_loss"] + metrics["value_loss_extrinsic"] - metrics["loss"]
+        assert float(bonus / metrics["entropy"]) == pytest.approx(weight, rel=1e-4)
 
 
 def test_without_a_baseline_the_critic_stays(make_rollout: MakeRollout) -> None:

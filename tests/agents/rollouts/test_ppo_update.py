@@ -284,3 +284,12 @@ def test_the_learning_rate_falls_to_its_end_over_the_run(
         agent.update(make_rollout(), t_learner)
         after = nn.utils.parameters_to_vector(agent.online.policy.parameters()).detach()
         assert float((after - before).abs().max()) == pytest.approx(lr, rel=0.01)
+
+
+def test_the_entropy_bonus_of_ppo_rnd_falls_too(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
+    agent = make_ppo(**ONE_STEP, entropy_coeff=0.8, entropy_coeff_end=0.2, t_max=1000)
+    for t_learner, weight in ((1, 0.7994), (500, 0.5), (5000, 0.2)):
+        metrics = agent.update(make_rollout(), t_learner).metrics
+        losses = [value for name, value in metrics.items() if name.startswith(("value_loss", "policy_loss"))]
+        bonus = sum(losses) + metrics["predictor_loss"] - metrics["loss"]
+        assert float(bonus / metrics["entropy"]) == pytest.approx(weight, rel=1e-4)
