@@ -132,7 +132,8 @@ class _VectorPlay:
         observer: Observer | None,
     ) -> None:
         description = describe_env(env_config)
-        rows = min(width, len(seeds) - len(seeds) % description.seats or len(seeds))
+        seats = description.seats
+        rows = min(max(width - width % seats, seats), len(seeds) - len(seeds) % seats or len(seeds))
         self._policy, self._seeds, self._observer = policy, seeds, observer
         self._stack = FrameStack(
             rows, policy.history_length, description.frame_shape, description.frame_dtype

@@ -6,8 +6,11 @@ import fcntl
 import logging
 import math
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -113,6 +116,10 @@ class EventLogWriter:
             self.flush()
             self._file.close()
 
+    def abandon(self) -> None:
+        """Free the file without another write; readers leave out a last record that is not whole."""
+        self._file.raw.close()
+
     def _check(self, frame: NDArray[Any]) -> None:
         if frame.shape != self._header.frame_shape or frame.dtype != self._header.frame_dtype:
             raise EventLogError(
@@ -139,29 +146,51 @@ class EventLogWriter:
 
 
 class EventRecorder:
-    """Writes the vector steps of one actor into an event log, each environment's episodes separately."""
+    """Writes the vector steps of one actor into an event log, each environment's episodes separately.
+
+    The log ends where its disk is full or gone, with a warning: the run goes on without it.
+    """
 
     def __init__(self, path: Path, header: LogHeader) -> None:
         """Raises EventLogError when `path` cannot be appended to."""
-        self._writer = EventLogWriter(path, header)
+        self._path = path
+        self._writer: EventLogWriter | None = EventLogWriter(path, header)
 
     def add(self, step: VectorStep) -> None:
         """Record a vector step; rows that only restarted hold the last frame of the episode before."""
-        for row, frame in enumerate(step.frames):
-            if step.active[row]:
-                ended = bool(step.terminated[row]), bool(step.truncated[row])
-                self._writer.add(row, frame, step.a_t[row], float(step.rewards[row]), *ended)
-            else:
-                self._writer.end(row, frame)
+        self._write(partial(_add, step))
 
     def close(self, frames: NDArray[Any]) -> None:
         """The actor stops before `frames` [N, *frame]: unfinished episodes end there."""
-        for row, frame in enumerate(frames):
-            self._writer.end(row, frame)
-        self._writer.close()
+        self._write(partial(_end, frames))
+
+    def _write(self, record: Callable[[EventLogWriter], None]) -> None:
+        if self._writer is None:
+            return
+        try:
+            record(self._writer)
+        except OSError as error:
+            log.warning("The event log %s ends here (%s); the actor goes on.", self._path, error.strerror)
+            self._writer.abandon()
+            self._writer = None
 
 
-def _locked(path: Path) -> BinaryIO:
+def _add(step: VectorStep, writer: EventLogWriter) -> None:
+    for row, frame in enumerate(step.frames):
+        if step.active[row]:
+            ended = bool(step.terminated[row]), bool(step.truncated[row])
+            writer.add(row, frame, step.a_t[row], float(step.rewards[row]), *ended)
+        else:
+            writer.end(row, frame)
+
+
+def _end(frames: NDArray[Any], writer: EventLogWriter) -> None:
+    for row, frame in enumerate(frames):
+        writer.end(row, frame)
+    writer.close()
+
+
+def _locked(path: Path) -> BufferedRandom:
     """`path`, made where it is missing, open for reading and writing and locked against other writers."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from safetensors.torch import save as save_tensors
 from learning.learner import Learner
 from memory.runs.pool import add_member, read_members
 from memory.runs.weights import Weights
-from reporting.atomic import write_atomically
+from reporting.atomic import atomic_file
 from reporting.model_files import numbered_files
 
 log = logging.getLogger(__name__)
@@ -69,8 +69,10 @@ class Pool:
         members = sorted({*self._members, updates})
         kept = thinned(members, self._config.pool_size)
         gone = [each for each in members if each not in kept]
-        self._publish(updates, payload, kept, gone)
-        write_atomically(self._path(updates), payload)
+        with atomic_file(self._path(updates)) as file:
+            file.write(payload)
+            file.flush()  # a full disk shows here, before Redis has the member
+            self._publish(updates, payload, kept, gone)
         self._added, self._members = added, kept
         for each in gone:
             self._path(each).unlink(missing_ok=True)

@@ -58,7 +58,7 @@ class RolloutSource(Source[Rollout]):
 
     def is_due(self, ahead: int = 0) -> bool:
         """Whether all actors have delivered, or those that have were kept waiting long enough."""
-        delivered = {actor for actor, rollouts in self._waiting.items() if rollouts}
+        delivered = {actor for actor, rollouts in list(self._waiting.items()) if rollouts}
         if not delivered:
             return False
         awaited = 0 if self.drawn else self._config.nb_actor  # at first, nobody is known yet
@@ -92,7 +92,7 @@ class RolloutSource(Source[Rollout]):
                 self._to_release.append(actor)
         now = time.monotonic()
         if now - self._looked_at > ACTORS_EVERY_S:
-            self._actors, self._looked_at = self._store.actors() & self._waiting.keys(), now
+            self._actors, self._looked_at = self._store.living(self._waiting), now
         if self._waits_since is None and any(self._waiting.values()):
             self._waits_since = now
 

@@ -6,8 +6,9 @@ import io
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,6 +57,18 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+LEFT_OVER_AFTER_S = 3600
+"""Age from which nobody writes a temporary file any more; the largest, a replay's, take minutes."""
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove the temporary files of `atomic_file` whose processes were killed an hour ago or earlier."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > LEFT_OVER_AFTER_S:
+                path.unlink()
 
 
 def append(path: Path, data: bytes) -> None:

@@ -400,3 +400,9 @@ def test_a_spec_that_is_given_is_the_only_one() -> None:
     for own in ("", str(ROOT / "specs" / "classic" / "catch_dqn.yaml")):
         given = ["--game", "probe:catch", "--spec", own]
         assert with_spec(read_args(given), given) == (read_args(given), given)
+
+
+def test_a_fault_elsewhere_is_not_blamed_on_the_results() -> None:
+    error = OSError(8, "Exec format error", "/usr/bin/redis-server")
+    assert str(plan().unwritable(error)) == "/usr/bin/redis-server: Exec format error."
+    assert "check --path-to-results" in str(plan().unwritable(OSError(28, "No space left on device")))

@@ -21,6 +21,7 @@ from learning.saved.snapshot import (
     load_snapshot,
     save_snapshot,
 )
+from reporting.atomic import remove_left_over
 from reporting.model_files import best_model_path, last_model_path, last_models, numbered_files
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class SnapshotFolder:
 
     def __init__(self, folder: Path, file_name: str, lock: FolderLock) -> None:
         self._folder, self._file_name, self.lock = folder, file_name, lock
+        remove_left_over(folder)
         self._known = {
             path: _identity(path) for path in self._all()
         }  # this process's, or those it began with

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,11 +143,11 @@ class RolloutStore:
         self._watch.check(counters.epoch, connection)
         return counters
 
-    def actors(self) -> set[int]:
-        """Actors that are alive."""
-        prefix = self._keys.actor_lease(0).removesuffix("0")
-        held = self._client.scan_iter(match=_escaped(prefix) + "*", count=1000)
-        return {int(name.decode().removeprefix(prefix)) for name in held}
+    def living(self, actors: Iterable[int]) -> set[int]:
+        """Those of the `actors` whose leases are held."""
+        asked = list(actors)
+        held = self._client.mget([self._keys.actor_lease(actor) for actor in asked]) if asked else []
+        return {actor for actor, token in zip(asked, held, strict=True) if token is not None}
 
     def take(self) -> list[Taken]:
         """All rollouts that wait, oldest first; they are outstanding until `done`."""
@@ -205,8 +206,3 @@ def side_by_side(rollouts: list[Rollout]) -> Rollout:
         for name in Rollout._fields
     }
     return Rollout(**joined)
-
-
-def _escaped(text: str) -> str:
-    """For MATCH, where [ ] * ? \\ have a meaning."""
-    return "".join(f"\\{letter}" if letter in "[]*?\\" else letter for letter in text)

@@ -121,6 +121,7 @@ def test_episodes_that_fill_no_tables_are_played_all_the_same() -> None:
     )
     policy = baseline_policy("random", describe_env(config))
     assert evaluate(policy, config, 3, 1, 8).lengths == (5, 5, 5)
+    assert evaluate(policy, config, 4, 1, width=3).lengths == (5, 5, 5, 5), "a table less than environments"
     with pytest.raises(EnvError, match="--evaluation-episodes"):
         evaluate(policy, config, 1, 1, 8)
 

@@ -9,6 +9,7 @@ import pytest
 
 from event_log.reader import read_episodes, read_header
 from event_log.records import LoggedEpisode
+from tests.faults.disk import no_file_larger_than
 from tests.recording import Play, header_of, record
 
 
@@ -54,3 +55,18 @@ def test_a_log_holds_every_step_and_frame(tmp_path: Path, game: str, steps: int,
     assert read_header(tmp_path / "log") == header_of(game)
     for row in range(environments):
         _check_row(play, row, [episode for episode in episodes if episode.environment == row])
+
+
+def test_where_the_disk_is_full_the_log_ends_and_the_actor_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with no_file_larger_than(2000):
+        play = record(tmp_path / "log", "probe:catch", 400)
+    episodes = list(read_episodes(tmp_path / "log"))
+    logged = sum(len(episode.r_t) for episode in episodes)
+    assert 0 < logged < 300 and (episodes[0].frames[0] == play.steps[0].frames[0]).all()
+    assert [record.message for record in caplog.records if "ends here" in record.message] == [
+        f"The event log {tmp_path / 'log'} ends here (File too large); the actor goes on."
+    ]
+    record(tmp_path / "log", "probe:catch", 20)
+    assert sum(len(episode.r_t) for episode in read_episodes(tmp_path / "log")) > logged

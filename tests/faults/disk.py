@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 BYTES = 32 << 20
@@ -60,3 +63,14 @@ def _mounts(folder: Path) -> bool:
     if shutil.which("mount") is None:
         return False
     return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """No file of this process may grow past so many bytes, while the disk has room."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,15 @@ def test_the_newest_snapshot_replaces_the_others_of_its_game(tmp_path: Path) -> 
         SnapshotFolder(tmp_path, file_name, lock).save(_snapshot(1, steps, 1))
         lock.release()
     assert _names(tmp_path) == ["last_model_pong_10.pth", "last_model_pong_2_9.pth"]
+
+
+def test_what_a_killed_learner_had_half_written_goes_after_an_hour(tmp_path: Path) -> None:
+    old, new = tmp_path / ".replay_pong.dump.12.tmp", tmp_path / ".last_model_pong_9.pth.13.tmp"
+    for path, age in ((old, 4000), (new, 10)):
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - age,) * 2)
+    SnapshotFolder(tmp_path, "pong", _lock(tmp_path))
+    assert not old.exists() and new.exists(), "another learner's may be written just now"
 
 
 def test_a_lock_ends_with_its_process_and_says_whose_it_is(

@@ -15,6 +15,7 @@ from memory.runs.pool import read_members
 from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from memory.server.patience import Patience
+from tests.faults.disk import no_file_larger_than
 
 
 def _pool(client: Client, keys: Keys, folder: Path, epoch: int) -> Pool:
@@ -39,3 +40,14 @@ def test_a_replaced_learner_adds_nothing(client: Client, keys: Keys, tmp_path: P
     with pytest.raises(ReplayLost, match="Epoch 7 is over"):
         _pool(client, keys, tmp_path, epoch=7).add_due()
     assert read_members(client, keys) == [] and list(tmp_path.iterdir()) == []
+
+
+def test_on_a_full_disk_redis_gets_no_member_either(client: Client, keys: Keys, tmp_path: Path) -> None:
+    """Else each later update would bring one more of them there."""
+    client.hset(keys.counters, "epoch", 7)
+    pool = _pool(client, keys, tmp_path, epoch=7)
+    with no_file_larger_than(1), pytest.raises(OSError):
+        pool.add_due()
+    assert read_members(client, keys) == [] and list(tmp_path.iterdir()) == []
+    pool.add_due()
+    assert read_members(client, keys) == [20]

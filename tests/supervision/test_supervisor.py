@@ -109,6 +109,13 @@ def interrupt_when(condition: Callable[[], object], number: int = signal.SIGTERM
     return once(condition, lambda: os.kill(os.getpid(), number))
 
 
+def test_a_run_outlives_the_files_of_its_logs(stage: Stage) -> None:
+    """Somebody removes them, or rotates them, while it runs."""
+    removes = "import os, sys, time; os.unlink(os.readlink('/proc/self/fd/1')); time.sleep(0.5)"
+    assert stage.supervise(stage.spec("learner", removes), stage.spec("actor 0", WAITS)) == 0
+    assert "The run is finished." in stage.said
+
+
 def test_a_learner_that_finishes_ends_the_run_and_its_actors(stage: Stage) -> None:
     learner = stage.spec("learner", "import time; print('T = 1 / 1'); time.sleep(0.5)")
     assert stage.supervise(learner, stage.spec("actor 0", TELLS + WAITS)) == 0

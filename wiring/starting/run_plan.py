@@ -143,8 +143,10 @@ class RunPlan:
         return Limits(stop=SAVE_REPLAY_LIMIT_S) if self.args.save_replay else Limits()
 
     def unwritable(self, error: OSError) -> UserError:
-        """What to say where a log cannot be written."""
+        """What to say where a log cannot be written, or another file or program be used."""
         folder = self.args.path_to_results
+        if error.filename is not None and not Path(error.filename).is_relative_to(folder):
+            return UserError(f"{error.filename}: {error.strerror}.")
         return UserError(f"Nothing can be written to {folder} ({error.strerror}): check --path-to-results.")
 
     def log(self, name: str) -> Path:
