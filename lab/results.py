@@ -179,7 +179,8 @@ class Bar(NamedTuple):
 
 def score_graph(bars: Sequence[Bar]) -> Graph:
     """The trials' scores side by side, with one standard deviation over their sessions."""
-    scores = Bars("score", [bar.mean for bar in bars], [BLUE] * len(bars), [bar.std for bar in bars])
+    errors = np.array([[bar.std for bar in bars]] * 2)
+    scores = Bars("score", [bar.mean for bar in bars], [BLUE] * len(bars), errors)
     names = [bar.name for bar in bars]
     return Graph(Axis(categories=names), f"mean score,\nlast {WINDOW} episodes", [scores] if bars else [])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -291,17 +291,20 @@ def _sessions(played: Played) -> Iterator[Sequence[object]]:
 
 
 def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
-    """The aggregates of each agent over its games."""
-    groups: dict[str, list[Floats]] = {}
+    """The aggregates of the agents that played two games or more, those of the same games together."""
+    groups: dict[str, dict[str, Floats]] = {}
     for row in rows:
         standard = standard_of(row.game)
         if standard and row.scores:
-            groups.setdefault(row.agent, []).append(standard.strength(np.array(row.scores)))
-    return {agent: over_games(each) for agent, each in groups.items()}
+            groups.setdefault(row.agent, {})[row.game] = standard.strength(np.array(row.scores))
+    found = {agent: over_games(each) for agent, each in groups.items() if len(each) > 1}
+    return dict(sorted(found.items(), key=lambda item: item[1].games))
 
 
-def over_games(groups: Sequence[Floats]) -> OverAll:
+def over_games(groups: Mapping[str, Floats]) -> OverAll:
     """The aggregate of the strengths of each game's sessions."""
-    enough = min(map(len, groups)) >= LEAST_FOR_INTERVAL
-    iqm = aggregates(groups).iqm
-    return OverAll(len(groups), sum(map(len, groups)), iqm.value, (iqm.low, iqm.high) if enough else None)
+    strengths = [*groups.values()]
+    enough = min(map(len, strengths)) >= LEAST_FOR_INTERVAL
+    iqm = aggregates(strengths).iqm
+    interval = (iqm.low, iqm.high) if enough else None
+    return OverAll(tuple(groups), sum(map(len, strengths)), iqm.value, interval)

@@ -12,7 +12,7 @@ import numpy as np
 from lab.session import Curve, spread
 from reporting.measures.aggregates import aggregates
 from reporting.measures.fitness import Fitness, Standard, standard_of
-from reporting.pages.graph import Axis, Bars, Graph, Line, Marks
+from reporting.pages.graph import Axis, Bars, Graph, Line, Marks, Symbol
 from reporting.pages.page import INK, Section, Table
 
 _TABLE = Path(__file__).with_name("published.csv")
@@ -28,6 +28,7 @@ class Published(NamedTuple):
     algorithm: str  # "" where it is the agent's own; else the nearest relative that was published
     score: float
     agent_steps: int
+    play: str  # "training": with exploration and over a window of the run; "evaluation": as ours
     source: str
 
 
@@ -42,7 +43,8 @@ def _published() -> dict[tuple[str, str], tuple[Published, ...]]:
         found: dict[tuple[str, str], tuple[Published, ...]] = {}
         for row in csv.DictReader(file):
             key = row["game"], row["agent"]
-            figure = Published(row["algorithm"], float(row["score"]), int(row["agent_steps"]), row["source"])
+            numbers = float(row["score"]), int(row["agent_steps"])
+            figure = Published(row["algorithm"], *numbers, row["play"], row["source"])
             found[key] = (*found.get(key, ()), figure)
     return found
 
@@ -89,11 +91,6 @@ class Row:
         return float(np.std(self.scores)) if self.scores else float("nan")
 
     @property
-    def shown_std(self) -> float:
-        """As an error bar: NaN, which draws none, of a single session."""
-        return self.std if len(self.scores) > 1 else float("nan")
-
-    @property
     def interval(self) -> tuple[float, float] | None:
         """95 % interval of the mean, by bootstrap over sessions; None where there are too few."""
         if len(self.scores) < LEAST_FOR_INTERVAL:
@@ -137,8 +134,7 @@ interval is 95 % of the mean's, by bootstrap over seeds.
 OVER_ALL = """## Over the games
 
 Interquartile mean of the strengths without noise of all sessions (0 random play, 1 the game's standard), and
-its 95 % interval, where every game has at least three sessions. Agents are compared only where they played
-the same games.
+its 95 % interval, where every game has at least three sessions. Compare agents of the same games alone.
 
 """
 OVER_ALL_HEADINGS = ("Agent", "Games", "Sessions", "Mean", "Interval")
@@ -147,7 +143,7 @@ OVER_ALL_HEADINGS = ("Agent", "Games", "Sessions", "Mean", "Interval")
 class OverAll(NamedTuple):
     """An agent over its games."""
 
-    games: int
+    games: tuple[str, ...]
     sessions: int
     iqm: float  # interquartile mean of the sessions' strengths
     interval: tuple[float, float] | None  # None where a game has too few sessions
@@ -169,7 +165,7 @@ def markdown(rows: Sequence[Row], over_all: Mapping[str, OverAll], more: Sequenc
     names = dict.fromkeys(row.game for row in rows)
     games = [_game(game, [row for row in rows if row.game == game]) for game in names]
     cells = [
-        (agent, str(known.games), str(known.sessions), f"{known.iqm:.2f}", known.shown_interval)
+        (agent, ", ".join(known.games), str(known.sessions), f"{known.iqm:.2f}", known.shown_interval)
         for agent, known in over_all.items()
     ]
     summary = [OVER_ALL + markdown_table(OVER_ALL_HEADINGS, cells)] if cells else []
@@ -209,7 +205,8 @@ def _shown_published(figure: Published) -> str:
     """A published score: of another algorithm than the row's where it names one."""
     project = figure.source.split(",")[0]
     algorithm = f"{figure.algorithm} of " if figure.algorithm else ""
-    return f"{figure.score:,.1f} ({algorithm}{project}, {_short(figure.agent_steps)})"
+    in_training = ", in training" if figure.play == "training" else ""
+    return f"{figure.score:,.1f} ({algorithm}{project}, {_short(figure.agent_steps)}{in_training})"
 
 
 def _short(steps: int) -> str:
@@ -236,10 +233,12 @@ def game_graphs(game: str, rows: Sequence[Row], colours: Mapping[str, str]) -> t
     standard = standard_of(game)
     levels = {"standard": standard.score, "random play": standard.random} if standard else {}
     agents = Axis(categories=[row.agent for row in rows])
-    scores: list[Bars | Marks] = [_score_bars(rows, standard, colours), *_published_marks(rows)]
+    marks = [_seed_marks(rows), *_published_marks(rows)]
     curves = [_training_line(row, colours[row.agent]) for row in rows]
     return (
-        Graph(agents, "score without noise (diamonds: published)", scores, levels),
+        Graph(
+            agents, "score without noise", [_score_bars(rows, standard, colours), *marks], levels, legend=True
+        ),
         Graph(Axis("agent steps", steps=True), "score in training", curves, levels, legend=True),
     )
 
@@ -248,16 +247,36 @@ def _score_bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping
     """Bars that begin at random play's score."""
     each = [colours[row.agent] for row in rows]
     floor = standard.random if standard else 0.0
-    return Bars("", [row.mean for row in rows], each, [row.shown_std for row in rows], floor)
+    no_interval = (float("nan"),) * 2
+    ends = np.array([row.interval or no_interval for row in rows])  # [R, 2]
+    means = np.array([row.mean for row in rows])
+    errors = np.abs(ends.T - means)  # [2, R] downward and upward
+    return Bars("mean, 95 % interval", means.tolist(), each, errors, floor)
+
+
+_SYMBOLS: dict[str, Symbol] = {"evaluation": "diamond", "training": "square"}
+_NAMES = {"evaluation": "published", "training": "published, in training"}
+BESIDE = 0.22
+"""Distance of the seeds' scores, and on the other side of published ones, from the middle of a bar."""
+
+
+def _seed_marks(rows: Sequence[Row]) -> Marks:
+    places = [place + BESIDE for place, row in enumerate(rows) for _ in row.scores]
+    return Marks("each seed", places, [score for row in rows for score in row.scores], INK, "dot")
 
 
 def _published_marks(rows: Sequence[Row]) -> list[Marks]:
-    known = [(place, figure) for place, row in enumerate(rows) for figure in row.published]
-    if not known:
-        return []
-    places, figures = zip(*known, strict=True)
-    scores, sources = [figure.score for figure in figures], [figure.source for figure in figures]
-    return [Marks("published", places, scores, INK, "diamond", sources)]
+    """Of evaluations and of training apart."""
+    found = []
+    for play, symbol in _SYMBOLS.items():
+        known = [
+            (place, each) for place, row in enumerate(rows) for each in row.published if each.play == play
+        ]
+        if known:
+            places, scores = [place - BESIDE for place, _ in known], [each.score for _, each in known]
+            sources = [each.source for _, each in known]
+            found.append(Marks(_NAMES[play], places, scores, INK, symbol, sources))
+    return found
 
 
 def _training_line(row: Row, colour: str) -> Line:

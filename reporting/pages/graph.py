@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
@@ -57,8 +57,15 @@ class Bars(NamedTuple):
     name: str
     heights: Sequence[float]
     colours: Sequence[str]
-    std: Sequence[float] | None = None
+    errors: Floats | None = None  # [2, C] from each height downward and upward; NaN: none
     floor: float = 0.0  # where bars begin
+
+
+Symbol = Literal["disc", "ring", "diamond", "square", "dot"]
+
+
+BAR_OPACITY = 0.7
+"""So that single points are seen on a bar."""
 
 
 class Marks(NamedTuple):
@@ -68,7 +75,7 @@ class Marks(NamedTuple):
     x: Sequence[float]
     y: Sequence[float]
     colour: str
-    symbol: Literal["disc", "ring", "diamond"] = "disc"
+    symbol: Symbol = "disc"
     texts: Sequence[str] = ()  # shown at the mouse, in html
 
 
@@ -161,8 +168,8 @@ def _bar_trace(bars: Bars, categories: Sequence[str]) -> BaseTraceType:
         textposition="none",
         customdata=bars.heights,
         hovertemplate=f"%{{text}}: %{{customdata:,.6~g}}<extra>{bars.name}</extra>",
-        error_y={"array": bars.std} if bars.std else None,
-        marker={"color": bars.colours},
+        error_y=None if bars.errors is None else {"arrayminus": bars.errors[0], "array": bars.errors[1]},
+        marker={"color": bars.colours, "opacity": BAR_OPACITY},
     )
 
 
@@ -170,6 +177,8 @@ _PLOTLY_MARKERS = {
     "disc": {"symbol": "circle", "size": 9, "opacity": 0.8},
     "ring": {"symbol": "circle-open", "size": 17, "line": {"width": 2.4}},
     "diamond": {"symbol": "diamond-open", "size": 11},
+    "square": {"symbol": "square-open", "size": 10},
+    "dot": {"symbol": "circle", "size": 6, "opacity": 0.6},
 }
 
 
@@ -271,14 +280,16 @@ def _draw_bars(axes: Axes, bars: Bars, number: int, count: int) -> None:
     places = np.arange(len(bars.heights)) + (number - (count - 1) / 2) * width
     heights = [height - bars.floor for height in bars.heights]
     gap = 0.9 if count > 1 else 1.0
-    look: dict[str, Any] = {"color": bars.colours, "label": bars.name, "capsize": 3}
-    axes.bar(places, heights, gap * width, bottom=bars.floor, yerr=bars.std, **look)
+    look: dict[str, Any] = {"color": bars.colours, "alpha": BAR_OPACITY, "label": bars.name, "capsize": 3}
+    axes.bar(places, heights, gap * width, bottom=bars.floor, yerr=bars.errors, **look)
 
 
 _PNG_MARKERS: dict[str, dict[str, Any]] = {
     "disc": {"s": 36, "alpha": 0.8},
     "ring": {"s": 150, "linewidth": 2, "facecolor": "none"},
     "diamond": {"s": 36, "marker": "D", "facecolor": "none"},
+    "square": {"s": 36, "marker": "s", "facecolor": "none"},
+    "dot": {"s": 14, "alpha": 0.6},
 }
 
 
@@ -291,6 +302,8 @@ def _draw_marks(axes: Axes, marks: Marks) -> None:
 def _draw_axis(axes: Axes, axis: Axis, is_bars: bool) -> None:
     count = len(axis.categories)
     axes.set(xlabel=axis.title, xscale="log" if axis.logarithmic else "linear")
+    if axis.steps:
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if axis.categories:
         slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if count > MOST_FLAT_LABELS else {}
         axes.set_xticks(range(count), axis.categories, **slant)
@@ -311,6 +324,6 @@ def _legend(axes: Axes) -> tuple[list[Artist], list[str]]:
 def _legend_place(graph: Graph) -> dict[str, Any]:
     """Above bars, which fill their axes; else where there is room."""
     if any(isinstance(part, Bars) for part in graph.parts):
-        above = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False}
-        return {"fontsize": 8, "ncols": len(graph.parts), **above}
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
+        return {"fontsize": 8, "ncols": min(len(graph.parts), MOST_FLAT_LABELS // 2), **above}
     return {"fontsize": 8}

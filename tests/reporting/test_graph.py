@@ -31,7 +31,8 @@ def rectangles(graph: Graph) -> list[tuple[float, float, float, float]]:
 
 STEPS = np.array([0.0, 100.0])
 CURVE = Line("mean", STEPS, np.array([1.0, 3.0]), "#1f5fbf", std=np.array([0.5, 1.0]), band="± 1 std")
-SCORES = Bars("score", [5.0, -1.0], ["#1f5fbf", "#d1603d"], [0.5, 1.0], floor=-2.0)
+ERRORS = np.array([[0.5, 1.0], [0.7, np.nan]])
+SCORES = Bars("score", [5.0, -1.0], ["#1f5fbf", "#d1603d"], ERRORS, floor=-2.0)
 BESIDE = Marks("published", [1], [4.0], "#1c2733", "diamond", ["a paper"])
 
 
@@ -50,6 +51,7 @@ def test_a_band_lies_one_standard_deviation_around_its_line() -> None:
 def test_bars_begin_at_their_floor_and_stand_over_their_categories() -> None:
     graph = Graph(Axis(categories=["dqn", "a2c"]), "score", [SCORES, BESIDE], {"standard": 4.5})
     bars, marks = plotly_figure(graph, 400).data
+    assert [*bars.error_y.arrayminus] == [0.5, 1.0] and bars.error_y.array[0] == 0.7
     assert [*bars.y] == [7.0, 1.0] and bars.base == -2.0 and [*bars.customdata] == [5.0, -1.0]
     assert [*marks.x] == [1] and marks.text == ("a paper",)
     axes = Figure().subplots()
