@@ -47,7 +47,7 @@ class Link:
     def __init__(self, stopped: Callable[[], bool]) -> None:
         """`stopped`: whether this process was asked to end."""
         self.stopped = stopped
-        self.counters = Counters(*[0] * len(Counters._fields))
+        self.counters = Counters()
         self._episodes = 0
 
     def refresh_counters(self) -> None:

@@ -16,12 +16,12 @@ LARGEST = 2**53 - 1
 class Counters(NamedTuple):
     """What all processes of a run share; all 0 when there is no run."""
 
-    epoch: int  # unix time in milliseconds at which the learner began; raised at each of its starts
-    steps: int  # T_actors: transitions accepted from all actors together, never going back
-    batches: int  # batches consumed by the learner in this epoch
-    learning_starts_at: int  # value of `steps` at which learning begins in this epoch
-    last_chunk: int  # id of the newest chunk, counted from 1
-    finished: int  # 1 once the learner has ended the run
+    epoch: int = 0  # unix time in milliseconds at which the learner began; raised at each of its starts
+    steps: int = 0  # T_actors: transitions accepted from all actors together, never going back
+    batches: int = 0  # batches consumed by the learner in this epoch
+    learning_starts_at: int = 0  # value of `steps` at which learning begins in this epoch
+    last_chunk: int = 0  # id of the newest chunk, counted from 1
+    finished: int = 0  # 1 once the learner has ended the run
     refill: int = 0  # of `steps`, those that refill the replay of resumed runs, once that is done
     elsewhere: int = 0  # of `steps`, those in other shards than this, as the learner knows them
 

@@ -139,7 +139,7 @@ class Poller:
         """What it found. Raises redis errors."""
         found, connection = self._line.answers(2)
         if len(found) == 1:
-            return Seen(Counters(*parse_counts(found), *[0] * (len(FIELDS) - 1)))
+            return Seen(Counters(*parse_counts(found)))
         _, values, arrivals, held = found
         counters = Counters(*parse_counts(values))
         chunks = [(name, dict(zip(pairs[::2], pairs[1::2], strict=True))) for name, pairs in arrivals]
@@ -189,7 +189,7 @@ def join(
     held = read_counters(*place)
     if held.epoch < fresh_since:
         place.client.unlink(*place.keys.experience)
-        held = Counters(*[0] * len(Counters._fields))
+        held = Counters()
     for field, number in progress.pushed:
         place.client.eval(AT_LEAST, 1, place.keys.counters, field, number)
     _tell(place, epoch, progress.own, max(held.elsewhere, elsewhere), run)

@@ -26,12 +26,13 @@ def run_of(folder: Path, args: Args) -> str:
 
 
 def test_it_says_of_the_run_what_its_learner_said(tmp_path: Path) -> None:
-    """Its settings and commit, not those of the evaluation."""
-    model = run_of(tmp_path, read_args(["--game", GAME, "--lr", "0.001"]))
+    """Its settings and commit, not those of the evaluation, nor where its server was."""
+    model = run_of(tmp_path, read_args(["--game", GAME, "--lr", "0.001", "--host-redis", "ours.example"]))
     page = renew_page(model, read_args(["--game", GAME, "--seed", "9"]), tmp_path)
     assert page is not None
     text = page.read_text(encoding="utf-8")
     assert "<td>--lr</td><td>0.001</td>" in text and "0123456789ab" in text and "--seed" not in text
+    assert "ours.example" not in text
     assert "<dt>Agent steps</dt><dd>40 " in text
 
 

@@ -62,12 +62,24 @@ def _game_facts(game: str, env: EnvDescription) -> GameFacts:
     return GameFacts(env.frames_per_step, bounds, names)
 
 
+def names_the_server(name: str) -> bool:
+    """Whether this parameter says where Redis is, or how to log in there: nothing to show to others."""
+    return "redis" in name or "password" in name
+
+
+def _is_shown(name: str) -> bool:
+    return name not in ("spec", "id_actor") and not names_the_server(name)
+
+
 def changed_settings(args: Args) -> list[tuple[str, str, str]]:
-    """Flag, value and default of what is not at its default, the game first; a spec shows in values."""
+    """Flag, value and default of what is not at its default, the game first; a spec shows in values.
+
+    Nothing that names the server: the page is shown to others.
+    """
     rows = [
         (flag_of(name), str(getattr(args, name)), str(field.default))
         for name, field in type(args).model_fields.items()
-        if name == "game" or (name not in ("spec", "id_actor") and getattr(args, name) != field.default)
+        if name == "game" or (_is_shown(name) and getattr(args, name) != field.default)
     ]
     return sorted(rows, key=lambda row: row[0] != "--game")
 

@@ -11,6 +11,7 @@ from envs.config import EnvConfig
 from evaluation.result import keep_earlier
 from reporting.pages.players import matches_of
 from reporting.trackers import Tracking, open_tracker
+from wiring.record.page import names_the_server
 
 
 def keep_earlier_result(path: Path, config: EnvConfig, origin: dict[str, object]) -> None:
@@ -40,10 +41,5 @@ def tracking_of(args: Args) -> Tracking | None:
     """None where no tracker is asked for. Raises TrackerError."""
     if not args.track:
         return None
-    settings = {name: value for name, value in args.model_dump().items() if not _is_secret(name)}
+    settings = {name: value for name, value in args.model_dump().items() if not names_the_server(name)}
     return open_tracker(args.track, args.file_name, Path(args.path_to_results), settings)
-
-
-def _is_secret(name: str) -> bool:
-    """Whether it says where the server is, or how to log in there."""
-    return "redis" in name or "password" in name
