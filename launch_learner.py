@@ -47,7 +47,9 @@ if TYPE_CHECKING:  # a run of one learner imports none of it
 log = logging.getLogger(__name__)
 
 MOST_LOSSES_IN_A_ROW = 10
-"""How often the replay may be lost without one update between, as it is where a server comes back empty."""
+"""How often in a row the replay may be lost without one update in between, as it is where a server comes back
+empty.
+"""
 
 
 def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:

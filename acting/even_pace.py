@@ -8,7 +8,9 @@ from memory.runs.counters import Counters
 from memory.runs.shards import own_steps
 
 AWAY_S = 30.0
-"""An actor does not wait for others that stand still for so long: theirs may have ended, or begin slowly."""
+"""After the other actors have stood still for this long (seconds) an actor no longer waits for them: their
+run may have ended, or they may begin slowly.
+"""
 
 
 class EvenPace:

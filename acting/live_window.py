@@ -14,9 +14,11 @@ from envs.config import EnvDescription
 from reporting.film import FilmError, open_window
 
 STEPS_PER_SECOND = 15.0
-"""Where the environment has no clock of its own: an agent step of most Atari play (60 frames / 4)."""
+"""Agent steps per second where the environment has no clock of its own: those of most Atari play (60 frames /
+4).
+"""
 HEIGHT = 480
-"""Pixels; small images are enlarged to about this."""
+"""Height in pixels up to which small images are enlarged, by a whole factor."""
 
 
 class LiveWindow:

@@ -27,7 +27,7 @@ from memory.server.patience import Patience
 Numbers = NDArray[np.float64]
 
 NOBODY = -1
-"""In place of a member: the present self plays."""
+"""Stands for no member of the pool: the present network plays."""
 
 
 @dataclass(frozen=True)

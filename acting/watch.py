@@ -17,7 +17,9 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.5
 HANGS_AFTER_S = 5.0
-"""How long a process that was asked to stop waits for its environment: a step is over by then, or never."""
+"""How long (seconds) a process that was asked to stop waits for its environment: a step is over by then, or
+never.
+"""
 
 
 class EnvironmentWatch:

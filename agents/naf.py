@@ -23,7 +23,7 @@ from models.convolutions.spectral import settle
 from models.naf import NafNetwork, Quadratic, advantage
 
 WIDTH_AXIS = 3
-"""Of images [B, H, h, w] and [B, H, h, w, c]."""
+"""Axis of the width in images [B, H, h, w] and [B, H, h, w, c]."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DISCRETE = ("iqn", "rainbow", "dqn", "double_dqn", "reinforce", "a2c", "ppo", "ppo_rnd")
 CONTINUOUS = ("naf", "reinforce", "a2c", "ppo")
-"""Without random, which does not learn."""
+"""DISCRETE and CONTINUOUS name the agents that learn; random, which does not, plays both kinds of actions."""
 ALL = (*DISCRETE, "naf", "random")
 
 NEEDS_DISCRETE = (

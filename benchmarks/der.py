@@ -29,9 +29,11 @@ from wiring.setting import Setting, build_agent, device_of
 
 RECIPES = ("der", "der_paper")
 COMPARED = 3
-"""Updates of both before the race."""
+"""Updates of both programs whose losses are compared before the race."""
 TOLERANCE = 1e-3
-"""Most that losses may differ by, as a share: sums of other orders, which updates of both carry on."""
+"""Largest difference of two losses, as a share of the loss: sums are added in other orders, and updates of
+both carry that on.
+"""
 
 
 def one_thread(setting: Setting, device: torch.device) -> PlainRainbow:

@@ -43,9 +43,11 @@ WARM_UP = 4
 """Updates before the clock starts: the first one compiles, and records the CUDA graph that is asked for."""
 ENVIRONMENTS = 16
 SHORTEST_PLAY, TIMES_OVER = 64, 4
-"""Vector steps of random play behind the batches: at least so many, and a batch so many times over."""
+"""Vector steps of random play that the batches are drawn from: SHORTEST_PLAY at least, and TIMES_OVER times
+as many transitions as a batch has.
+"""
 FRAMES = 200_000_000
-"""Of a run on the full Atari protocol (Mnih et al. 2015)."""
+"""Frames of a run on the full Atari protocol (Mnih et al. 2015)."""
 LEARN_START = 2_000
 """Agent steps of random play before the window: enough for the largest batch."""
 SETTLED = 3

@@ -29,13 +29,15 @@ POLL_S, FINE_POLL_S = 0.02, 0.001
 SHORTEST_TURN_S, LONGEST_TURN_S = 4.0, 8.0
 """A few updates of the slower side. A halted process renews no lease: it must resume before it runs out."""
 FIRST_UPDATES = 2
-"""They take longer than others: kernels are made ready in them."""
+"""Updates before the clock starts: they take longer than others, since kernels are made ready in them."""
 
 RND_FLAGS = "--spec specs/atari/rnd_cpu.yaml --envs-per-actor 16 --learn-start 2048"
-"""2,048: one rollout of random play."""
+"""Flags of the runs with RND; 2,048 agent steps before learning are one rollout of random play."""
 RND_MODES = {"turns": "--max-policy-lag 0", "overlapped": "--max-policy-lag 1"}
 RND_FIRST_UPDATES = 3
-"""The first takes in statistics only; the second is not overlapped yet."""
+"""Updates with RND before the clock starts: the first takes in statistics only, and the second is not
+overlapped yet.
+"""
 
 
 class Processes:

@@ -35,7 +35,7 @@ from wiring.setting import Setting, chunk_limits
 from wiring.sources import sizes_of
 
 ENVIRONMENTS, STEPS = 16, 512
-"""Of random play: 8,192 transitions."""
+"""Environments and vector steps of random play: 8,192 transitions."""
 ROUNDS, BATCHES = 15, 40
 
 

@@ -30,9 +30,9 @@ from wiring.setting import build_agent, set_up_torch
 
 SPEC = "specs/atari/rainbow_iqn_cpu.yaml"
 LARGEST_LOSS_ERROR = 0.01
-"""By which share of the float32 loss that in bfloat16 may differ."""
+"""Largest difference of the loss in bfloat16 from that in float32, as a share of the latter."""
 LEAST_COSINE = 0.999
-"""Between both gradients, all parameters taken together."""
+"""Least cosine between the gradients in bfloat16 and float32, all parameters taken together."""
 
 Learner = OffPolicyAgent[Any, Any, Any]
 

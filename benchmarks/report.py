@@ -26,7 +26,7 @@ from wiring.record.provenance import commit, machine
 
 PACKAGES = ("torch", "numpy", "redis", "hiredis", "lz4", "zstandard", "ale-py")
 WIDE = 160
-"""Columns of a file or a pipe, where nobody's terminal sets a limit."""
+"""Width in columns of a file or a pipe, where no terminal sets a limit."""
 DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN = "<!-- figures: written by `python -m benchmarks.report FILE`; measure instead of editing -->"
 END = "<!-- end of figures -->"

@@ -30,7 +30,8 @@ from supervision.process import Stop, say
 from wiring.starting.run_plan import RunPlan
 
 ANSWER_S = 3.0
-"""After which a host that has not answered has no room yet, or is starting."""
+"""Longest wait (seconds) for an answer: a host that has given none by then has no room yet, or is starting.
+"""
 REPORT_EVERY_S = 1.0
 POLL_EVERY_S = 0.2
 

@@ -31,7 +31,9 @@ from wiring.code import canonical
 from wiring.starting.run_plan import RunPlan, snapshots_of
 
 LEAVING_S = 20.0
-"""For those who joined: an actor has 15 s to send what it has."""
+"""Longest wait (seconds) for the keepers of actors that joined the run to leave it: an actor has 15 s to send
+what it has.
+"""
 
 
 def host_of(name: str) -> Any:

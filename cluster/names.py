@@ -5,9 +5,9 @@ from __future__ import annotations
 from args import Args
 
 KEEPER = "keeper"
-"""Begins the names of the hosts of keepers."""
+"""First word of the names of the hosts of keepers."""
 SPACE = "rainbow_iqn_apex "
-"""Begins the namespaces of runs."""
+"""What the namespaces of runs begin with."""
 
 
 def namespace_of(args: Args) -> str:

@@ -14,7 +14,9 @@ from memory.settings import parsed_nodes
 from parameters.declare import UserError
 
 STRATEGIES = {"spread": "SPREAD", "packed": "DEFAULT"}
-"""Of Ray: https://docs.ray.io/en/latest/ray-core/scheduling/index.html"""
+"""--placement -> Ray's name of the scheduling strategy:
+https://docs.ray.io/en/latest/ray-core/scheduling/index.html
+"""
 
 
 def here() -> str:

@@ -21,10 +21,12 @@ OWN = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # or 127.0.0.1 is turned into the outer address
     "RAY_worker_niceness": "0",  # not 15: these processes have the priority of any other's
 }
-"""For a Ray that is started here, or listens on the loopback alone."""
+"""Environment variables for a Ray that is started here, or listens on the loopback alone."""
 REACH_S = 5.0
 OBJECT_STORE_BYTES = 80 * 2**20
-"""Nothing but parameters and scores passes through it; Ray's least is 75 MiB."""
+"""Memory of Ray's object store: nothing but parameters and scores passes through it, and Ray's least is 75
+MiB.
+"""
 
 
 @contextlib.contextmanager

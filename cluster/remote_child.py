@@ -16,12 +16,12 @@ from supervision.child import ChildSpec
 from supervision.process import USER_ERROR
 
 REPORT_EVERY_S = 1.0
-"""A process that ends is reported at once."""
+"""Longest time (seconds) between two reports of a process; one that ends is reported at once."""
 END_LIMIT_S = 3.0
-"""For a host to end its process at once."""
+"""Longest wait (seconds) for a host to end its process at once."""
 LAST_LINES = 50
 KILLED, TERMINATED = -9, -15
-"""As subprocess names ends by SIGKILL and SIGTERM."""
+"""Exit codes of processes that SIGKILL and SIGTERM end, as subprocess has them."""
 
 
 class RemoteChild:

@@ -21,7 +21,7 @@ GYMNASIUM = {
     "minatar:*": "noop left up right down fire",
     "probe:catch": "left stay right",
 }
-"""As the environments' own documentation has them."""
+"""Pattern of games -> names of their actions in order, as the environments' own documentation has them."""
 
 
 def action_names(game: str, count: int) -> tuple[str, ...]:

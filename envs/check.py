@@ -56,9 +56,13 @@ from wiring.starting.game_specs import GYMNASIUMS, spec_of
 
 TIMED_S = 1.0
 SEVERAL_TIMED_S = 10.0
-"""Of games of several players: some show only at a seat's last life that they cannot be played here."""
+"""How long (seconds) games of several players are tried: some show only at a seat's last life that they
+cannot be played here.
+"""
 WRAPPED = "is different from the unwrapped version"
-"""Of a warning: an environment is checked as it is played, with the wrappers that `make` or its user adds."""
+"""Part of a warning that is not shown: an environment is checked as it is played, with the wrappers that
+`make` or its user adds.
+"""
 LEARNERS = frozenset(AGENTS) - {"random"}
 NOBODY = "none: no agent here learns to play it"
 OF_IMAGES = {True: "specs/atari/rainbow_iqn_cpu.yaml", False: "specs/maze/naf_cpu.yaml"}

@@ -22,7 +22,7 @@ class EnvFailure(RuntimeError):
 
 
 RAISED = Exception, SystemExit, KeyboardInterrupt
-"""What code of an environment raises by itself: one made for a window may end its program."""
+"""Exceptions that an environment's code may raise by itself: one made for a window may end its program."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class Saved:
     """Saves what `SAVED` names: plain values, tensors, generators, and parts with a state of their own."""
 
     SAVED: ClassVar[tuple[str, ...]]
-    """Attributes. In the state they stand without their leading underscore."""
+    """Names of the attributes that are saved. In the state they stand without their leading underscore."""
 
     def state_dict(self) -> State | None:
         """All that later steps depend on; None where a part of it cannot be saved."""

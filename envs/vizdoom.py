@@ -30,7 +30,8 @@ __all__ = ["FAMILY"]
 
 PREFIX = "vizdoom:"
 SCENARIOS = ("my_way_home", "health_gathering", "health_gathering_supreme")
-"""Of those that come with VizDoom 1.3.2; the others need weapons or steps to the side."""
+"""Names of the scenarios of VizDoom 1.3.2 that can be played; the others need weapons or steps to the side.
+"""
 DEGREES_PER_STEP = 15.0  # to the right, of the action 1; four tics of Doom's own keys turn 14
 SPEED = 25.0  # Doom's walking, of the action 1; it cuts off at 50, its running
 _TICS_PER_SECOND = 35.0  # Doom's

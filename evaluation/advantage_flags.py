@@ -8,7 +8,7 @@ from pathlib import Path
 from supervision.process import at_least_one
 
 FRAMES = 6
-"""Frames drawn where no list of them is given."""
+"""Most frames that are drawn where no list of them is given."""
 
 
 def own_flags() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ from reporting.pages.page import AXIS, BLUE, INK, RED, Section, base_layout, cur
 Floats = NDArray[np.float32]
 
 HEIGHT = 430
-"""Of one frame's figure, pixels."""
+"""Height in pixels of the figure of one frame."""
 _VIEW = {"eye": {"x": 1.75, "y": -1.85, "z": 1.0}}
 _MARKS = ((RED, "circle", "top center"), (INK, "diamond", "middle left"))
 

@@ -20,17 +20,19 @@ from reporting.film import check_film_name, mp4_film, open_window
 SCALE, LARGE = 3, 500
 """Pictures of at most LARGE rows are enlarged SCALE times: 210 x 160 is small today."""
 STEPS_AT_ONCE = 1000
-"""Frames in memory while a curve is computed: 7 MB of ALE's."""
+"""Most frames that are held in memory while a curve is computed: 7 MB of ALE's."""
 GYM_PICTURES_PER_SECOND = 30.0
-"""Where the environment has no clock of its own."""
+"""Pictures per second of a film where the environment has no clock of its own."""
 MOVES_PER_SECOND = 1.0
-"""Of games by turns: so fast a person can follow a board."""
+"""Moves per second in a film of a game by turns: so fast a person can follow a board."""
 ATARI_FRAMES_PER_SECOND = 60.0
-"""Of its games for several seats; a picture for each action, which lasts some frames."""
+"""Atari frames per second, for games of several seats. Their films have a picture for each action, which
+lasts some frames.
+"""
 HEIGHT = 96
-"""Pixels of the strip that a curve is drawn on."""
+"""Height in pixels of the strip that a curve is drawn on."""
 STEPS_SHOWN = 300
-"""20 seconds of an ALE game at 15 agent steps a second."""
+"""Newest agent steps that the strip shows: 20 seconds of an ALE game at 15 agent steps a second."""
 MARGIN = 6
 PAPER, LINE, NOW, INK = (24, 20, 18), (191, 140, 60), (90, 200, 255), (225, 225, 225)  # blue, green, red
 

@@ -20,7 +20,7 @@ from reporting.measures.fitness import normalised
 Settings = dict[str, Any]
 REFERENCES = ("human", "world record")
 FILES = ("model", "against")
-"""Settings that name files, which are known by what they hold."""
+"""Settings that name files; a file is known by what it holds, not by its path."""
 COLUMNS = ("<14", ">12", ">12", ">12", ">10", ">14")
 """How the cells of a row are aligned."""
 

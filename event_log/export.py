@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from minari.data_collector import EpisodeBuffer
 
 FILM_WIDTH = 320
-"""Pixels; frames of a film are enlarged by a whole even factor to at least this: the text needs room."""
+"""Width in pixels to which the frames of a film are enlarged at least, by a whole even factor: the text needs
+room.
+"""
 LONGEST_SIDE = 1 << 13
-"""Pixels; wider ones no encoder of films takes."""
+"""Longest side in pixels of frames that become a picture: no encoder of films takes longer ones."""
 LINE_HEIGHT, TEXT_SCALE = 20, 0.45
 
 Picture = NDArray[np.uint8]  # [h, w, 3], OpenCV's order of colours

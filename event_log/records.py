@@ -24,7 +24,7 @@ MAGIC = b"RCEVENTS"
 FORMAT = 1
 PREFIX = struct.Struct("<II")
 NUMBERS = "environment", "episode", "first_step", "terminated", "truncated", "episodes_begun"
-"""Of a piece, beside its arrays."""
+"""Fields of a piece that are stored as whole numbers; its other fields are arrays."""
 
 
 class EventLogError(ValueError):

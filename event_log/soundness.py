@@ -14,7 +14,7 @@ from memory.chunks.decoding import Packed
 
 MOST = 1 << 62
 LARGEST_REWARD = float(np.finfo(np.float32).max)
-"""Learning has rewards in float32."""
+"""Largest reward, either way: learning has rewards in float32."""
 
 
 class Unsound(ValueError):

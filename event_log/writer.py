@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 PIECE_STEPS = 256
 """Steps per environment that a kill may lose; 17 s of an Atari game."""
 PIECE_BYTES = 1 << 22
-"""4 MiB: the largest piece in memory where frames are large."""
+"""Bytes of a piece that are held in memory at most, about, where frames are large: 4 MiB."""
 
 
 @dataclass

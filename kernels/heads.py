@@ -19,7 +19,9 @@ from kernels.loops.heads import build_weight, find_active, gate, gate_gradients,
 from kernels.tensors import compute_dtype, in_shares, takes_float_loops
 
 LEAST_WEIGHTS = 1 << 17
-"""Of a layer, from which on compiled loops save more than calling them takes, some 60 us with gradient."""
+"""Weights of a layer from which on compiled loops save more than the 60 us that calling them takes, with
+gradient.
+"""
 
 LEAST_ROWS = 1024
 """Rows of a matrix product from which on leaving columns out pays (docs/performance.md)."""

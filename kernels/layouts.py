@@ -15,15 +15,15 @@ Indices = NDArray[np.int64]
 Words = NDArray[Any]  # of frames: uint32, or uint8 where a frame's size is no multiple of four
 
 GAP_BYTES = 2
-"""Of a change, behind its word: how many words after the change before it stands."""
+"""Bytes of a change's gap, which stands behind its word: the number of words from the change before."""
 FARTHEST = (1 << 16) - 1
 """The largest distance of two changes; a longer one is bridged by a word that did not change."""
 PREFIX_BYTES = 16
-"""Of a packed chunk, four uint32: beginning (format and compression), the header's size, the body's once raw,
-the checksum.
+"""Size of what a packed chunk begins with, four uint32: beginning (format and compression), the header's
+size, the body's size before compression, the checksum.
 """
 PLACE_BYTES = TARGET_BYTES = 8
-"""Of a transition in a chunk: four uint16, two float32."""
+"""Bytes of a transition's places in a chunk, four uint16, and of its return and discount, two float32."""
 FAN_OUT = 16
 """Children of a node of the sum tree: few levels, and two lines of a processor's cache."""
 

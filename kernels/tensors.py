@@ -14,7 +14,9 @@ from torch import Tensor
 from kernels.choice import compiled_in_use
 
 LEAST_NUMBERS = 1 << 20
-"""To go through before another thread is worth waking: 60 µs, in which a loop does 100,000."""
+"""Numbers to go through from which on another thread is worth waking: that takes 60 µs, in which a loop does
+100,000.
+"""
 
 
 def scaled_pixels(frames: Tensor, dtype: torch.dtype) -> Tensor:

@@ -20,7 +20,7 @@ DEFAULT = Path("results/lab")
 LOCK, PROCESS, LOG = "lab.lock", "lab.json", "lab.log"
 """Files that the lab keeps beside the experiments: who holds the folder, and a detached lab's output."""
 RUNS = "runs"
-"""Folder of the lab below the benchmark's table."""
+"""Name of the lab's folder, which lies in the folder of the benchmark's table."""
 CSV, SESSIONS = "benchmark.csv", "sessions.csv"
 TABLES = (CSV, SESSIONS, "recipes.csv", "benchmark.json", "benchmark.html", "README.md")
 """Files of the benchmark's table; beside them is a png for each game."""

@@ -22,7 +22,7 @@ from reporting.atomic import write_atomically
 
 POLL_EVERY_S = 0.1
 PATIENCE_S = 90.0
-"""From SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
+"""Seconds from SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
 
 
 def started_at(pid: int) -> int:

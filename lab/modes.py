@@ -19,12 +19,13 @@ from reporting.model_files import last_models
 
 MODES = ("dev", "train", "enjoy", "benchmark", "search")
 DEV_STEPS = 1_000
-"""Agent steps after --learn-start: enough to see an agent act, learn, publish and save."""
+"""Agent steps that mode dev plays after --learn-start: enough to see an agent act, learn, publish and save.
+"""
 DEV_EPISODE = 200
-"""Agent steps after which dev truncates an ALE episode."""
+"""Agent steps after which mode dev truncates an ALE episode."""
 EVALUATE = Path(__file__).resolve().parents[1] / "test_multiple_seed.py"
 ENJOYED_EPISODES = 5
-"""Of which the film shows the one with the median score."""
+"""Episodes that mode enjoy plays. The film shows the one with the median score."""
 
 
 def sessions_of(experiment: Experiment, mode: str, root: Path) -> list[Session]:

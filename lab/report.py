@@ -16,7 +16,7 @@ from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, 
 from reporting.pages.saber_page import write_report
 
 _SCORE = Reference("score", lambda _game, score: score)
-"""Which of two runs is better needs no more."""
+"""The raw score as its own reference: to say which of two runs is better needs no more."""
 _PROTOCOL = (
     "action_repeat", "proba_sticky_actions", "disable_saber_mode", "max_stuck_time", "max_episode_steps",
     "minimal_actions", "noop_max", "env_args", "eval_noise", "evaluation_epsilon",

@@ -24,9 +24,9 @@ DONE = ("finished", "out of time")
 """States after which a session is not run again."""
 STATES = ("new", "running", *DONE, "stopped", "failed")
 SPEC = "spec.yaml"
-"""In a session's folder: a plain one, which --spec reads."""
+"""Name of the spec in a session's folder, a plain one that --spec reads."""
 POINTS = 200
-"""Of a curve over sessions: what a graph can show."""
+"""Points of a curve over sessions: as many as a graph can show."""
 
 
 class Curve(NamedTuple):

@@ -16,11 +16,13 @@ from memory.runs.reports import Status, read_living
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 10.0
-"""How often the learner looks for actors that are silent."""
+"""Seconds between two looks for actors that are silent."""
 SILENT_AFTER_S = 30.0
-"""An actor publishes a status each second; one that does not is in a step of its environment, or stopped."""
+"""Seconds without a new status after which an actor counts as silent. An actor publishes one each second; a
+silent one is in a step of its environment, or stopped.
+"""
 SAVE_AGAIN_AFTER_S = 10.0
-"""Until a snapshot for which the disk had no room is tried again."""
+"""Seconds after which a snapshot for which the disk had no room is tried again."""
 
 
 @dataclass(frozen=True)

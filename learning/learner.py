@@ -19,7 +19,7 @@ from memory.runs.run import LearnerSlot
 from memory.runs.weights import Weights, publish_weights
 
 BATCH_TIMEOUT_S = 0.1
-"""How long the learner waits for a batch before it looks at what else is due."""
+"""How long (seconds) the learner waits for a batch before it looks at what else is due."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from memory.runs.weights import Weights, publish_weights
 log = logging.getLogger(__name__)
 
 BYTES_PER_S = 25e6
-"""At most, so that weights do not load Redis and the actors: Atari's 27 MB about once a second, those of a
-small network whenever they are due.
+"""Most bytes of weights per second, so that they do not load Redis and the actors: Atari's 27 MB are sent
+about once a second, those of a small network whenever they are due.
 """
 SLOW_S = 5.0
-"""A publication that takes longer is worth a sentence: 27 MB take 2 s at 100 Mbit/s."""
+"""Seconds from which on a publication is reported as slow: 27 MB take 2 s at 100 Mbit/s."""
 
 
 def packing_as(dtype: str) -> Callable[[dict[str, Tensor]], bytes]:

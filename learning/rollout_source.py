@@ -18,7 +18,7 @@ from memory.runs.counters import Counters
 log = logging.getLogger(__name__)
 
 ACTORS_EVERY_S = 1.0
-"""How often the living actors are looked up."""
+"""Seconds between two looks at which actors are alive."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from memory.replay.replay import Replay
 from memory.runs.counters import Counters, Limiter
 
 DRAWN_AHEAD = 2
-"""Batches: Redis sends one while another is unpacked, beside the thread that draws."""
+"""Batches that are drawn ahead: Redis sends one while another is unpacked, beside the thread that draws."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,13 @@ from memory.runs.counters import Counters
 from memory.server.patience import Patience
 
 IDLE_S = 0.002
-"""Pause when nothing is due: shorter than a batch of the fastest learner measured."""
+"""Pause (seconds) when nothing is due: shorter than a batch of the fastest learner measured."""
 INGEST_EVERY_S = 0.02
-"""Longest time that new experience waits to be seen while batches are drawn without pause."""
+"""Longest time (seconds) that new experience waits to be seen while batches are drawn without pause."""
 WRITE_BACK_EVERY_S = 1.0
-"""The newest priorities, of so many seconds, are lost with a learner that is killed."""
+"""Seconds between two writes of priorities to Redis; a learner that is killed loses the newest priorities of
+so many seconds.
+"""
 
 BatchT = TypeVar("BatchT")
 

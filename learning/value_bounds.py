@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 BEYOND = 0.1
-"""Of the range: an estimate may leave it by so much."""
+"""How far an estimate may leave the range of values, as a share of that range."""
 LEAST_BEYOND = 1.0
-"""An untrained network's estimates lie so far from 0, whatever the rewards are."""
+"""Least distance from the range of values that an estimate may have: an untrained network's estimates lie so
+far from 0, whatever the rewards are.
+"""
 
 
 class ValueBounds:

@@ -17,10 +17,10 @@ from reporting.tables import EpisodeRecord
 from reporting.tables import read_episodes as read_table
 
 READS_AT_ONCE = 5
-"""Of 1,000 episodes each, at a look: a long run's episodes are taken in over some looks."""
+"""Reads of 1,000 episodes each at one look: a long run's episodes are taken in over some looks."""
 GRID = 200
 RESAMPLES = 1000
-"""Of the bootstrap."""
+"""Number of resamples of the bootstrap."""
 
 
 class ScoreCurves:

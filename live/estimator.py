@@ -28,11 +28,12 @@ from own_code.code import names_code
 from wiring.setting import build_agent, setting_of
 
 ANY_GAME = "probe:catch"
-"""Stands in the settings for a game that is the user's own: the agent does not depend on it."""
+"""Game that stands in the settings in place of one that is the user's own: the agent does not depend on it.
+"""
 
 REST = 300
-"""Rest before newer weights are fetched, as a multiple of the time of the last loading: 0.3 % of a core.
-Those of Rainbow-IQN on Atari take 50 ms, and are up to 15 s old.
+"""Pause between two fetches of weights, in multiples of the processor time that the last one took: 0.3 % of a
+core. Weights of Rainbow-IQN on Atari take 50 ms, so they are up to 15 s old.
 """
 
 

@@ -11,9 +11,13 @@ from typing import Any, NamedTuple
 from reporting.tables import LearningPoint, read_learning
 
 DEEPEST = 6
-"""Folders below --path-to-results that are looked into: a benchmark keeps a session's results so deep."""
+"""Levels of folders below --path-to-results that are searched for runs: a benchmark keeps a session's results
+so deep.
+"""
 REST = 200
-"""Pause between readings of a growing table, as a multiple of a reading's time: 0.5 % of a core."""
+"""Pause between two readings of a growing table, in multiples of the time that the last one took: 0.5 % of a
+core.
+"""
 LEAST_PAUSE_S = 5.0
 
 

@@ -11,7 +11,7 @@ from live.reading import ServerRun
 from memory.runs.reports import Status
 
 KEPT = 720
-"""Looks; at one in five seconds an hour."""
+"""Looks that are kept: an hour of them at one in five seconds."""
 
 
 class Moment(NamedTuple):

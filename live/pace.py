@@ -7,7 +7,9 @@ from collections import deque
 
 LONGEST_REST_S = 60.0
 REMEMBERED = 2
-"""Refreshes, of which the cheaper counts: loading PyTorch or drawing a view the first time is done once."""
+"""Last refreshes whose cost is remembered. The cheapest of them sets the pause: loading PyTorch or drawing a
+view the first time is done once.
+"""
 
 
 class Pace:

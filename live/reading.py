@@ -17,7 +17,9 @@ from memory.server.connection import Client
 
 READS = frozenset("close exists get hget hgetall hmget hrandfield mget ping scan_iter xread".split())
 CHUNKS_ASKED = 256
-"""Of the replay, for the histogram of priorities: 4,096 transitions, in 0.2 ms of the server's time."""
+"""Chunks of the replay whose priorities are read for the histogram: 4,096 transitions, in 0.2 ms of the
+server's time.
+"""
 
 
 class ReadOnlyClient:

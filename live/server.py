@@ -22,7 +22,9 @@ from parameters.declare import UserError
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S, SHARE = 5.0, 0.002
-"""At the runs while nobody looks at the page, and the share of a core that this may take."""
+"""Shortest time (seconds) between two looks at the runs, which go on while nobody looks at the page, and the
+largest share of a core that they may take.
+"""
 TOKEN_VARIABLE = "PAGE_TOKEN"
 """Environment variable with the token; where it is empty a new one is made at each start."""
 

@@ -16,7 +16,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import Client
 
 ASKED = 8, 64
-"""Newest chunks to look at: the second number if the actor has none among the first."""
+"""Numbers of the newest chunks to look at: the second one if the actor has none among the first."""
 
 
 class Seen(NamedTuple):

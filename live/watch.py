@@ -26,9 +26,9 @@ from memory.server.replies import UNREACHABLE, refusals_as_outages
 Result = TypeVar("Result")
 
 LOOK_EVERY_S = 2.5
-"""Shortest time between reads of statuses and episodes, for all browsers together."""
+"""Shortest time (seconds) between two reads of statuses and episodes, for all browsers together."""
 LIST_EVERY_S = 15.0
-"""The same between lists of runs: a scan of all keys in Redis, and of the folders."""
+"""Shortest time (seconds) between two listings of runs: each scans all keys in Redis, and the folders."""
 RETRY_AFTER_S = 10.0
 AWAY = (*UNREACHABLE, redis.exceptions.InvalidResponse, redis.exceptions.NoPermissionError)
 

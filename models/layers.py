@@ -15,7 +15,7 @@ from models.convolutions.same_padding import SameConvolution
 NATURE_MOST = 2 * 84 * 84
 """Pixels, twice an Atari frame's, above which the nature torso would cost too much for "auto"."""
 SAME = -1
-"""In place of a padding: as Flax's SAME."""
+"""Stands in place of a padding, and means Flax's SAME."""
 CONVOLUTIONS = {
     "nature": ((32, 8, 4, 1), (64, 4, 2, 0), (64, 3, 1, 0)),
     "nature_same": ((32, 8, 4, SAME), (64, 4, 2, SAME), (64, 3, 1, SAME)),
@@ -23,11 +23,11 @@ CONVOLUTIONS = {
     "minatar": ((16, 3, 1, 0),),
     "lines": ((64, 4, 1, 0),),
 }
-"""Outputs, kernel, stride and padding of each layer. nature: Mnih et al. 2015, with the padding of 1 that
-Rainbow-IQN Ape-X adds, 84x84 -> 3136 features. nature_same: the same with Dopamine's padding (Castro et al.
-2018, arXiv 1812.06110), -> 7744. data_efficient: van Hasselt et al. 2019 (arXiv 1906.05243),
-84x84 -> 576. minatar: Young & Tian 2019 (arXiv 1903.03176), 10x10 -> 1024. lines (ours): every line of four
-lies whole within some place of a 4x4 kernel, so that one layer sees it; a board of 6x7 -> 768.
+"""Outputs, kernel, stride and padding of each layer of a torso. nature: Mnih et al. 2015, with the padding of
+1 that Rainbow-IQN Ape-X adds, 84x84 -> 3136 features. nature_same: the same with Dopamine's padding (Castro
+et al. 2018, arXiv 1812.06110), -> 7744. data_efficient: van Hasselt et al. 2019 (arXiv 1906.05243), 84x84 ->
+576. minatar: Young & Tian 2019 (arXiv 1903.03176), 10x10 -> 1024. lines (ours): every line of four lies whole
+within some place of a 4x4 kernel, so that one layer sees it; a board of 6x7 -> 768.
 """
 IMAGE_TORSOS = (*CONVOLUTIONS, *IMPALA)
 TORSOS = ("auto", *IMAGE_TORSOS, "mlp", "flat")

@@ -12,7 +12,7 @@ from kernels.tensors import scaled_pixels
 from models.layers import IMAGE_TORSOS, build_layers, resolve_torso
 
 OF = "@"
-"""Between a torso's name and the parts of the vector that it is for: "auto@8x8x3,2"."""
+"""Separates a torso's name from the parts of the vector that it is for: "auto@8x8x3,2"."""
 
 
 def of_parts(torso: str, parts: Sequence[tuple[int, ...]]) -> str:

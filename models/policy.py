@@ -18,13 +18,17 @@ from models.torso import Torso
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 RELU_GAIN = math.sqrt(2)
-"""Keeps the size of signals through layers that a ReLU follows (He et al. 2015, arXiv 1502.01852)."""
+"""Gain that keeps the size of signals through layers that a ReLU follows (He et al. 2015, arXiv 1502.01852).
+"""
 EXTRA_GAIN = 0.1
-"""Of the initial weights of the extra layers: at first they add little to what they skip."""
+"""Gain of the initial weights of the extra layers: at first they add little to what they skip."""
 NEGATIVE_SLOPE = 0.2
-"""Of the leaky ReLUs between RND's convolutions: TensorFlow's default, which Burda et al. use."""
+"""Slope below 0 of the leaky ReLUs between RND's convolutions: TensorFlow's default, which Burda et al. use.
+"""
 OUTPUT_GAIN = 0.01
-"""Of the initial weights of the outputs: the first policy is nearly uniform, the first values are near 0."""
+"""Gain of the initial weights of the outputs: the first policy is nearly uniform, the first values are near
+0.
+"""
 
 
 def orthogonal(module: ModuleT, gain: float = RELU_GAIN) -> ModuleT:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import nn
 
 WITH = "+"
-"""Between a torso's name and the units of the trunk behind it: "auto+128"."""
+"""Separates a torso's name from the units of the trunk behind it: "auto+128"."""
 NAME = "trunk"
-"""Of the trunk among the layers of its torso."""
+"""Name of the trunk among the layers of its torso."""
 
 
 def split_name(torso: str) -> tuple[str, int]:

@@ -28,7 +28,7 @@ from parameters.declare import UserError
 KINDS = ("constant", "malmo", "maze", "minatar", "pettingzoo", "probe", "unity", "vizdoom")
 """Words that stand before a colon in names of ours."""
 SHOWN = 12
-"""Characters of a SHA-256 in a sentence."""
+"""Characters of a SHA-256 that a sentence shows."""
 
 
 class OwnCode(NamedTuple):

@@ -14,7 +14,7 @@ from own_code.code import import_code, names_code
 from parameters.declare import UserError, parameter, plain_type
 
 PLAIN = (bool, int, float, str)
-"""Types of a flag."""
+"""Types that a flag can have."""
 
 
 def own_flags(agent: str, known: Mapping[str, FieldInfo]) -> dict[str, tuple[Any, FieldInfo]]:

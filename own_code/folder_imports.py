@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "rainbow_iqn_apex"
 """The name by which our modules are imported from anywhere."""
 PREFIX = __name__.removesuffix("own_code.folder_imports")
-"""Of our modules' names in this process: "" in a program of ours, "rainbow_iqn_apex." in one of a user's."""
+"""What our modules' names begin with in this process: "" in a program of ours, "rainbow_iqn_apex." in one of
+a user's.
+"""
 
 
 def holds(folder: Path, name: str) -> bool:

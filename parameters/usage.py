@@ -17,7 +17,7 @@ from parameters.declare import Programs, Settings, flag_of, plain_type
 
 WIDTH = 120
 COLUMN = 36
-"""Where sentences begin."""
+"""Column in which sentences begin."""
 
 Flags = Mapping[str, FieldInfo]
 

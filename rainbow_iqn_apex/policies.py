@@ -33,7 +33,7 @@ _ARGUMENTS = (
     (r"--changed-code", "changed_code=True"),
     (r"--(game|agent)", r"\1"),
 )
-"""Flags in a sentence -> what a caller of `load_policy` gives instead."""
+"""Patterns of flags in a sentence, each with what a caller of `load_policy` gives instead."""
 
 
 class Look(NamedTuple):

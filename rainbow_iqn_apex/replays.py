@@ -20,7 +20,9 @@ from memory.server.channel import Channel
 from memory.server.connection import Client, RedisConfig, connect
 
 TRIES = 5
-"""A drawn chunk may be overwritten before it is read; five times in a row it is not by chance."""
+"""Tries to read a drawn chunk: one may be overwritten before it is read; five times in a row it is not by
+chance.
+"""
 PATIENCE_S = 5.0
 
 

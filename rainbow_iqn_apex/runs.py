@@ -22,9 +22,11 @@ from own_code.code import names_code, short_name
 from own_code.folder_imports import ROOT
 
 TELLS = 5
-"""Last lines of a run that failed, in the error."""
+"""Number of the last lines of a run that failed which the error shows."""
 SAVES_S = 600
-"""How long a run may take to save when it is stopped; a replay of a million transitions takes minutes."""
+"""How long (seconds) a run may take to save when it is stopped; a replay of a million transitions takes
+minutes.
+"""
 
 
 class RunFailed(RuntimeError):

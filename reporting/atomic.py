@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""A full disk, a quota, and the largest file that a process may write."""
+"""Errors of a full disk, of a quota, and of a file larger than a process may write."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -17,7 +17,7 @@ from reporting.tables import EpisodeRecord, LearningPoint, mean_metrics
 REWARD_POINTS = 1000
 ACTION_PARTS = 120
 LEARNING_POINTS = 500
-"""What a page shows; twice as much is kept."""
+"""Points of the history of learning that a page needs; up to twice as many are kept."""
 
 
 class RewardPoint(NamedTuple):

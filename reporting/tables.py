@@ -38,7 +38,9 @@ HEADER = (
     "evaluation", "action_counts", "rooms", "game", "agent",
 )  # fmt: skip
 _REQUIRED = len(HEADER) - len(EpisodeRecord._field_defaults)
-"""Columns were only ever added at the end: tables of earlier versions lack the last ones."""
+"""Columns that every table has. Columns were only ever added at the end: tables of earlier versions lack the
+last ones.
+"""
 
 
 class EpisodeTable:

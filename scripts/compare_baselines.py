@@ -45,7 +45,9 @@ PAGE = EVALUATION._replace(
     examples=(("--model results/last_model_pong_400000.pth", "in 100 episodes each"),),
 )
 GRID = 5
-"""-1, -1/2, 0, 1/2 and 1 of a component's range: stand still, half and full in both directions."""
+"""Number of values of each component of an action: -1, -1/2, 0, 1/2 and 1 of its range, which are stand
+still, half and full in both directions.
+"""
 
 
 @dataclass(frozen=True)

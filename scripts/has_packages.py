@@ -13,7 +13,7 @@ from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
 STANDS_IN_FOR = {"opencv-python": "opencv-python-headless"}
-"""The build without a display offers the same module."""
+"""Package -> another one that serves as well: the build without a display offers the same module."""
 
 
 def pins(files: list[str]) -> dict[str, str]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
-"""From Linux's <sys/prctl.h>: the signal that a process gets when its parent ends."""
+"""Number of the prctl, from Linux's <sys/prctl.h>, that sets the signal which a process gets when its parent
+ends.
+"""
 
 _LIBC = ctypes.CDLL(None)
 

@@ -10,9 +10,9 @@ from reporting.model_files import last_models
 from supervision.run_watch import Story, time_left
 
 ASKED_AFTER_S = 120.0
-"""Seconds of learning by which its pace is known."""
+"""Seconds of learning after which its pace is known."""
 LONG_S = 2 * 86_400.0
-"""A run with more time left than this gets the advice."""
+"""Seconds: a run with more time left than this gets the advice."""
 
 
 class PaceAdvice:

@@ -20,9 +20,11 @@ INTERRUPTED = 130
 USER_ERROR = 2
 """Exit code of a process whose command line, files or set-up are at fault: another start would end alike."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""From glibc's <malloc.h>."""
+"""Numbers of malloc's parameters, from glibc's <malloc.h>."""
 KEPT_BYTES = 1 << 30
-"""Larger than any tensor of an update here: 26 MB for IQN's 2,048 rows of 3,136 features."""
+"""Bytes up to which malloc serves blocks from memory that it keeps: more than any tensor of an update here
+has, 26 MB for IQN's 2,048 rows of 3,136 features.
+"""
 
 
 class CtrlC(KeyboardInterrupt):
@@ -33,7 +35,7 @@ ROOMS = (
     "__main__ acting agents cluster envs evaluation event_log kernels learning live memory models reporting"
     " supervision wiring"
 ).split()
-"""Whose logging SIGUSR1 makes verbose; that of libraries stays as it is."""
+"""Names of our own packages, whose logging SIGUSR1 makes verbose; that of libraries stays as it is."""
 
 log = logging.getLogger(__name__)
 

@@ -21,13 +21,15 @@ from supervision.child import Child, ChildSpec, described
 
 PROGRAMS = ("redis-server", "valkey-server")
 START_LIMIT_S = 10.0
-"""An empty server answers within a tenth of a second; ten seconds are a very slow machine."""
+"""Longest wait in seconds for a server to start: an empty one answers within a tenth of a second, and only on
+a very slow machine after ten.
+"""
 STOP_LIMIT_S = 5.0
 POLL_EVERY_S = 0.05
 KEPT_PREFIX = "replay_"
-"""How the names of files begin in which a launcher's server leaves its data."""
+"""What the names of the files begin with in which a launcher's server leaves its data."""
 DAMAGED = re.compile(r"\bR?DB\b")
-"""In a server's words where its dump is damaged."""
+"""Pattern of what a server logs where its dump is damaged."""
 
 
 class RedisServerError(ValueError):

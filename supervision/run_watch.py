@@ -13,15 +13,15 @@ from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
 
 LOOK_EVERY_S = 1.0
-"""As often as processes publish."""
+"""Seconds between two looks: as often as processes publish."""
 RETRY_AFTER_S = 5.0
-"""A server that is away is not asked again for so long: a question to it can take seconds."""
+"""How long (seconds) a server that is away is not asked again: a question to it can take seconds."""
 PACE_OF_S = 300.0
 """Window (s) from which the time left is estimated."""
 PACE_AFTER_S = 10.0
 """Seconds of learning before there is an estimate."""
 MOST_SCORES = 2_000
-"""Points that are kept of the scores; then every second one is dropped."""
+"""Most points of the scores that are kept; beyond that every second one is dropped."""
 LEARNING = "learning"
 
 Status = Mapping[str, float | int | str | None]

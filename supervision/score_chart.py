@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 BARS = " ▁▂▃▄▅▆▇█"
 EIGHTHS = len(BARS) - 1
 HEIGHT = 4
-"""Rows of text."""
+"""Height of the chart in rows of text."""
 LINE = "┄"
 
 

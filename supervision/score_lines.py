@@ -9,11 +9,11 @@ from supervision.run_watch import Story, time_left
 from supervision.score_chart import short
 
 PARTS = 10
-"""Lines of a run that is short ..."""
+"""Number of equal parts of a run, after each of which there is a line."""
 AT_LATEST_S = 600.0
-"""... and the longest time between two, in seconds."""
+"""Longest time between two lines, in seconds."""
 SCORE = " steps: mean score "
-"""What such a line is known by among others."""
+"""Part of every such line, by which it is known among others."""
 
 
 class ScoreLines:

@@ -19,9 +19,9 @@ LAST_LINES = 15
 FINISHED = "The run is finished."
 """The supervisor's last line where the learner has come to its end."""
 ERROR = "error: "
-"""Begins a process's sentence on why it ends."""
+"""What a process's sentence on why it ends begins with."""
 CLEAN_EXITS = (0, -signal.SIGTERM)
-"""SIGTERM ends a learner that has nothing to save yet."""
+"""Exit codes that are no fault: SIGTERM ends a learner that has nothing to save yet."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 LOCAL_MODES = 3
-"""Their place in what termios.tcgetattr returns."""
+"""Place of the local modes in what termios.tcgetattr returns."""
 
 
 @contextlib.contextmanager

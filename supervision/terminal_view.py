@@ -19,9 +19,9 @@ from supervision.terminal_echo import without_control_keys
 _UNKNOWN = "–"
 _BUSY = ("acting", LEARNING, "warm-up")
 _OTHER_LINES = 20
-"""Of a panel with a chart, besides those of actors."""
+"""Lines of a panel with a chart, besides those of actors."""
 _LABEL = 16
-"""Columns of the labels of the chart."""
+"""Width in columns of the labels of the chart."""
 
 
 class TerminalView:

@@ -27,7 +27,7 @@ from wiring.endings import exit_on_errors
 from wiring.setting import Setting, restore_agent
 
 MAX_FRAMES = 12
-"""A browser draws about 16 three-dimensional figures at once."""
+"""Most frames of a page: a browser draws about 16 three-dimensional figures at once."""
 
 
 def draw(own: argparse.Namespace, args: Args) -> None:

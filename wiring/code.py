@@ -16,7 +16,7 @@ from event_log.records import LogHeader, log_header
 from own_code.code import SHOWN, import_code, imported_code, names_code, short_name
 
 ARGUMENTS = f"{CODE}--env-args"
-"""Where settings keep the arguments of the environment."""
+"""Name of the setting that keeps the arguments of the environment."""
 
 
 def _with_code(args: Args) -> Args:

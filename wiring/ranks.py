@@ -31,9 +31,13 @@ from wiring.setting import build_agent, chunk_limits, connect_redis, device_of, 
 from wiring.shards import connect_shards
 
 STARTER = "LEARNERS_STARTED_BY"
-"""Variable with the number of the process that has called `start_learners`: it may have ended already."""
+"""Name of the variable with the number of the process that has called `start_learners`: it may have ended
+already.
+"""
 SAVES_WITHIN_S = 600
-"""How long the leader may take to save once another learner has ended, as `run_plan.SAVE_REPLAY_LIMIT_S`."""
+"""How long (seconds) the leader may take to save once another learner has ended, as
+`run_plan.SAVE_REPLAY_LIMIT_S`.
+"""
 
 
 def check_ranks(args: Args, count: int) -> None:

@@ -29,13 +29,13 @@ from parameters.declare import flag_of
 from wiring.code import check_code
 
 LEARNER, ACTOR, SAMPLER, SEAT = 0, 1, 2, 3
-"""First step of a generator's path under the run's seed."""
+"""Numbers that the path of a generator under the run's seed begins with."""
 LARGE_NETWORK = 1_000_000
 """Weights from which on an update takes less time with all cores than with one. On two cores it took 141 ms
 instead of 227 by rainbow_iqn.yaml (6.7 million), but 23 instead of 15 by rainbow_iqn_cpu.yaml (0.8 million).
 """
 CHANGEABLE = frozenset(("t_max", "eval_noise", "evaluation_epsilon"))
-"""What may change within a run: how long it is, and how its snapshots are judged."""
+"""Settings that may change within a run: how long it is, and how its snapshots are judged."""
 
 
 def derived_seed(seed: int, *path: int) -> int:

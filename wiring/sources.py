@@ -54,7 +54,7 @@ SNAPSHOT_PARTS = {
     "replay": ("sampler_generator", "replay_slots", "owed_steps"),
     "rollouts": ("steps_learned",),
 }
-"""What a resumed source needs, by the store that agents name."""
+"""Store that agents name -> parts of a snapshot that a resumed source needs."""
 
 
 class ReplaySizes(NamedTuple):

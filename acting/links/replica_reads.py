@@ -17,10 +17,12 @@ from memory.server.replies import ANY_ERROR, explained, refusals_as_outages
 log = logging.getLogger(__name__)
 
 LONGEST_LAG_S = 2.0
-"""A replica's lag on one's own network is milliseconds, and the time that the weights take on the line."""
+"""How long (seconds) a replica may take to get the newest weights. On one's own network it takes
+milliseconds, and the time that the weights take on the line.
+"""
 LOOK_EVERY_S = 0.02
 ASKED_AGAIN_AFTER_S = 30.0
-"""A replica that failed is left alone for so long."""
+"""How long (seconds) a replica that failed is left alone."""
 
 
 class ReplicaReads:

@@ -27,7 +27,9 @@ from memory.server.replies import UNREACHABLE, Refusing, Wait, explained, refusa
 log = logging.getLogger(__name__)
 
 MOVE_AFTER_S = 5.0
-"""A server that is restarted is back by then."""
+"""How long (seconds) an actor waits for its shard before it moves to another: a server that is restarted is
+back by then.
+"""
 
 
 def until_it_moves(shard: int) -> Patience:

@@ -28,7 +28,9 @@ log = logging.getLogger(__name__)
 
 SHARED_MEMORY = Path("/dev/shm")
 LONGEST_WAIT_S = 10.0
-"""For another actor's fetch; then this one fetches for itself: the other may be stopped."""
+"""Longest wait (seconds) for another actor's fetch. Then this actor fetches for itself: the other may be
+stopped.
+"""
 LOOK_EVERY_S = 0.02
 
 

@@ -19,7 +19,7 @@ from agents.on_policy.losses import Steps
 from memory.rollouts.rollout import Rollout
 
 PER_STEP = ("a_t", "log_prob", "rewards", "terminated", "truncated", "active")
-"""Columns of a rollout with T rows."""
+"""Names of the columns of a rollout that have T rows, one for each step."""
 
 
 def transition_mask(rollout: Rollout) -> Tensor:

@@ -18,9 +18,9 @@ DeriveT = TypeVar("DeriveT", bound=Callable[..., Any])
 
 COMPILE = ("none", "default", "cuda-graphs")
 BACKEND = "inductor"
-"""Of torch.compile: C++ for CPUs, Triton for GPUs."""
+"""Backend of torch.compile: it writes C++ for CPUs and Triton for GPUs."""
 ROWS = {"cpu": 256, "cuda": 4096}
-"""Observations per forward pass. 256 fit a CPU's caches, which makes it a fifth faster
+"""Observations per forward pass, by type of device. 256 fit a CPU's caches, which makes it a fifth faster
 (docs/agents/ppo_rnd.md); 4096 is Burda's batch on a GPU.
 """
 

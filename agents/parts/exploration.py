@@ -16,7 +16,7 @@ from models.naf import NafNetwork, Quadratic
 LONGEST_PERTURBATION = 500
 """Agent steps after which a perturbation is drawn anew within an episode (our choice)."""
 LEAST_EPSILON = 0.01
-"""What BTR's epsilon falls towards."""
+"""Value that BTR's epsilon falls towards."""
 ADAPTATION = 1.01
 """Factor by which the size of perturbations adapts (Plappert et al. 2018, arXiv 1706.01905, appendix C)."""
 

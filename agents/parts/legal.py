@@ -10,9 +10,11 @@ from torch import Tensor
 from agents.base import Problem
 
 FORBIDDEN = -1e6
-"""Estimate, or logit, of an action that is not legal: below every other; its probability is 0."""
+"""Estimate, or logit, of an action that is not legal: it is below every other, and the action's probability
+is 0.
+"""
 DRAW_RANGE = 2**31
-"""Random integers are below it: modulo a few actions they are uniform to one in a hundred million."""
+"""Drawn integers are below this number: modulo a few actions they are uniform to one in a hundred million."""
 
 
 class LegalActions:

@@ -16,13 +16,13 @@ from agents.parts.devices import slices
 from models.policy import rnd_predictor, rnd_target
 
 MAX_NOVELTY = 4.0
-"""NGU clips its modulator to [1, 5] (L = 5); the bonus is that less 1."""
+"""Upper bound of the bonus: NGU clips its modulator to [1, 5] (L = 5), and the bonus is that less 1."""
 WHITENED_CLIP = 5.0
 """Whitened pixels lie within +- this (Burda et al. 2018, section 2.4)."""
 SLICE = 256
 """Rows that are converted to float64 at once: bounds memory, fits caches."""
 SMALLEST_STD = 1e-8
-"""Keeps a division by the standard deviation of a constant finite."""
+"""Least standard deviation: keeps a division by that of a constant finite."""
 
 
 class RunningMoments(nn.Module):

@@ -18,7 +18,7 @@ from agents.wrappers.acting_by import ActingBy
 from memory.replay.batch import Batch
 
 ADAM_EPS = 1e-8
-"""TensorFlow's default, which Burda et al. use."""
+"""Adam's epsilon: TensorFlow's default, which Burda et al. use."""
 RECENT_ERRORS = 20_000
 """Errors that the statistics of the bonus reach back over: some 200 updates of 32 transitions of 3 steps."""
 INTRINSIC = ("none", "rnd")

@@ -20,7 +20,7 @@ from memory.replay.batch import Batch
 from models.trunk import trunk_of
 
 OF = "|"
-"""Between the games of a kind and the name of a weight of its part: "pong,breakout|q.bias"."""
+"""Separates the games of a kind from the name of a weight of its part: "pong,breakout|q.bias"."""
 
 
 class KindsAgent(ActingBy):

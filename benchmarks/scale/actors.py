@@ -37,11 +37,11 @@ from wiring.sources import sizes_of
 RATE = 200.0
 """Transitions per second of one actor."""
 LEVELS = (16, 32, 64, 128, 256, 512)
-"""Actors."""
+"""Numbers of actors that are tried one after the other."""
 ENOUGH = 0.95
-"""Share of what is offered that must be delivered."""
+"""Share of the offered transitions that must be delivered."""
 BATCHES_PER_SECOND = 20.0
-"""Of the learner: Ape-X's did 19."""
+"""Batches per second that the learner draws: Ape-X's drew 19."""
 KEYS = Keys("benchmark of scale")
 TOKEN = "a simulated actor"
 FLAGS = "--game space_invaders --memory-capacity 65536 --learn-start 32"

@@ -16,7 +16,7 @@ from memory.server.connection import RedisConfig, make_client
 from supervision.redis_server import RedisServer
 
 MASTERS = 3
-"""The fewest of which redis-cli makes a cluster."""
+"""The fewest masters of which redis-cli makes a cluster."""
 UP_WITHIN_S = 40.0
 HOST = "127.0.0.1"
 

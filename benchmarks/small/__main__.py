@@ -28,7 +28,7 @@ from memory.server.connection import Client, make_client
 from supervision.process import at_least_one
 
 SHORT, LONG = 5_000, 25_000
-"""Steps."""
+"""Agent steps of a short and of a long run."""
 SPEC = "--serial --threads 1 --spec specs/classic/cartpole_dqn.yaml"
 
 

@@ -33,11 +33,13 @@ from supervision.terminal_view import live_view as drawn_view  # noqa: E402
 CARTPOLE = "--game", "CartPole-v1", "--agent", "reinforce"
 CATCH = "--game", "probe:catch", "--agent", "iqn"
 LATE = 120_000
-"""Agent steps of the first run at which the terminal is drawn, if the time left is not told before."""
+"""Agent steps of the first run at which the terminal is drawn, unless the time left is known before."""
 CAUGHT = 0.5
-"""Mean score, of -1 to 1, at which the live page is."""
+"""Mean score, from -1 to 1, at which the live page is drawn."""
 WITHIN_AN_EPISODE = "new Set([...document.querySelectorAll('img.frame')].map(each => each.src)).size == 4"
-"""Four frames that differ: at an episode's beginning those before it are black."""
+"""JavaScript that is true once the page shows four frames that differ: at an episode's beginning those before
+it are black.
+"""
 COLUMNS = 88
 PAGE = """<!doctype html><body style="margin:0;background:#292929">{}</body>"""
 

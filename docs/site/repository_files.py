@@ -18,10 +18,12 @@ from sphinx.transforms import SphinxTransform
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = "files"
-"""Folder of these pages within the site."""
+"""Folder within the site of the pages that show files of the repository."""
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".md": "markdown", ".toml": "toml"}
 MOST_BYTES = 60_000
-"""Of a larger file, and of pictures and other files that are no text, the page says the size."""
+"""Largest file that is shown. A page says only the size of a larger one, and of pictures and other files that
+are no text.
+"""
 
 linked: set[Path] = set()
 """What pages link to."""

@@ -29,7 +29,9 @@ __all__ = ["FAMILY"]
 log = logging.getLogger(__name__)
 
 _CLASSIC_CONTROL = "gymnasium.envs.classic_control."
-"""Environments whose whole state is plain; physics engines keep theirs where Python cannot see it."""
+"""Package of the environments whose whole state is plain; physics engines keep theirs where Python cannot see
+it.
+"""
 EXTRAS = "mujoco", "box2d"
 """Gymnasium's extras that this project has under the same names."""
 Build = Callable[[EnvConfig, str | None], Env]

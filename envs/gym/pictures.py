@@ -16,9 +16,9 @@ from envs.config import EnvConfig, EnvError
 Env = gymnasium.Env[Any, Any]
 
 LEAST_SIDE = 3
-"""Pixels: the kernel of the smallest torso for images."""
+"""Least height and width of an image in pixels: the kernel of the smallest torso for images."""
 MOST_CHANNELS = 4
-"""Of an image whose channels stand first, which are moved to the end."""
+"""Most channels of an image whose channels stand first; they are moved to the end."""
 
 
 class PictureAlone(gymnasium.Env[Any, Any]):

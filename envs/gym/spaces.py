@@ -23,8 +23,8 @@ from envs.gym.pictures import LEAST_SIDE, Env, channels_last, smaller
 from envs.gym.rules import RulesLast, RulesSeen, has_rules
 
 MOST_COMBINATIONS = 1024
-"""Actions that combinations may become. Above 512 hidden units so many outputs have 0.5 million weights, a
-third of what Atari's hidden layer has (3,136 x 512).
+"""Most actions that combinations may become. Above 512 hidden units so many outputs have 0.5 million weights,
+a third of what Atari's hidden layer has (3,136 x 512).
 """
 
 

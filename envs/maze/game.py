@@ -20,7 +20,9 @@ REWARD = 1.0  # for the cube
 FILM_WIDTH, FILM_HEIGHT = 640, 480  # of the agent's view; the map beside it is FILM_HEIGHT x FILM_HEIGHT
 PATH_COLOUR = (255, 220, 0)
 PICTURES_PER_STEP = 6
-"""Five steps a second in a film of 30 pictures a second, so that a person can follow."""
+"""Pictures of a film per agent step: five steps a second in a film of 30 pictures a second, so that a person
+can follow.
+"""
 
 
 class MazeGame:

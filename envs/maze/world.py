@@ -28,7 +28,9 @@ CUBE = 0.5  # edge, metres
 WALL_COLOURS = ((0.85, 0.75, 0.55), (0.55, 0.7, 0.5), (0.5, 0.6, 0.8), (0.75, 0.65, 0.8), (0.8, 0.8, 0.8))
 DOOR_COLOUR, FLOOR_COLOUR = (0.35, 0.35, 0.35), (0.45, 0.4, 0.35)  # red, green, blue
 PLAIN = {"floor_tex": "white", "wall_tex": "white", "ceil_tex": "white", "no_ceiling": True}
-"""MiniWorld's bricks and tiles take half a second each to load, and compress 30 times worse."""
+"""Looks of every room, plain and white: MiniWorld's bricks and tiles take half a second each to load, and
+compress 30 times worse.
+"""
 UP = (0.0, 1.0, 0.0)
 SUN = (1.0, 3.5, 1.0, 0.0)  # where it is; diagonal, so that the mirror image of a maze is lit like a maze
 AMBIENT, DIFFUSE = (0.45, 0.45, 0.45, 1.0), (0.7, 0.7, 0.7, 1.0)  # MiniWorld's light

@@ -19,7 +19,7 @@ from envs.gym.pictures import are_channels_first, channels_moved, is_bytes, is_p
 from envs.playback import Frames
 
 LEAST_SIDE = 4
-"""Cells of a board that is seen as an image; smaller ones are a few numbers."""
+"""Least height and width, in cells, of a board that is seen as an image; smaller boards are a few numbers."""
 
 
 class Seat(NamedTuple):

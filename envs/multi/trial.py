@@ -14,8 +14,8 @@ from envs.legal import drawn_action, legal_actions
 from envs.registry import make_env
 
 TRIED_S = 2.0
-"""At the start of a run. PettingZoo's knights_archers_zombies shows within 0.3 to 1.2 s that a seat leaves
-early, its mario_bros within 0.8 to 4 (five seeds each).
+"""How long (seconds) a game is tried at the start of a run. PettingZoo's knights_archers_zombies shows within
+0.3 to 1.2 s that a seat leaves early, its mario_bros within 0.8 to 4 (five seeds each).
 """
 
 

@@ -7,7 +7,9 @@ from envs.config import EnvError
 
 PREFIX = "unity:"
 SHIPPED = ("gridworld", "3dball")
-"""Of npm's packages slm-env-gridworld and slm-env-3dball 2.0.0 (Apache-2.0; Unity 2017.2, Linux x86-64)."""
+"""Names of the builds in npm's packages slm-env-gridworld and slm-env-3dball 2.0.0 (Apache-2.0; Unity 2017.2,
+Linux x86-64).
+"""
 _FETCHED = Path(__file__).resolve().parents[2] / ".unity"
 
 

@@ -17,7 +17,7 @@ from envs.unity.protocols.player import Player
 
 log = logging.getLogger(__name__)
 _FAILURES = 5
-"""Of a player, one after the other, after which an actor gives up."""
+"""Failures of a player in a row after which an actor gives up."""
 
 
 class BrainStep(NamedTuple):

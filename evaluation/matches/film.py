@@ -17,7 +17,9 @@ from reporting.film import check_film_name, mp4_film
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 MARGIN = 12
 LARGEST = 1 / 1000
-"""Letters are 21 pixels high in a picture 1,000 wide; longer names get smaller ones."""
+"""Largest scale of OpenCV's font per pixel of a picture's width: letters are 21 pixels high in a picture
+1,000 wide. Longer names get smaller ones.
+"""
 
 
 class MatchFilm:

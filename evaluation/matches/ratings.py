@@ -22,8 +22,8 @@ from reporting.atomic import write_json
 from reporting.measures.aggregates import Floats
 
 PRIOR = 1.0
-"""Drawn games that are added for each player, in equal parts against all others, as BayesElo adds some: who
-has won all games has a finite rating then.
+"""Drawn games that are added for each player, in equal parts against all others, as BayesElo adds some: a
+player who has won all games has a finite rating then.
 """
 METHOD = (
     "Bradley-Terry, maximum likelihood; a draw is half a win of each; one drawn game of each player against"
@@ -31,9 +31,9 @@ METHOD = (
     " is 0"
 )
 ELO = 400 / math.log(10)
-"""Points for a factor e of strength."""
+"""Elo points that stand for a strength larger by the factor e."""
 TOLERANCE, MOST_SWEEPS = 1e-10, 10_000
-"""Of the logarithms of strengths."""
+"""Sweeps end once no logarithm of a strength changes by TOLERANCE, or after MOST_SWEEPS of them."""
 
 
 class Rating(NamedTuple):

@@ -16,7 +16,7 @@ from envs.registry import canonical_game
 from reporting.atomic import write_json
 
 INTERVAL = 1.96
-"""Standard errors to each side: 95 %."""
+"""Half the width of an interval of 95 %, in standard errors."""
 
 
 class Record(NamedTuple):

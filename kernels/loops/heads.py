@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from kernels.loops.compiled import compiled
 
 LANES = 32
-"""Numbers of bfloat16 in 64 bytes: rows of a matrix that begin there are read the fastest."""
+"""Numbers of bfloat16 in 64 bytes: rows of a matrix that begin at a multiple of 64 bytes are read the
+fastest.
+"""
 
 F32 = NDArray[np.float32]
 Bits = NDArray[Any]  # of a forward pass's precision: float32, or the bits of bfloat16 in uint16

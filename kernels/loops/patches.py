@@ -12,7 +12,7 @@ from kernels.loops.compiled import compiled
 PATCH_SIZE = 5
 """Pixels on a side of a patch, and patches on a side of one of the second convolution."""
 WORD = 8
-"""Bytes that are compared at once."""
+"""Number of bytes that are compared at once."""
 ODD = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio, of which multiples are spread evenly (Knuth, The Art of Computer
 Programming, volume 3, section 6.4).

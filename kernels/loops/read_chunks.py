@@ -9,7 +9,7 @@ from kernels.layouts import Bytes, Indices, Known, Opened, Rows, Stacks, Words
 from kernels.loops.compiled import compiled, crc32, decompress_lz4, finish_stores, store_past_caches
 
 STREAMED_BYTES = 4
-"""Size of words that a processor stores past its caches one by one as fast as many together."""
+"""Size in bytes of words that a processor stores past its caches as fast one by one as many together."""
 
 
 @compiled

@@ -30,7 +30,9 @@ HOW = "`EXTRAS=search bash scripts/setup.sh`, or `pip install -r requirements/se
 FREE = ("trials", "concurrent", "cpus", "gpus")
 """Keys that may change from one start of a search to the next."""
 REPORTS = 20
-"""Of a trial, at equal numbers of agent steps; with ASHA there is one at each multiple of its grace steps."""
+"""Reports of a trial, at equal numbers of agent steps; with ASHA there is one at each multiple of its grace
+steps.
+"""
 POLL_EVERY_S = 0.5
 
 

@@ -11,9 +11,9 @@ from reporting.pages.page import BLUE, GREEN, MUTED, RED
 Value = bool | int | float | str | None
 
 PANELS = 3
-"""Graphs in a row."""
+"""Number of graphs in a row."""
 _COLOURS = {"finished": BLUE, "out of time": BLUE, "stopped early": MUTED}
-"""Of trials by their state; any other is red."""
+"""State of a trial -> its colour; any other state is red."""
 _LOGARITHMIC_FROM = 10.0
 """Largest over smallest value from which a positive parameter is drawn on a logarithmic axis."""
 

@@ -23,7 +23,7 @@ from reporting.pages.page import Section, Tile, write_page
 LINE_EVERY_S = 10.0
 MEASURES = ("score", *Fitness._fields, "fitness")
 COLUMNS = ("mean_score_points", *MEASURES[1:])
-"""What the table calls them."""
+"""Names of MEASURES in the table."""
 
 
 class Ledger:

@@ -34,7 +34,7 @@ from supervision.process import Stop
 DONE = ("finished", "stopped early")
 """States after which a trial is not run again."""
 HEARTBEAT_S = 1.0
-"""The last report is repeated after this time, so that the search can stop the trial."""
+"""Seconds after which the last report is repeated, so that the search can stop the trial."""
 
 
 @dataclass(frozen=True)

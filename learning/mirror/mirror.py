@@ -16,7 +16,9 @@ from memory.replay.batch import Batch
 from memory.replay.priorities import Draw
 
 STEPS_PER_END = 4
-"""A chunk has room for an episode's end in so many steps; one of shorter episodes stays in Redis alone."""
+"""Steps of a mirrored chunk per episode's end that there is room for; a chunk with more ends stays in Redis
+alone.
+"""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from memory.replay.replay import Replay
 log = logging.getLogger(__name__)
 
 CHUNKS_PER_READ = 256
-"""Of Atari they have 1.3 MB, as a batch."""
+"""Chunks that are read at once, as those of a batch: of Atari they have 1.3 MB."""
 
 
 class GatheredBatch(Fetch):

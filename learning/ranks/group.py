@@ -30,9 +30,11 @@ from memory.server.patience import FULL_PATIENCE_S
 
 LEADER = 0
 TIMEOUT = timedelta(seconds=FULL_PATIENCE_S + 600)
-"""The leader may wait so long for room in Redis or on its disk."""
+"""Longest wait of a learner for the others: the leader may wait so long for room in Redis or on its disk."""
 LARGE_BYTES = 1 << 20
-"""From here on a copy costs more than an operation's 0.2 ms between processes of one machine."""
+"""Bytes of a gradient from which on it is averaged alone: a copy would cost more than an operation's 0.2 ms
+between processes of one machine.
+"""
 LOST = "Another learner of this run has ended, and there is no batch without it"
 
 

@@ -37,9 +37,9 @@ from reporting.model_files import numbered_files
 log = logging.getLogger(__name__)
 
 PRESEED_ACTOR = -1
-"""Under whose lease and sequence the chunks are pushed: no actor's."""
+"""Number of the actor under whose lease and sequence the chunks are pushed: no actor's."""
 CHUNKS_PER_PUSH = 256
-"""Packed and then pushed at once: little beside this process's memory."""
+"""Chunks that are packed and then pushed at once: little beside this process's memory."""
 LOG_EVERY_S = 5.0
 
 

@@ -19,9 +19,12 @@ from memory.server.patience import Interrupted
 log = logging.getLogger(__name__)
 
 ENDING_S = 17.0
-"""How long the holder of a folder may take to end: as long as a learner waits for another's lease."""
+"""How long (seconds) the holder of a folder may take to end: as long as a learner waits for another's lease.
+"""
 GUARD_S = 10.0
-"""Longest wait for another process's write; one that was stopped in the middle must not hold up all."""
+"""Longest wait (seconds) for another process's write; a process that was stopped in the middle must not hold
+up all.
+"""
 POLL_EVERY_S = 0.2
 
 

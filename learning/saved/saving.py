@@ -45,9 +45,13 @@ FORESEEN = (
     RunChanged,
     RankLost,
 )
-"""What Redis, another process or a signal does to a learner. None comes within an optimiser's step."""
+"""Errors by which Redis, another process or a signal stops a learner. None of them comes within an
+optimiser's step.
+"""
 STOPPING_S = 15.0
-"""Longest wait for room on the disk where the process was asked to end: its supervisor allows it a minute."""
+"""Longest wait (seconds) for room on the disk where the process was asked to end: its supervisor allows it a
+minute.
+"""
 TRY_EVERY_S = 1.0
 NOT_FINITE = "The weights are not finite: they are not saved, and the last snapshot stays."
 

@@ -26,20 +26,20 @@ _DICTS = ("settings", "config", "acting_weights", "agent_state", "sampler_genera
 _CLOCKS = ("updates", "t_learner", "t_actors", "epoch", "began")
 _COUNTS = (*_CLOCKS, "best_episodes", "replay_slots", "owed_steps", "steps_learned", "refilled")
 _KINDS: dict[str, type] = {**dict.fromkeys(_DICTS, dict), **dict.fromkeys(_COUNTS, int)}
-"""What the parts of a snapshot are, those that it has; counts are not negative."""
+"""Part of a snapshot -> its type, where it has that part; counts are not negative."""
 _FINITE = ("acting_weights", "agent_state")
 RESUMED = ("acting_weights", "updates", "t_learner", "t_actors", "best_mean", "best_episodes")
 """Parts that every learner resumes from, beside the state of its agent."""
 POLL_EVERY_S = 0.5
-"""How often a folder is looked at for its first snapshot."""
+"""Seconds between two looks at a folder for its first snapshot."""
 LARGEST_COUNT = 1 << 53
-"""Whole numbers below it are exact in every place that they come to."""
+"""Whole numbers below this are exact in every place that they come to."""
 MOST_PARTS = 1_000_000
-"""Values in the lists and dicts of a snapshot, each as often as it is met: lists that hold another one twice,
-and so on, take few bytes and have no end. A snapshot of `--serial` has some thousands.
+"""Most values in the lists and dicts of a snapshot, each counted as often as it is met: lists that hold
+another one twice, and so on, take few bytes and have no end. A snapshot of `--serial` has some thousands.
 """
 MOST_TIMES_READ = 8
-"""Bytes of all tensors so met, as a multiple of the file's."""
+"""Most bytes of all tensors, each counted as often as it is met, as a multiple of the file's size."""
 
 
 class SnapshotError(ValueError):

@@ -29,9 +29,11 @@ from live.page.panes import (
 from live.watch import Watch
 
 REFRESH_EVERY_S, SHARE = 5.0, 0.005
-"""Of a page in the foreground, and the share of a core that refreshes may take: costly ones are rarer."""
+"""Seconds between two refreshes of a page in the foreground, and the largest share of a core that refreshes
+may take: costly ones are rarer.
+"""
 CHOSEN = 6
-"""Runs that are chosen without being asked for, as they come."""
+"""Number of chosen runs up to which the page chooses new ones by itself, as they come."""
 PANES = {
     "scores": "Scores",
     "learning": "Learning",

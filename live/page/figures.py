@@ -35,7 +35,7 @@ from reporting.pages.page import (
 COLUMNS = 3
 BINS = 40
 KEEP_VIEW = "keep"
-"""Of plotly's uirevision: what was zoomed into stays when new data comes."""
+"""Value of plotly's uirevision: where it does not change, what was zoomed into stays when new data comes."""
 
 
 def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game: str) -> go.Figure:

@@ -23,7 +23,9 @@ ELSEWHERE = RunSettings, RedisSettings, DeviceSettings, ReportingSettings, PageS
 LEARNING = {"game", "agent"} | Args.model_fields.keys() - {
     name for kind in ELSEWHERE for name in kind.model_fields
 }
-"""Settings that runs have alike which are averaged. The others are the seed, places, devices and outputs."""
+"""Names of the settings that runs must have alike to be averaged. All others are the seed, places, devices
+and outputs.
+"""
 
 
 def row_of(run: KnownRun) -> list[str]:

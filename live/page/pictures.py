@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_PIXELS = 240
-"""Height that a smaller picture is brought to, each pixel by a whole number."""
+"""Height in pixels up to which a smaller picture is enlarged, by a whole factor."""
 
 
 def as_image(frame: NDArray[Any]) -> NDArray[np.uint8] | None:

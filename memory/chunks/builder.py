@@ -17,7 +17,9 @@ from memory.chunks.schema import packed_header
 from memory.chunks.unfinished import Draft, Moments, UnfinishedChunks
 
 HEADERS_KEPT = 1 << 10
-"""Chunks differ in their numbers of frames, and the last ones in those of transitions: some twenty."""
+"""Most packed headers that are kept. There are some twenty: chunks differ in their numbers of frames, and the
+last ones in those of transitions.
+"""
 
 
 class ChunkBuilder(UnfinishedChunks):

@@ -34,7 +34,7 @@ from memory.chunks.schema import WRONG_SIZE, Header, read_header
 
 CHUNK_ID = struct.Struct("<Q")
 NAMELESS = 0
-"""Chunks count from 1: what is stored under no id is damaged."""
+"""Id of no chunk, since they count from 1: what is stored under no id is damaged."""
 
 
 def chunk_id_of(value: bytes) -> int:

@@ -22,7 +22,9 @@ MAGIC = b"RC"
 VERSION = 1
 PREFIX = struct.Struct("<2sBBIII")
 MAX_RAW_BYTES = 1 << 28
-"""256 MiB: far above any chunk (one of 16 Atari transitions has 16 kB), far below what hurts a machine."""
+"""Largest body of a chunk once decompressed, 256 MiB: far above any chunk (one of 16 Atari transitions has 16
+kB), far below what hurts a machine.
+"""
 MAX_DIMENSIONS = 8
 DTYPES = frozenset({"|u1", "|b1", "<u2", "<u4", "<i4", "<i8", "<f4", "<f8"})
 
@@ -31,7 +33,7 @@ Columns = dict[str, NDArray[Any]]
 Kinds = tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
 """Name, dtype and shape of every column; REST for one that is the rest of the body."""
 REST = (-1,)
-"""Shape of a column that is the rest of the body."""
+"""Stands for the shape of the column that is the rest of the body."""
 
 
 class CodecError(ValueError):
@@ -39,7 +41,7 @@ class CodecError(ValueError):
 
 
 PLAIN, LZ4, ZSTD = range(3)
-"""Compressions."""
+"""Numbers of the compressions of a body."""
 
 
 class _Zstd(threading.local):

@@ -24,7 +24,7 @@ def word_of(frame_bytes: int) -> np.dtype[Any]:
 
 
 FRAMES_OF_ROOM = 8
-"""Room at first, in frames whose words all change: a game's frames change far less."""
+"""Room at first, in frames all of whose words change: a game's frames change far less."""
 
 
 class FrameLog:

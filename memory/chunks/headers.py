@@ -17,9 +17,11 @@ from memory.chunks.schema import read_header
 
 LAYOUTS_KEPT = 1 << 10
 HEADERS_KEPT = 1 << 16
-"""An actor's chunks have some ten different ones: they differ in their numbers of frames and transitions."""
+"""Most headers that compiled code knows. An actor's chunks have some ten different ones: they differ in their
+numbers of frames and transitions.
+"""
 LONGEST_HEADER_KEPT = 1 << 10
-"""Bytes; those of chunks have some 150."""
+"""Longest header in bytes that compiled code knows; those of chunks have some 150."""
 COMPILED = PLAIN, LZ4
 """Compressions of bodies that compiled code reads."""
 

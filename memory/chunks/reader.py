@@ -18,9 +18,9 @@ from memory.chunks.headers import Headers
 from memory.replay.batch import Batch, Lookahead
 
 BYTES_AT_ONCE = 1 << 22
-"""How much is opened at a time, and held before it is read: 256 chunks of Atari have 1.3 MB."""
+"""Bytes that are opened at a time, and held before they are read: 256 chunks of Atari have 1.3 MB."""
 ANY_STEPS = 1 << 16
-"""No transition has so many steps: its places are 16 bits."""
+"""More steps than any transition has: its places are 16 bits."""
 
 
 class ChunkReader:

@@ -13,7 +13,7 @@ from memory.chunks.chunk import ChunkShape, unfolded
 from memory.chunks.frame_log import FrameLog
 
 GIVEN = "a_t", "chosen", "greedy"
-"""Columns that are stored unchanged; NaN (floats) or 0 where the actor gave none."""
+"""Columns that are stored as the actor gave them; where it gave none they hold NaN (floats) or 0."""
 
 
 class Moments(NamedTuple):

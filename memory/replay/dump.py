@@ -24,11 +24,13 @@ from memory.server.connection import Client
 
 SIZE = struct.Struct("<I")
 MAX_RECORD_BYTES = 1 << 28
-"""256 MiB, as of a chunk when decompressed (memory.chunks.codec)."""
+"""Largest record, 256 MiB, as of a chunk when decompressed (memory.chunks.codec)."""
 CHUNKS_PER_READ = 256
 LEAVES = "leaves"
 COLUMNS_FORMAT = 2
-"""Raised whenever the columns of a chunk come to mean something else; 1 had all frames as they are."""
+"""Version of the columns of a chunk, raised whenever they come to mean something else; 1 had all frames as
+they are.
+"""
 
 Progress = Callable[[float], None]
 """Told which share is done, from time to time."""

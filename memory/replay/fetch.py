@@ -12,7 +12,7 @@ from memory.replay.priorities import Draw
 from memory.server.channel import Channel
 
 CHUNKS_PER_READ = 32
-"""Of a batch, requested at a time: what has come is opened while Redis sends more."""
+"""Chunks of a batch that are requested at a time: what has come is opened while Redis sends more."""
 Origin = tuple[Channel, str, range]
 """A connection, a hash of chunks, and the rows of a batch that come from there."""
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 SIZES_ASKED = 100
 MOST_DIGITS = 19
-"""Of a chunk's id, which is below 2^63."""
+"""Digits from which on a name is taken for no chunk's id: ids are below 2^63, which has 19."""
 
 
 def rebuild(ring: Ring, client: Client, keys: Keys) -> None:

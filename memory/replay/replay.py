@@ -35,7 +35,9 @@ log = logging.getLogger(__name__)
 ARRIVALS_PER_READ = 2048
 SLOTS_PER_WRITE_BACK = 256
 REDRAWS = 20
-"""A drawn chunk is stale only if it was overwritten since the last read: twenty in a row are a fault."""
+"""How often in a row a draw may hold a chunk that is gone. A drawn chunk is stale only if it was overwritten
+since the last read, so twenty in a row are a fault.
+"""
 
 
 class Replay:

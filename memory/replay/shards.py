@@ -35,11 +35,11 @@ from memory.runs.shards import Poller, Progress, join, of_the_run, own_steps
 from memory.server.replies import UNREACHABLE, Wait, wait_of
 
 LOOK_EVERY_S = 0.02
-"""Longest delay until the learner knows of arrivals in shards other than 0, and actors of its counts; also
-while it waits.
+"""Longest delay (seconds) until the learner knows of arrivals in shards other than 0, and actors of its
+counts; also while it waits.
 """
 NEVER = -math.inf
-"""Monotonic seconds, which on some systems begin with 0 at the machine's start."""
+"""Time (monotonic seconds) before all others, for no look yet: on some systems 0 is the machine's start."""
 
 
 def draw_from(

@@ -29,7 +29,7 @@ from memory.server.patience import Patience
 log = logging.getLogger(__name__)
 
 NAMED = struct.Struct("<II")
-"""Actor and sequence, before every rollout in the list: a damaged one is still somebody's."""
+"""Actor and sequence, which stand before every rollout in the list: so it is known whose a damaged one is."""
 
 
 class RolloutPacket(NamedTuple):

@@ -9,13 +9,13 @@ import re
 
 READS = "settings", "weights", "weights_version", "pool", "pool_members", "lease:learner"
 PUSHES = "counters", "chunks", "priorities", "arrivals", "rollouts", "episodes", "status"
-"""Of the keys of a run: what an actor only reads, and what its pushes, episodes and status go to."""
+"""Keys of a run that an actor's pushes, episodes and status go to; those in READS it only reads."""
 
 _LEARNER = (
     "@read +@write +@scripting +@transaction +@connection -@dangerous -@sortedset -@geo -@hyperloglog +info"
     " -script +script|load"
 )
-"""Without kinds of values that no run has: Redis 7.0 lets PFMERGE make a foreign key."""
+"""Rights of a learner, without kinds of values that no run has: Redis 7.0 lets PFMERGE make a foreign key."""
 _ACTOR = "ping +hello +auth +info +get +hget +hmget +hset +hdel +xadd +rpush +evalsha"
 _VIEWER = "ping +hello +auth +get +mget +hget +hmget +hgetall +hrandfield +exists +scan +xread +memory|usage"
 

@@ -10,7 +10,7 @@ from memory.runs.keys import Keys
 from memory.server.connection import Client
 
 LARGEST = 2**53 - 1
-"""Scripts count in Lua's numbers, which are exact up to here."""
+"""Largest number that a counter may hold: scripts count in Lua's numbers, which are exact up to here."""
 
 
 class Counters(NamedTuple):

@@ -11,13 +11,15 @@ from memory.runs.counters import parse_counts
 from memory.runs.scripts import REPORT_EPISODE, Sender, refuse, run_script
 
 KEPT = 200_000
-"""Episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
+"""Most episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
 
 RECENT = 1000
-"""Episodes that an actor can send again: far more than are played in the seconds that a server may forget."""
+"""Newest episodes that an actor can send again: far more than are played in the seconds that a server may
+forget.
+"""
 
 LARGEST_SCORE = 1e100
-"""Beyond any game's, and its square is still finite."""
+"""Bound that every score lies below: it is beyond any game's, and its square is still finite."""
 
 
 class Episode(NamedTuple):

@@ -18,8 +18,8 @@ from memory.server.patience import Patience
 from memory.server.replies import naming_the_shortage
 
 CALL_BYTES = 1 << 18
-"""Of packed data that one call of a script takes, unless a single packet is larger. The server answers nobody
-else meanwhile, about 1 ms; larger calls were measured to be no faster.
+"""Bytes of packed data that one call of a script takes, unless a single packet is larger. The server answers
+nobody else meanwhile, about 1 ms; larger calls were measured to be no faster.
 """
 
 

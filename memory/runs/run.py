@@ -31,7 +31,9 @@ Settings = dict[str, Setting]
 POLL_EVERY_S = 0.5
 
 CHUNK_FORMAT = 3
-"""Raised whenever chunks are made or kept in another way: 1 had whole frames, 2 kept chunks by slot."""
+"""Version of chunks, raised whenever they are made or kept in another way: 1 had whole frames, 2 kept chunks
+by slot.
+"""
 
 LAYOUT = (
     "memory_capacity",
@@ -65,7 +67,8 @@ local steps = tonumber(now[1] or 0)
 local whole = math.max(steps, steps - tonumber(now[2] or 0) + elsewhere)
 redis.call('HSET', KEYS[1], 'steps', string.format('%d', whole), 'elsewhere', ARGV[1])
 """
-"""In shard 0: steps of other shards that it has forgotten must not count as its own once steps are raised.
+"""Script for shard 0 that sets how many steps the other shards hold: those that it has forgotten must not
+count as its own once steps are raised.
 """
 _FINISH = """
 if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then redis.call('HSET', KEYS[1], 'finished', 1) end

@@ -88,7 +88,9 @@ end
 redis.call('HSET', counters, 'last_chunk', id, 'steps', steps, pushed, last)
 return answer('accepted')
 """)
-"""Lua reads every byte of each string that it makes: chunks are stored as they come, nothing before them."""
+"""Script that pushes chunks. They are stored as they come, nothing before them, since Lua reads every byte of
+each string that it makes.
+"""
 
 PUSH_ROLLOUTS = script_of(f"""{_CHECKED}
 local rollouts = KEYS[3]
@@ -123,12 +125,14 @@ if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """)
-"""A lease that ran out, or went with an emptied server, is taken again if nobody else has come."""
+"""Script that renews a lease. One that ran out, or went with an emptied server, is taken again if nobody else
+has come.
+"""
 
 FREE_LEASE = script_of("""
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', 1) end
 """)
-"""By SET, which taking and renewing need as well: an actor's user needs no DEL."""
+"""Script that ends a lease by SET, which taking and renewing need as well: an actor's user needs no DEL."""
 
 WRITE_PRIORITIES = """
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
@@ -142,8 +146,8 @@ for i = 2, #ARGV, 2 do
 end
 return written
 """
-"""By the learner, whose user may load scripts, like the two below. A slot that another chunk has taken, which
-the first 8 bytes name, keeps its own priorities.
+"""Script that writes priorities. The learner calls it, whose user may load scripts, like the two below. A
+slot that another chunk has taken, which the first 8 bytes name, keeps its own priorities.
 """
 
 PUBLISH_WEIGHTS = """

@@ -28,16 +28,16 @@ local number = math.max(tonumber(redis.call('HGET', KEYS[1], field) or 0) + 1, e
 redis.call('HSET', KEYS[1], field, string.format('%d', number))
 return number
 """)
-"""In shard 0: a number for the holder of an actor's lease, above those of all holders before. It begins with
-the epoch, so that it grows too where the server has forgotten the last one.
+"""Script for shard 0 that gives the holder of an actor's lease a number above those of all holders before. It
+begins with the epoch, so that it grows too where the server has forgotten the last one.
 """
 _ADMIT = script_of("""
 if tonumber(redis.call('GET', KEYS[1]) or 0) > tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 return 1
 """)
-"""In another shard that number is the actor's lease. It needs no end: a newer number takes its place, and an
-older one is refused.
+"""Script for another shard, where that number is the actor's lease. It needs no end: a newer number takes its
+place, and an older one is refused.
 """
 _TELL = """
 local epoch, now = tonumber(ARGV[1]), redis.call('HMGET', KEYS[1], 'epoch', 'steps', 'elsewhere')
@@ -64,11 +64,12 @@ return {{
   redis.call('XRANGE', KEYS[2], '(' .. ARGV[3] .. '-0', '+', 'COUNT', ARGV[4]), all
 }}
 """
-"""A restarted server, which this script cannot know, may have forgotten steps and pushes. So unlike _TELL it
-raises no steps of the shard's own: pushes that are sent again would count twice.
+"""Script that reads what is new in a shard. A restarted server, which it cannot know, may have forgotten
+steps and pushes. So unlike _TELL it raises no steps of the shard's own: pushes that are sent again would
+count twice.
 """
 _OF_THE_RUN = "learning_starts_at", "finished", "refill"
-"""What shard 0 knows and is published to the others, besides the learner's batches."""
+"""Counters that shard 0 knows and that are published to the others, besides the learner's batches."""
 
 
 def own_steps(counters: Counters) -> int:
@@ -85,7 +86,7 @@ class Progress(NamedTuple):
 
 LOOK_AGAIN_AFTER_S = 1.0
 LOOKS_PER_TIME = 0.05
-"""Share of a process's time for looks at a shard that is away: a silent one takes 10 s to fail."""
+"""Largest share of a process's time for looks at a shard that is away: a silent one takes 10 s to fail."""
 
 
 def next_look(took_s: float) -> float:

@@ -23,7 +23,8 @@ from redis.exceptions import AskError, MovedError, ResponseError
 from memory.server.replies import UNREACHABLE, Refusing
 
 HOPS = 5
-"""Times that one command is led on: a node that has not heard of the last move names the one before it."""
+"""Most nodes that one command is sent to: a node that has not heard of the last move names the one before it.
+"""
 
 
 class Address(NamedTuple):

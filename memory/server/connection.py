@@ -30,19 +30,21 @@ from memory.settings import parsed_nodes
 log = logging.getLogger(__name__)
 
 SOCKET_TIMEOUT_S = 10.0
-"""Longest silence: no byte leaves, or none arrives. A large command takes longer on a slow line."""
+"""Longest silence on a socket in seconds: no byte leaves, or none arrives. A large command takes longer on a
+slow line.
+"""
 CONNECT_TIMEOUT_S = 5.0
 UNSENT_BYTES = 1 << 17
-"""Of a command, in the kernel's hands at a time: a slow line has sent them long before SOCKET_TIMEOUT_S, so
-that the wait for the reply is one for the server.
+"""Most bytes of a command in the kernel's hands at a time: a slow line has sent them long before
+SOCKET_TIMEOUT_S, so that the wait for the reply is one for the server.
 """
 READ_BYTES = 1 << 18
-"""Taken from the socket at a time: more than the 160 KB of 32 chunks of Atari."""
+"""Bytes that are taken from the socket at a time: more than the 160 KB of 32 chunks of Atari."""
 PASSWORD_VARIABLE = "REDIS_PASSWORD"
-"""Environment variable with the password, where no file has it."""
+"""Name of the environment variable with the password, where no file has it."""
 
 REFUSING = redis.exceptions.NoPermissionError, redis.exceptions.InvalidResponse, NoCluster
-"""What a server raises that does not let this process in, besides outages that `refusal` knows."""
+"""Errors by which a server does not let this process in, besides outages that `refusal` knows."""
 
 Client: TypeAlias = Any
 """A `redis.Redis` that answers bytes; redis-py's own annotations name `bytes | str` for every answer."""

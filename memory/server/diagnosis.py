@@ -7,7 +7,9 @@ import ssl
 from contextlib import suppress
 
 LOOK_S = 1.0
-"""A server that is there answers a handshake in milliseconds."""
+"""Longest wait (seconds) at each look at what listens: a server that is there answers a handshake in
+milliseconds.
+"""
 
 
 def what_listens(host: str, port: int) -> str:

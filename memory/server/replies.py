@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import redis
 
 UNREACHABLE = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
-"""What a server raises that is away or stalled; `refusals_as_outages` adds those that refuse for a while."""
+"""Errors that a server which is away or stalled raises; `refusals_as_outages` adds those that refuse for a
+while.
+"""
 
 ANY_ERROR = redis.exceptions.RedisError
-"""All that a server, or its absence, raises."""
+"""Base of all errors that a server, or its absence, raises."""
 
 
 class Wait(Enum):
@@ -56,7 +58,8 @@ REPLIES = {
     "CROSSSLOT": Reply(Wait.NONE, "a Redis Cluster wants all keys of a command in one slot"),
     "DENIED": Reply(Wait.NONE, "its protected-mode turns away programs on other machines"),
 }
-"""By the word that the reply begins with. Every other reply ends the process: nobody has foreseen it."""
+"""First word of an error reply -> what it means. Every other reply ends the process: nobody has foreseen it.
+"""
 
 _WORDS = re.compile(rf"\b({'|'.join(REPLIES)})\b")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from models.convolutions.spectral import SpectralConvolution
 
 PARTS = 6
-"""Rows and columns of parts (BTR)."""
+"""Rows, and columns, of the parts of an image of which the largest number is kept (BTR)."""
 LEAST_SIZE = 34
 """Height and width from which on the nature torso has features; here stages halve the image, and parts are
 pooled. In smaller ones, as MinAtar's 10x10, a pixel is an object, and all of it keeps its place (our choice).

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 FIRST_ITERATIONS = 15
-"""For new vectors, as in torch.nn.utils.parametrizations.spectral_norm."""
+"""Power iterations for new vectors, as in torch.nn.utils.parametrizations.spectral_norm."""
 SETTLING_ITERATIONS = 200
-"""For those of loaded weights (our choice)."""
+"""Power iterations for the vectors of loaded weights (our choice)."""
 
 
 class SpectralConvolution(nn.Conv2d):

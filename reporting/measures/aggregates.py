@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RESAMPLES, SEED, TAILS = 2_000, 0, (2.5, 97.5)
-"""Of the bootstrap; percentiles of its interval of 95 %, as in Agarwal et al. 2021."""
+"""The bootstrap's number of resamples and seed, and the percentiles of its interval of 95 %, as in Agarwal et
+al. 2021.
+"""
 TAUS = np.linspace(0, 2, 101)
 """Thresholds of performance profiles, in units of the reference."""
 GAMMA = 1.0
@@ -48,7 +50,7 @@ class Profile(NamedTuple):
 
 
 LEAST_RUNS = 2
-"""Of a game, for an interval: resamples of one run say nothing."""
+"""Fewest runs of a game for an interval: resamples of one run say nothing."""
 
 
 def aggregates(groups: Sequence[Floats]) -> Aggregates:

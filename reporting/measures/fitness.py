@@ -20,9 +20,10 @@ Score = TypeVar("Score", float, Floats)
 
 _DATA = Path(__file__).parents[1] / "data"
 WINDOW = 100
-"""Episodes; SABER averages training scores over 100 consecutive ones (arXiv 1908.04683)."""
+"""Episodes over which training scores are averaged: SABER averages 100 consecutive ones (arXiv 1908.04683).
+"""
 EVALUATION_WINDOW = 20
-"""Evaluation episodes: far fewer are played, and of one policy each."""
+"""Evaluation episodes over which scores are averaged: far fewer are played, and of one policy each."""
 ALE_STEPS = 50_000_000
 """Agent steps in which an ALE game is to be mastered: 200M frames (Machado et al. 2018, arXiv 1709.06009)."""
 NOISE = 0.05
@@ -30,7 +31,8 @@ NOISE = 0.05
 from an episode to the next as stable, smaller differences of two sessions as consistent.
 """
 MAD_TO_STD, OUTLIER = 0.6745, 3.5
-"""Of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*)."""
+"""Factor and threshold of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*).
+"""
 
 
 class Normalised(NamedTuple):

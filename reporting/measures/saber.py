@@ -15,11 +15,11 @@ from reporting.measures.fitness import Standard, normalised, references, rows_of
 
 CAPS = ("5 min", "30 min", "SABER")
 WHOLE = CAPS.index("SABER")
-"""Times of play after which a score is taken; SABER: of the whole episode."""
+"""Place in CAPS, the times of play after which a score is taken, of SABER's: the whole episode."""
 STICKY = 0.25
 """Chance of a sticky action in the published scores (Machado et al. 2018); no others stand beside them."""
 ALGORITHMS = ("dqn", "rainbow", "iqn")
-"""Of data/atari_published.csv."""
+"""Algorithms with published scores, columns of data/atari_published.csv."""
 
 
 class Run(NamedTuple):
@@ -49,7 +49,7 @@ def _standard_outside_ale(game: str) -> Standard | None:
 
 
 GOAL = Reference("goal", _by_goal)
-"""For games outside ALE, where no human score is known, and only whole episodes count."""
+"""Reference for games outside ALE, where no human score is known, and only whole episodes count."""
 REFERENCES = (
     Reference("human", lambda game, score: normalised(game, score).human),
     Reference("record", lambda game, score: normalised(game, score).world_record),

@@ -209,9 +209,9 @@ def _plotly_axis(axis: Axis) -> dict[str, object]:
 INCHES, DPI = (9.0, 5.0), 110
 BAR_WIDTH = 0.7
 MOST_FLAT_LABELS = 4
-"""Categories of a PNG; the names of more are written aslant."""
+"""Most categories of a PNG with horizontal labels; the labels of more categories are rotated."""
 LEAST_BARS = 3
-"""Fewer bars leave room at the right, so that one does not fill the picture."""
+"""Bars that a PNG has room for at least: one alone would fill the picture."""
 
 
 def write_png(

@@ -20,7 +20,7 @@ Name = TypeVar("Name")
 
 BLUE, GREEN, RED, PURPLE = "#1f5fbf", "#2e9e6b", "#d1603d", "#8a3fae"
 COLOURS = ("#1f5fbf", "#d1603d", "#2e9e6b", "#8a3fae", "#c2981d", "#3aa6b9", "#b0446e", "#66758a")
-"""Of things side by side, in their order."""
+"""Colours of things side by side, in their order."""
 INK, MUTED, EDGE, GRID = "#1c2733", "#66758a", "#cfd8e1", "#e8edf2"
 SHARES = [[0, "#f7f9fb"], [0.15, "#d3e0f3"], [0.4, "#7ea6dc"], [0.7, BLUE], [1, "#0d2a5c"]]
 """Colours from no share to the largest."""
@@ -38,13 +38,13 @@ RULER = {
     "spikecolor": MUTED,
 }
 STRIP_MARGIN = {"l": 70, "r": 20, "t": 34, "b": 56}
-"""Around strips that lie one above the other."""
+"""Margins in pixels around strips that lie one above the other."""
 HOVER_LABEL = {"align": "left", "bgcolor": "white", "bordercolor": EDGE, "font": {"color": INK, "size": 13}}
 LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 FEW_POINTS = 30
-"""Of a curve, which has a mark at each."""
+"""Most points of a curve that has a mark at each of them."""
 
 
 def titled(axis: Mapping[str, object], text: str, **others: object) -> dict[str, object]:
@@ -194,7 +194,7 @@ def _definition_list(tiles: Iterable[Tile]) -> str:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 TIMEOUT_S = 120.0
 DRAWING_MS = 20_000
-"""What a page gets to draw itself, in the browser's own time."""
+"""Milliseconds, in the browser's own time, that a page gets to draw itself."""
 
 
 class StillError(RuntimeError):

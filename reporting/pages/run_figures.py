@@ -177,7 +177,7 @@ def _action_ticks(count: int, names: Sequence[str]) -> dict[str, object]:
 
 
 MOST_NAMES = 24
-"""Actions whose names have room at an axis."""
+"""Most actions whose names have room at an axis."""
 
 
 def _heat_map(

@@ -43,18 +43,20 @@ FRACTIONS = tuple(f"{reference.name}_normalised" for reference in REFERENCES)
 SCORES = ("agent", "game", "runs", "5_min", "30_min", "saber", "saber_std", *FRACTIONS, *ALGORITHMS)
 LEVELS = ("random", "human", "record", "goal")
 POINTS = ("5_min", "30_min", "saber", "saber_std", *LEVELS, *ALGORITHMS)
-"""Columns of `GAME_COLUMNS` on the page, in two tables, and which of them are scores."""
+"""SCORES, and "game" with LEVELS, are the columns of `GAME_COLUMNS` in the page's two tables; those in POINTS
+are scores.
+"""
 HEADINGS = {
     "saber": "SABER",
     "saber_std": "std",
     **{f"{reference.name}_normalised": f"of {reference.name}" for reference in REFERENCES},
 }
 COLUMNS, WIDTH_INCHES, PANEL_INCHES = 2, 12.0, 2.7
-"""Of the picture: panels side by side, its width, and how high a panel is."""
+"""Panels side by side in the picture, its width, and the height of a panel in inches."""
 PANEL_PIXELS, PROFILE_PIXELS = 260, 380
 PERCENT = 100.0
 SMALL_SCORE = 5.0
-"""Smaller ones are shown with more digits."""
+"""Scores below this, without their sign, are shown with more digits."""
 NO_REFERENCE = "No game here has a reference."
 
 

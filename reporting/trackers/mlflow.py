@@ -13,7 +13,7 @@ from reporting.trackers import PROJECT, Start
 KEY = "rainbow_iqn_apex.run"
 """The tag by which a run is found when it goes on."""
 AT_ONCE = 100
-"""Parameters of one call, MLflow's limit."""
+"""Most parameters of one call, MLflow's limit."""
 
 
 class Tracker:

@@ -21,7 +21,7 @@ from learning.saved.snapshot import check_holds
 from wiring.setting import Restored, restore_agent
 
 CLOCKS = ("t_actors", "t_learner", "updates")
-"""What an evaluation tells of its snapshot's age."""
+"""Parts of a snapshot by which an evaluation tells how old it is."""
 
 
 class Candidate(NamedTuple):

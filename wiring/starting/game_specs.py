@@ -33,7 +33,7 @@ that of the game's spaces; else the flags' own defaults, which are Atari's.
 GYMNASIUMS = "gym", "gym.own"
 """Families of games whose kind their spaces tell: Gymnasium's ids and a user's own environments."""
 OF_DISCRETE, OF_CONTINUOUS = "classic/cartpole_{agent}", "classic/pendulum_{agent}"
-"""Specs of those that observe vectors, by their actions."""
+"""Specs of games that observe vectors: of those with discrete and of those with continuous actions."""
 
 
 def with_spec(args: Args, argv: Sequence[str]) -> tuple[Args, list[str]]:

@@ -27,7 +27,9 @@ from supervision.supervisor import Limits
 Found = TypeVar("Found")
 
 SAVE_REPLAY_LIMIT_S = 600.0
-"""How long a learner that stops may take with --save-replay: a million Atari transitions take minutes."""
+"""How long (seconds) a learner that stops may take with --save-replay: a million Atari transitions take
+minutes.
+"""
 
 SnapshotFile = tuple[str, int, int]
 """Name, number on its disk, and time of the last change in nanoseconds."""

@@ -22,7 +22,9 @@ from envs.unity.protocols.messages import Choice
 from envs.unity.protocols.observations import Shapes
 
 _MOST_REPEATS = 200
-"""Of an action, while another body is waited for: at one decision in five steps of physics 20 seconds."""
+"""How often a body's action may be repeated while another body is waited for: 20 seconds at one decision in
+five steps of physics.
+"""
 
 
 class Behavior:

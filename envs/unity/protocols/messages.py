@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 SERVICE = "communicator_objects.UnityToExternalProto"
-"""It has one method, Exchange: a Message for a Message."""
+"""Name of the gRPC service. It has one method, Exchange: a Message for a Message."""
 
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Message": {"header": (1, "Header"), "unity_output": (2, "Output"), "unity_input": (3, "Input")},
@@ -73,7 +73,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "ChoiceList": {"value": (1, "Choice*")},
     "Choice": {"old_action": (1, "float*"), "continuous": (6, "float*"), "discrete": (7, "int32*")},
 }
-"""Of each message its fields: number and type, * where there may be several."""
+"""Message -> field -> number and type; * stands where there may be several."""
 _TYPES = {
     "float": FieldDescriptorProto.TYPE_FLOAT,
     "int32": FieldDescriptorProto.TYPE_INT32,  # enums too: both are varints

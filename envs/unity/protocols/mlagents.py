@@ -18,7 +18,7 @@ _VERSION, _PACKAGE = "1.5.0", "1.1.0"  # of the protocol, and of the mlagents-en
 _STEP, _RESET = 0, 1
 _CHANNELS_FIRST = 3  # since this version of Unity's package
 _PATIENCE = 10000
-"""Calls within a step: far more than the steps of physics between two decisions of a body."""
+"""Most calls within a step: far more than the steps of physics between two decisions of a body."""
 
 
 class PresentProtocol:

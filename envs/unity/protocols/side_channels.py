@@ -12,7 +12,7 @@ _ENGINE = UUID("e951342c-4f7e-11ea-b238-784f4387d1f7")
 _FLOAT = 0
 _TIME_SCALE, _TARGET_FRAME_RATE, _CAPTURE_FRAME_RATE = 2, 3, 4
 TIME_SCALE = 20.0
-"""Seconds of the scene for one of ours, at most: the default of mlagents-learn, as is the next line."""
+"""Seconds of the scene per second of ours, at most: the default of mlagents-learn, as is the next line."""
 _FRAMES_PER_SECOND = 60  # of the scene's time: how long one frame lasts does not depend on the machine
 
 
