@@ -2,8 +2,8 @@
 
 `open_tracker` imports the one that is asked for.
 
-To add one, write a file here with a class `Tracker` like the three others, and its name
-into the pattern of --track (evaluation/settings.py).
+To add one, write a file here with a class `Tracker` like the three others, and add its name to the choices of
+--track (evaluation/settings.py).
 """
 
 from __future__ import annotations
