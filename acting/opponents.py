@@ -1,7 +1,8 @@
 """Who plays a seat of a game of two: the present self, or a past one from the learner's pool.
 
-AlphaStar's prioritised fictitious self-play (Vinyals et al. 2019, Nature 575, Methods) draws the past self p
-with a probability that grows with (1 - P[win against p])^2: those that are still hard to beat.
+AlphaStar's prioritised fictitious self-play (Vinyals et al. 2019, Nature 575, doi 10.1038/s41586-019-1724-z,
+Methods) draws the past self p with a probability that grows with (1 - P[win against p])^2: those that are
+still hard to beat.
 """
 
 from __future__ import annotations
@@ -40,12 +41,31 @@ class OpponentsConfig:
 
 
 def all_alike(games: Numbers, points: Numbers) -> Numbers:
-    """Every member is as likely: fictitious self-play."""
+    """Fictitious self-play: every member is as likely.
+
+    Args:
+        games: [M] games of this actor against each of M members, 0 or more.
+        points: [M] what they brought, from 0 to `games`: a win 1, a draw a half.
+
+    Returns:
+        [M] probabilities.
+    """
     return np.full(len(games), 1 / len(games))
 
 
 def hardest(games: Numbers, points: Numbers) -> Numbers:
-    """AlphaStar's f_hard, from this actor's own games; an unknown member counts as one of equal strength."""
+    """Prioritised fictitious self-play by AlphaStar's f_hard, with the exponent 2: a member's probability is
+    proportional to (1 - P[win against it])^2.
+
+    P is a share of points, with half a win and half a loss added: a member without games has P = 1/2.
+
+    Args:
+        games: [M] as of `all_alike`.
+        points: [M] as of `all_alike`.
+
+    Returns:
+        [M] probabilities.
+    """
     weights = (1 - (points + 0.5) / (games + 1)) ** 2
     probabilities: Numbers = weights / weights.sum()
     return probabilities

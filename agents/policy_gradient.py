@@ -41,8 +41,8 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
     """Minimises the mean over transitions of -A log pi(a|s) + (V - target)^2 / 2 - entropy_coeff * entropy.
 
     Advantages A and targets come from GAE or, where the policy that acted may be older, from V-trace; A may
-    be standardised. The factor 1/2 is the critic's coefficient of OpenAI's A2C. Random play is not learned
-    from.
+    be standardised. The factor 1/2 is the critic's coefficient of OpenAI's A2C (github.com/openai/baselines,
+    baselines/a2c/a2c.py: vf_coef=0.5). Random play is not learned from.
     """
 
     value_heads = ("extrinsic",)

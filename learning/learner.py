@@ -26,10 +26,10 @@ BATCH_TIMEOUT_S = 0.1
 class LearnerConfig:
     """Named as the flags."""
 
-    t_max: int
-    end_by: str
+    t_max: int  # agent steps
+    end_by: str  # "learner", "actors" or "" (both)
     synchronize_actors_with_learner: bool
-    weight_synchro_frequency: int
+    weight_synchro_frequency: int  # agent steps of the learner's clock between two publications
     serial: bool
 
 

@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 class PoolConfig:
     """Named as the flags."""
 
-    opponents: str
-    pool_size: int
-    pool_every: int
+    opponents: str  # "self", "past" or "pfsp"
+    pool_size: int  # most members
+    pool_every: int  # agent steps of the learner's clock
 
 
 class Pool:

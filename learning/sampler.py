@@ -23,13 +23,13 @@ DRAWN_AHEAD = 2
 class SamplerConfig:
     """Named as the flags."""
 
-    batch_size: int
-    queue_size: int
-    learn_start: int
-    replay_frequency: int
-    t_max: int
-    priority_weight: float
-    redis_patience: float
+    batch_size: int  # transitions
+    queue_size: int  # batches
+    learn_start: int  # agent steps
+    replay_frequency: int  # agent steps per update
+    t_max: int  # agent steps
+    priority_weight: float  # beta at the start of the run
+    redis_patience: float  # seconds
 
 
 class Sampler(Source[Batch]):

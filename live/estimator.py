@@ -42,7 +42,7 @@ class NoEstimate(ValueError):
 
 
 class Estimator:
-    """Of one run, in one epoch. The first estimate builds the agent; new weights are fetched after a rest."""
+    """Values by a run in one epoch. The first estimate builds the agent; new weights come after a pause."""
 
     def __init__(self, client: Client, name: str, run: ServerRun) -> None:
         self.epoch = run.info.epoch
@@ -53,12 +53,18 @@ class Estimator:
         self._fetch_at = 0.0
 
     def quantiles(self, seen: Seen, num_actions: int | None) -> NDArray[np.float32]:
-        """Of the return of each action in each state, [M, K, A]; NaN where the rules forbid the action.
-
-        Raises NoEstimate.
+        """Quantiles of the return of each action in each state.
 
         Args:
-            num_actions: as episodes counted them; None where none did.
+            seen: a chunk of M transitions.
+            num_actions: A, as episodes counted them; None where none did.
+
+        Returns:
+            [M, K, A] K estimates (one where the agent knows the mean alone) for each of A actions; NaN where
+            the rules forbid the action.
+
+        Raises:
+            NoEstimate: there are none; the message says why.
         """
         if seen.actions.ndim > 1:
             raise NoEstimate("Actions are continuous: there is no value of each.")

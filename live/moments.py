@@ -24,10 +24,10 @@ class Moment(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Of a pair of looks."""
+    """A value at a look, or between it and the one before."""
 
-    time: float
-    value: float
+    time: float  # unix time of the look
+    value: float  # updates per agent step, or seconds: as the method says that makes it
 
 
 class Moments:

@@ -35,8 +35,8 @@ class TimeLimits:
     start: float = 180.0  # from a mission's message to its first picture (MalmoEnv's own limit)
     picture: float = 60.0  # for a picture within a mission
     retry: float = 0.1  # pause before Minecraft, which was not ready, is asked once more
-    rest: float = 1.0  # for which a crashed client is left alone, doubled with each crash on end …
-    longest_rest: float = 60.0  # … up to this
+    rest: float = 1.0  # pause of a client after a crash, doubled with each further crash in a row
+    longest_rest: float = 60.0  # largest `rest` after doubling
     patience: float = 600.0  # how long an episode waits for a client, once one was met
     poll: float = 0.05  # pause before the clients' locks are tried once more
 

@@ -23,11 +23,11 @@ _FAILURES = 5
 class BrainStep(NamedTuple):
     """The first n bodies of a brain after a step."""
 
-    frames: Frames  # as they stand: those whose episode has ended are in their next one
-    rewards: npt.NDArray[np.float64]
-    ended: Flags
-    truncated: Flags  # those that a limit of steps of their own ended
-    last: Frames | None  # of ended episodes, where they are known
+    frames: Frames  # [n, *frame] as they stand: those whose episode has ended are in their next one
+    rewards: npt.NDArray[np.float64]  # [n]
+    ended: Flags  # [n]
+    truncated: Flags  # [n] those that a limit of steps of their own ended
+    last: Frames | None  # [n, *frame] last frames of ended episodes, where they are known
     is_over: bool  # all of them: the time of the whole scene is up, or its player has failed
     failed: bool  # the latter
     age: int  # steps since the scene began

@@ -112,7 +112,7 @@ class LearnerSlot:
     lease: Lease
     epoch: int
     patience: Patience
-    shards: Sequence[Place] = ()  # all of the replay's, shard 0's first, if there are others
+    shards: Sequence[Place] = ()  # where those of the replay lie, shard 0 first
 
 
 def open_run(

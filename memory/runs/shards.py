@@ -104,7 +104,7 @@ class Seen(NamedTuple):
 
 
 class _Line(Channel):
-    """A connection that may break unseen, while nothing is asked."""
+    """A connection that may break while it is idle, which is noticed only at the next call."""
 
     def refresh(self) -> None:
         """Have the next call connect anew if it broke, or if answers were left unread."""

@@ -41,11 +41,11 @@ class Line(NamedTuple):
     """A curve, and around it a band of one standard deviation where `std` is given."""
 
     name: str
-    x: Floats
-    y: Floats
+    x: Floats  # [P]
+    y: Floats  # [P]
     colour: str
     width: float = 2.0
-    std: Floats | None = None
+    std: Floats | None = None  # [P]
     band: str = ""  # what the legend calls the band; "" leaves it out
     shade: float = 0.16  # opacity of the band
     kind: str = ""  # a PNG's legend has one entry for all lines of a kind

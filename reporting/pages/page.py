@@ -147,7 +147,11 @@ class Section(NamedTuple):
 def write_page(
     path: Path, title: str, heading: str, note: str, tiles: Iterable[Tile], sections: Sequence[Section]
 ) -> None:
-    """Writes the page whole or not at all; it holds the one copy of plotly.js that its figures need."""
+    """Writes the page whole or not at all; it holds the one copy of plotly.js that its figures need.
+
+    Raises:
+        OSError: the disk refused; an earlier page stays as it was.
+    """
     figures = [section.shown for section in sections if isinstance(section.shown, go.Figure)]
     numbers = iter(range(len(figures)))
     page = Template(_PAGE.read_text(encoding="utf-8")).substitute(
