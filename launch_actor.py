@@ -1,4 +1,4 @@
-"""Wires one actor and runs it: in training, in evaluation (--eval), or for itself alone."""
+"""Wires one actor and runs it: in training, in evaluation (--eval), or alone, without Redis (`run_alone`)."""
 
 from __future__ import annotations
 

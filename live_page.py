@@ -2,8 +2,9 @@
 
     python live_page.py
 
-It only reads. It listens on this machine alone; with --page-host at another address, and then it asks for a
-token (the environment variable PAGE_TOKEN, or a new one that is printed).
+It reads Redis and the folders, and changes nothing there. It listens on this machine alone; with --page-host
+at another address, and then it asks for a token (the environment variable PAGE_TOKEN, or a new one that is
+printed).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ActorSettings(Settings):
     )
     opponents: str = parameter(
         "self",
-        "Games of two seats: self, or of some games one seat is played by past selves: past = all alike, pfsp = those hard to beat",
+        "Opponent in games of two seats: self = the present network; past = in --opponent-share of the games a past network, all equally likely; pfsp = the same, stronger opponents more often",
         shared=True,
         choices=("self", "past", "pfsp"),
     )
@@ -57,13 +57,15 @@ class ActorSettings(Settings):
     pool_size: int = parameter(
         20, "Past selves that are kept, in Redis and in the results folder", ge=2, le=1000
     )
-    pool_every: int = parameter(50_000, "Agent steps of the learner between two of them", ge=1)
+    pool_every: int = parameter(
+        50_000, "Learner's clock (agent steps) between two additions to the pool", ge=1
+    )
     synchronize_actors_with_learner: bool = parameter(
         True, "One update per --replay-frequency steps; actors and learner wait for each other", shared=True
     )
     end_by: str = parameter(
         "",
-        "What ends the run at --T-max: learner = its clock, actors = their steps; empty = both are there",
+        "Which clock ends the run at --T-max: learner = the learner's, actors = the actors'; empty = the later of the two",
         shared=True,
         choices=("learner", "actors", ""),
     )
@@ -75,7 +77,7 @@ class ActorSettings(Settings):
     )
     weight_synchro_frequency: int = parameter(
         400,
-        "Agent steps between two publications of weights (Ape-X and original: 400), at most one a second",
+        "Agent steps between two publications of weights (Ape-X and original: 400); without --serial at most 25 MB/s",
         shared=True,
         ge=1,
     )

@@ -1,4 +1,4 @@
-"""Watches an actor's environment from a thread of its own: it may never answer."""
+"""A watchdog thread: reports an environment that does not answer, and ends an actor that stops meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ never.
 class EnvironmentWatch:
     """Says where the environment is silent, and ends a process that was asked to stop and waits for it.
 
-    Within `with`, from a thread of its own: the thread that enters is in the environment's code.
+    It works within `with`, in a thread of its own: the thread that enters runs the environment's code.
     """
 
     def __init__(

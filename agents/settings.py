@@ -36,7 +36,7 @@ class LearnerSettings(Settings):
     l2: float = parameter(0.0, "naf: weight decay, added to the gradient as L2 * weight", ge=0)
     mirror: bool = parameter(
         False,
-        "naf: learn half of each batch mirrored, image and turn together, where a mirror image is as likely",
+        "naf: mirror half of each batch left to right, actions included; for environments in which the mirror image is as likely",
     )
     precision: str = parameter(
         "float32",

@@ -16,7 +16,7 @@ class ClusterSettings(Settings):
     )
     placement: str = parameter(
         "spread",
-        "spread: actors evenly over the machines; packed: a machine to its half before the next (Ray's default)",
+        "spread: actors evenly over the machines; packed: fill a machine to half of its resources, then the next one (Ray's default)",
         choices=("spread", "packed"),
     )
     learner_cpus: float = parameter(1.0, "Processors that Ray sets aside for the learner", gt=0)

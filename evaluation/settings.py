@@ -56,12 +56,12 @@ class ReportingSettings(Settings):
     )
     eval_noise: bool | None = parameter(
         None,
-        "Evaluation acts with the agent's noise; default: as the snapshot's run was told, else the agent's own (noisy layers as the original: on; naf: off)",
+        "Evaluation acts with the agent's noise; default: the value of the snapshot's run, else the agent's own (noisy layers as the original: on; naf: off)",
         shared=True,
     )
     evaluation_epsilon: float = parameter(
         0.0,
-        "Share of an evaluation's actions that are random (Atari 100k: 0.001); default: as the snapshot's run was told",
+        "Share of an evaluation's actions that are random (Atari 100k: 0.001); default: the value of the snapshot's run",
         shared=True,
         ge=0,
         le=1,

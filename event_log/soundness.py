@@ -18,7 +18,7 @@ LARGEST_REWARD = float(np.finfo(np.float32).max)
 
 
 class Unsound(ValueError):
-    """A record holds what cannot be; the message ends a sentence about it."""
+    """A record holds impossible values; the message ends a sentence about it."""
 
 
 def header_from(record: Packed) -> LogHeader:
@@ -40,7 +40,7 @@ def header_from(record: Packed) -> LogHeader:
         or min(shape) < 1
         or math.prod(map(int, shape)) * np.dtype(dtype).itemsize > MAX_RAW_BYTES
     ):
-        raise Unsound("with frames of no size")
+        raise Unsound("with an impossible shape of frames")
     actions = _actions(record)
     return LogHeader(game, tuple(map(int, shape)), str(dtype), *actions, frames_per_step, code, env_args)
 
@@ -71,7 +71,7 @@ def piece_from(record: Packed, header: LogHeader) -> Piece:
     """The piece in any later record of a log with this header. Raises Unsound."""
     numbers = [record.meta.get(name) for name in NUMBERS]
     if not all(type(number) is int and 0 <= number < MOST for number in numbers):
-        raise Unsound("with numbers that cannot be")
+        raise Unsound("with impossible numbers")
     environment, episode, first_step, terminated, truncated, episodes_begun = map(int, numbers)  # type: ignore[arg-type]
     frames, a_t, r_t = (record.columns.get(name) for name in ("frames", "a_t", "r_t"))
     if frames is None or a_t is None or r_t is None:

@@ -29,9 +29,9 @@ SAVE_AGAIN_AFTER_S = 10.0
 class HousekeepingConfig:
     """Named as the flags."""
 
-    t_max: int
-    log_interval: int
-    evaluation_interval: int
+    t_max: int  # agent steps
+    log_interval: int  # agent steps
+    evaluation_interval: int  # agent steps of all actors
     snapshot_seconds: float
 
 
@@ -50,8 +50,8 @@ class SilentActors:
             self._heard[role] = status["time"], since if status["time"] == said else now
         silent = {role for role in statuses if now - self._heard[role][1] >= SILENT_AFTER_S}
         for role in sorted(silent - self._silent):
-            sentence = "%s has said nothing for %.0f s: its environment may hang, or its machine."
-            log.warning(sentence, role.replace(":", " ").capitalize(), now - self._heard[role][1])
+            sentence = "No status from %s for %.0f s: its environment or its machine may hang."
+            log.warning(sentence, role.replace(":", " "), now - self._heard[role][1])
         for role in sorted((self._silent - silent) & statuses.keys()):
             log.info("%s is no longer silent.", role.replace(":", " ").capitalize())
         self._silent = silent

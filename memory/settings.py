@@ -38,7 +38,7 @@ class RedisSettings(Settings):
     redis_key: str = parameter("", "Private key that belongs to --redis-cert")
     redis_nodes: str = parameter(
         "",
-        "Servers of a replay in shards, as host:port,/path/to/socket; the first takes --host-redis's place",
+        "Servers of a replay in shards, as host:port,/path/to/socket; the first replaces --host-redis",
     )
     redis_replicas: str = parameter(
         "",
@@ -79,7 +79,7 @@ class ReplaySettings(Settings):
     )
     save_replay: bool = parameter(
         False,
-        "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval; not given, a server that start_learning.py started keeps it at a stop",
+        "Learner: write the replay to disk too, at a stop, at the end and every --evaluation-interval. Without this flag, a server that start_learning.py started keeps the replay at a stop",
         programs=Programs.LEARNING,
     )
     gpu_replay: bool = parameter(

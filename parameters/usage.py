@@ -62,7 +62,7 @@ ACTOR = Page(
     (
         ("--game CartPole-v1 --agent dqn --id-actor 0", "the first actor; others take 1, 2 ..."),
         ("--game pong --id-actor 1 --host-redis 10.0.0.1", "on another machine"),
-        ("--game pong --id-actor 1 --eval --no-push", "looks how well the agent plays"),
+        ("--game pong --id-actor 1 --eval --no-push", "measures how well the agent plays"),
     ),
     f"id_actor {_OF_A_RUN} envs_per_actor eval no_push render event_log_out".split(),
 )
@@ -82,7 +82,7 @@ EVALUATION = Page(
     ).split(),
 )
 LIVE_PAGE = Page(
-    "The live page: every run on a Redis server, and those in the results folder, in a browser. It reads.",
+    "The live page: every run on a Redis server or in the results folder, in a browser. It only reads them.",
     Programs.PAGE,
     (
         ("", "at http://127.0.0.1:8050"),

@@ -1,4 +1,4 @@
-"""A process's manners: how it answers signals, asks its user, logs, and keeps its memory.
+"""Set-up of a process: signals, questions to its user, logging, memory allocator.
 
 It imports the standard library only, since launchers need it before anything else is loaded.
 """

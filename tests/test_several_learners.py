@@ -159,7 +159,7 @@ def test_learning_that_diverges_ends_all_with_exit_code_2(run: Run) -> None:
     [
         ("--agent ppo", 2, "ppo learns from rollouts"),
         ("--intrinsic rnd", 2, "--intrinsic has one learner"),
-        ("--serial", 2, "--serial is one process"),
+        ("--serial", 2, "--serial runs in one process and cannot have 2 learners"),
         ("", 3, "--batch-size 8 is no multiple of the 3 learners"),
         ("--learners 4", 2, "--learners 4 and torchrun's 2 processes"),
         ("--agent random", 2, "derives from OffPolicyAgent"),

@@ -200,7 +200,7 @@ def test_the_learner_says_which_actor_is_silent(
         publish_status(client, keys, "actor:0", {"t": 2})
         assert look(SILENT_AFTER_S - 1) == []
         assert look(SILENT_AFTER_S + LOOK_EVERY_S) == [
-            "Actor 1 has said nothing for 40 s: its environment may hang, or its machine."
+            "No status from actor 1 for 40 s: its environment or its machine may hang."
         ]
         publish_status(client, keys, "actor:0", {"t": 3})
         assert look(SILENT_AFTER_S + 2 * LOOK_EVERY_S) == [], "said once"

@@ -105,7 +105,7 @@ def test_a_part_of_other_agents_is_refused(flag: str, readers: str) -> None:
     """It was taken and left out: rainbow learned without Munchausen, and nothing said so."""
     for agent in set(DISCRETE) - set(readers.split(", ")):
         setting = setting_of(read_args(f"--game probe:catch --agent {agent} {flag}".split()))
-        sentence = f"{flag.split()[0]} is for {readers}, and --agent {agent} has no such part."
+        sentence = f"{flag.split()[0]} is for {readers}: --agent {agent} does not use it."
         with pytest.raises(AgentError, match=f"^{sentence}$"):
             check_agent_fits(setting)
     for agent in {"random", *DISCRETE} & {"random", *readers.split(", ")}:

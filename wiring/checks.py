@@ -63,7 +63,7 @@ def _check_switches(args: Args) -> None:
     for name, without in SWITCHES:
         if getattr(args, name) != without and agent.learns and not _reads(agent, name):
             readers = ", ".join(other for other, kind in AGENTS.items() if _reads(kind, name))
-            raise AgentError(f"{flag_of(name)} is for {readers}, and --agent {args.agent} has no such part.")
+            raise AgentError(f"{flag_of(name)} is for {readers}: --agent {args.agent} does not use it.")
 
 
 def _check_resets(args: Args) -> None:

@@ -55,9 +55,9 @@ def check_ranks(args: Args, count: int) -> None:
     if not issubclass(kind, OffPolicyAgent):
         raise UserError(f"{count} learners need an agent that derives from OffPolicyAgent, not {args.agent}.")
     if len(args.games) > 1 and setting_of(args).games:
-        raise UserError(f"{args.game} differ in frames or actions, which is for one learner, not {count}.")
+        raise UserError(f"{args.game}: games with different frames or actions need one learner, not {count}.")
     if args.serial:
-        raise UserError(f"--serial is one process, and {count} learners are {count}.")
+        raise UserError(f"--serial runs in one process and cannot have {count} learners.")
     if args.batch_size % count:
         raise UserError(f"--batch-size {args.batch_size} is no multiple of the {count} learners.")
 

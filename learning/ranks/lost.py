@@ -1,4 +1,4 @@
-"""How learners of one run lose each other."""
+"""What learners of one run raise where another one, or all rows of their batches, are gone."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _server(args: argparse.Namespace) -> RedisConfig:
-    """The first of --redis-nodes, which has shard 0, takes --host-redis's place. Raises RunsError."""
+    """The first of --redis-nodes, which has shard 0, replaces --host-redis. Raises RunsError."""
     config = RedisConfig(**{field.name: getattr(args, field.name) for field in fields(RedisConfig)})
     try:
         nodes = parsed_nodes(args.redis_nodes)
@@ -155,7 +155,7 @@ def answer(argv: Sequence[str]) -> str:
     except redis.exceptions.NoPermissionError as error:
         raise RunsError(f"The server does not allow this user to do that: {error}.") from error
     except (redis.exceptions.RedisError, CountersError) as error:
-        raise RunsError(f"What the server holds is not what a run leaves there: {error}") from error
+        raise RunsError(f"Data of a run in Redis is damaged, or another program wrote it: {error}") from error
     finally:
         client.close()
 

@@ -151,7 +151,7 @@ def _changed(header: LogHeader, changes: dict[str, Callable[[Any], Any]], folder
         (PIXELS, "a_t", lambda a_t: np.full_like(a_t, 99), "1 with actions out of range"),
         (PIXELS, "r_t", lambda r_t: np.full_like(r_t, np.nan), "1 with rewards that are not finite"),
         (PIXELS, "r_t", lambda r_t: r_t[:-1], "1 with more frames than steps, or fewer"),
-        (PIXELS, "episode", lambda _: "abc", "1 with numbers that cannot be"),
+        (PIXELS, "episode", lambda _: "abc", "1 with impossible numbers"),
     ],
 )
 def test_pieces_that_cannot_be_are_counted_and_left_out(
@@ -187,8 +187,8 @@ def test_a_header_that_cannot_be_is_a_sentence(tmp_path: Path, caplog: pytest.Lo
     ("name", "value", "said"),
     [
         ("frames_per_step", 0, "with no number of frames per step"),
-        ("frame_shape", [0, 4], "with frames of no size"),
-        ("frame_shape", [1 << 20, 1 << 20], "with frames of no size"),
+        ("frame_shape", [0, 4], "with an impossible shape of frames"),
+        ("frame_shape", [1 << 20, 1 << 20], "with an impossible shape of frames"),
     ],
 )
 def test_a_header_whose_numbers_cannot_be_is_refused(

@@ -92,10 +92,10 @@ def test_what_no_run_leaves_is_one_sentence(
 ) -> None:
     client.hset(Keys("quiet").counters, "steps", "many")
     assert main(["list", *place]) == 2
-    assert "not what a run leaves there: A counter in Redis holds" in capsys.readouterr().err
+    assert "damaged, or another program wrote it: A counter in Redis holds" in capsys.readouterr().err
     client.set("{odd:0}:counters", "no hash")
     assert main(["show", "odd", *place]) == 2
-    assert "not what a run leaves there: WRONGTYPE" in capsys.readouterr().err
+    assert "damaged, or another program wrote it: WRONGTYPE" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["list", "--port-redis", "99999"])
     assert ended.value.code == 2

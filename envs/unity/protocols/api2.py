@@ -45,7 +45,7 @@ class FirstProtocol:
         try:
             self._read_greeting()
         except (OSError, ValueError, KeyError) as error:
-            raise PlayerFailed(f"says what nobody of {_VERSION} would say ({error!r})") from error
+            raise PlayerFailed(f"sent a greeting that is not {_VERSION} ({error!r})") from error
 
     def reset(self, parameters: Mapping[str, float]) -> dict[str, Bodies]:
         """Starts the whole scene anew; returns the bodies of each brain."""

@@ -17,7 +17,7 @@ _LOOK = 0.5  # seconds between two looks at whether the player still runs
 
 
 class _DaemonThreads(Executor):
-    """A thread for each call. No process waits for it at its end: a call is answered by the next step."""
+    """A daemon thread per call, which the next step answers; the interpreter does not join it at exit."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Starts it."""
