@@ -135,6 +135,15 @@ class Agent(ABC):
         """
         return self.act(s_t, noise)
 
+    def estimates(self, s_t: Tensor) -> Tensor:
+        """Quantiles [N, K, A] of the return at s_t [N, H, *frame], without noise; K = 1: the mean.
+
+        AgentError of an agent that has no estimate of every action.
+        """
+        raise AgentError(
+            f"{type(self).__name__} has no estimate of every action; one of your own gives it by `estimates`."
+        )
+
     @abstractmethod
     def update(self, experience: Any, t_learner: int) -> Update:
         """Learn from what its store gives: a Batch from the replay, a Rollout from rollouts."""

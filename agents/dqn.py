@@ -76,6 +76,11 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
         chosen, greedy = self._bootstrap.acting(q.unsqueeze(2), q, a_t)
         return Acting(a_t.cpu().numpy(), chosen.cpu().numpy(), greedy.cpu().numpy())
 
+    def estimates(self, s_t: Tensor) -> Tensor:
+        """Means alone: [N, 1, A]."""
+        q: Tensor = self.online(s_t.to(self.device))
+        return q.unsqueeze(1)
+
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]
     ) -> NDArray[Any]:

@@ -88,6 +88,12 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         quantiles = self._forward(self.online, states, noise["taus"], noise, independent_rows)  # [N, K, A]
         return self._acting(states, quantiles.transpose(1, 2), quantiles.mean(1), noise)
 
+    def estimates(self, s_t: Tensor) -> Tensor:
+        """[N, K, A]."""
+        noise = self.mean_acting_noise(len(s_t))
+        quantiles: Tensor = self.online(s_t.to(self.device), noise["taus"], noise)
+        return quantiles
+
     def _draws(self, rows: int) -> list[Noise]:
         """With K, N' and N taus for each row."""
         config, passes = self.config, super()._draws(rows)

@@ -73,6 +73,12 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
         probabilities = self._forward(self.online, states, noise).softmax(-1)  # [N, A, Z]
         return self._acting(states, probabilities, self._q(probabilities, states), noise)
 
+    def estimates(self, s_t: Tensor) -> Tensor:
+        """Means alone: [N, 1, A]."""
+        logits: Tensor = self.online(s_t.to(self.device), self.mean_acting_noise(len(s_t)))  # [N, A, Z]
+        q: Tensor = logits.softmax(-1) @ self._support
+        return q.unsqueeze(1)
+
     def _allowed(self, output: Tensor, legal: LegalActions, observation: Tensor) -> Tensor:
         """All distributions: it is in `_q` that rules forbid actions."""
         return output

@@ -30,6 +30,14 @@ def _written(frames: npt.NDArray[Any], num_actions: int) -> npt.NDArray[np.bool_
     return frames[..., -1].reshape(len(frames), -1)[:, :num_actions] > 0
 
 
+def without_forbidden(
+    estimates: npt.NDArray[np.float32], states: npt.NDArray[Any]
+) -> npt.NDArray[np.float32]:
+    """Estimates [N, K, A], NaN for actions that the last frames of the states [N, H, *frame] forbid."""
+    legal = legal_actions(states[:, -1], estimates.shape[2])  # [N, A]
+    return np.where(legal[:, None], estimates, np.float32(np.nan))
+
+
 def drawn_action(legal: npt.NDArray[np.bool_], uniform: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The legal action [N] that a number [N] in [0, 1) stands for, each with equal probability."""
     place = (uniform * legal.sum(axis=1)).astype(np.int64)

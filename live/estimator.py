@@ -18,7 +18,7 @@ from agents.base import Agent, AgentError, Problem
 from agents.wrappers.kinds import part_of
 from args import Args, UserError, checked_args
 from envs.config import EnvError, EnvFailure
-from evaluation.estimates import estimates, without_forbidden
+from envs.legal import without_forbidden
 from live.reading import ServerRun
 from live.sight import Seen
 from memory.runs.keys import Keys
@@ -75,7 +75,7 @@ class Estimator:
             if self._weights.seen is None:
                 raise NoEstimate("The learner has published no weights yet.")
             with torch.inference_mode():
-                found = estimates(self._agent, torch.from_numpy(seen.states))  # [M, K, A]
+                found = self._agent.estimates(torch.from_numpy(seen.states))  # [M, K, A]
         except (AgentError, UserError, EnvError, EnvFailure, WeightsError) as error:
             raise NoEstimate(str(error)) from error
         except (RuntimeError, KeyError) as error:  # weights of another network

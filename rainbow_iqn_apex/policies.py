@@ -20,7 +20,7 @@ from envs.config import EnvConfig
 from envs.gym.own import ForSeveral, unfitted
 from envs.gym.pictures import frame_of
 from envs.gym.spaces import fitted, own_action
-from evaluation.estimates import estimates, without_forbidden
+from envs.legal import without_forbidden
 from evaluation.evaluator import evaluate
 from evaluation.policies import AgentPolicy
 from own_code.code import imported_code
@@ -74,7 +74,7 @@ class LoadedPolicy:
         state = self._state(observation).copy()
         action = self._game.action(self._policy.act(state)[0])
         with torch.inference_mode():
-            seen = estimates(self._agent, torch.from_numpy(state)).cpu().numpy()  # [1, K, A]
+            seen = self._agent.estimates(torch.from_numpy(state)).cpu().numpy()  # [1, K, A]
         (quantiles,) = without_forbidden(seen, state) if self._masked else seen
         return Look(action, quantiles.mean(0), quantiles)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from agents.base import Acting, ActingNoise, ReplayAgent
 
@@ -43,6 +44,10 @@ class ActingBy(ReplayAgent):
         acting = self.agent.act_independently(s_t, noise)
         assert isinstance(acting, Acting)
         return acting
+
+    def estimates(self, s_t: Tensor) -> Tensor:
+        """The agent's."""
+        return self.agent.estimates(s_t)
 
     def initial_losses(
         self, chosen_tm1: NDArray[Any], r_t: NDArray[Any], discount_t: NDArray[Any], greedy_t: NDArray[Any]

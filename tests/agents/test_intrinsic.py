@@ -13,7 +13,6 @@ import torch
 
 from agents.base import AgentError
 from agents.wrappers.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
-from evaluation.estimates import estimates
 from memory.replay.batch import Batch
 from tests.agents.conftest import PIXELS, PROBLEMS
 
@@ -141,10 +140,10 @@ def test_its_estimates_are_those_of_the_agent(
     s_t = torch.from_numpy(frames)
     if name == "naf":
         with pytest.raises(AgentError, match="NafAgent has no estimate"):
-            estimates(make_bonus(), s_t)
+            make_bonus().estimates(s_t)
         return
     with torch.no_grad():
-        found, expected = (estimates(each, s_t) for each in (make_bonus(), make_agent(name)))
+        found, expected = (each.estimates(s_t) for each in (make_bonus(), make_agent(name)))
     assert found.shape[::2] == (6, PIXELS.num_actions) and found.std() > 0
     assert torch.equal(found, expected)
 

@@ -15,7 +15,6 @@ from agents.base import AgentError, TensorBatch
 from agents.losses import huber_loss, quantile_huber_loss
 from agents.parts.learning import batch_to_device
 from agents.parts.munchausen import MunchausenBootstrap, MunchausenConfig, scaled_log_policy, soft_value
-from evaluation.estimates import estimates
 from memory.replay.batch import Batch
 
 MakeAgent = Callable[..., Any]
@@ -204,7 +203,7 @@ def test_explored_actions_have_their_own_bonus(
     agent = make_agent(name, **{**PAPER, "munchausen_tau": 0.3}, **beside_noise)
     s_t = make_batch(rows=6).s_t
     quiet = agent.mean_acting_noise(6)
-    q = estimates(agent, torch.from_numpy(s_t)).mean(1)  # [N, A]
+    q = agent.estimates(torch.from_numpy(s_t)).mean(1)  # [N, A]
     worst = q.argmin(1, keepdim=True)
     explored = {**quiet, "explores": torch.ones_like(worst, dtype=torch.bool), "random_action": worst}
     best, acting = agent.act(s_t, quiet), agent.act(s_t, explored)

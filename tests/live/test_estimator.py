@@ -14,7 +14,6 @@ from gymnasium.spaces import Box, Dict, Discrete
 from safetensors.torch import save
 
 from args import read_args
-from evaluation.estimates import estimates
 from live.page.panes import sight_pane
 from live.sight import Seen
 from live.watch import KnownRun, Watch
@@ -84,5 +83,5 @@ def test_pictures_in_a_vector_have_their_convolutions(
     seen = Seen(0, painted, 1, states, np.zeros(5, np.int64), np.zeros(5, np.float32))
     watch, known = known_run(redis_socket)
     with torch.inference_mode():
-        expected = estimates(agent, torch.from_numpy(states)).numpy()
+        expected = agent.estimates(torch.from_numpy(states)).numpy()
     np.testing.assert_allclose(watch.quantiles(known, seen), expected, rtol=1e-4, atol=1e-5)

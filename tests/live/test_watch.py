@@ -16,7 +16,6 @@ import pytest
 import torch
 
 from args import read_args
-from evaluation.estimates import estimates
 from live.estimator import NoEstimate
 from live.page.overview import HEADER, groups_of, row_of, settings_rows, state_of
 from live.page.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
@@ -90,7 +89,7 @@ def test_values_are_those_of_the_published_weights(played: Played) -> None:
     quantiles = watch.quantiles(known, seen)
     agent = restore_agent(next(played.folder.glob("last_model_*.pth")), read_args([])).agent
     with torch.inference_mode():
-        expected = estimates(agent, torch.from_numpy(seen.states)).numpy()
+        expected = agent.estimates(torch.from_numpy(seen.states)).numpy()
     np.testing.assert_allclose(quantiles, expected, rtol=1e-4, atol=1e-5)
 
 
