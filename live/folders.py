@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,11 +47,18 @@ class FolderRun(NamedTuple):
 
 def find_runs(root: Path) -> Iterator[FolderRun]:
     """All below `root`, the newest first; what cannot be read is left out."""
-    patterns = ("*/" * depth + "run_*.json" for depth in range(DEEPEST + 1))
-    paths = [path for pattern in patterns for path in root.glob(pattern)]
-    for path in sorted(paths, key=_changed, reverse=True):
+    for path in sorted(_paths(root), key=_changed, reverse=True):
         if (run := _parsed(path, root)) is not None:
             yield run
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    """Of their files. `os.walk` passes over folders that vanish meanwhile, where `Path.glob` raises."""
+    for folder, below, names in os.walk(root, followlinks=True):
+        place = Path(folder)
+        if len(place.relative_to(root).parts) == DEEPEST:
+            below.clear()
+        yield from (place / name for name in fnmatch.filter(names, "run_*.json"))
 
 
 def _changed(path: Path) -> float:
