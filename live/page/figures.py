@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -120,8 +121,9 @@ def over_time_figure(found: Mapping[str, Sequence[Rate]], title: str) -> go.Figu
     if not found:
         return _sentence("Nothing has been seen yet: the page records while it runs.")
     figure = go.Figure(layout=_layout(300, "", title))
+    east_s = time.localtime().tm_gmtoff  # what the time of day here is ahead of UTC
     for label, colour in colours(found).items():
-        times = np.array([rate.time * 1000 for rate in found[label]]).astype("datetime64[ms]")
+        times = np.array([(rate.time + east_s) * 1000 for rate in found[label]]).astype("datetime64[ms]")
         values = [rate.value for rate in found[label]]
         figure.add_scatter(x=times, y=values, name=label, mode="lines", line={"color": colour, "width": 1.8})
     figure.update_xaxes(tickformat="%H:%M:%S", rangemode="normal")
