@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hmac
+import re
 
 from flask import Flask, Response, abort, request
 
-COOKIE, WORD = "page_token", "token"
+WORD = "token"
 OWN_NAMES = "localhost", "127.0.0.1", "[::1]"
 
 
@@ -22,14 +23,20 @@ def guard(server: Flask, token: str | None) -> None:
         if token is None:
             if request.host.rpartition(":")[0] not in OWN_NAMES and request.host not in OWN_NAMES:
                 abort(403, "This page answers to localhost alone.")
-        elif not (_is(request.cookies.get(COOKIE), token) or _is(request.args.get(WORD), token)):
+        elif not (_is(request.cookies.get(_cookie()), token) or _is(request.args.get(WORD), token)):
             abort(401, "This page asks for the token that was printed when it started: add ?token=...")
 
     @server.after_request
     def remember(response: Response) -> Response:
         if token is not None and _is(request.args.get(WORD), token):
-            response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+            response.set_cookie(_cookie(), token, httponly=True, samesite="Strict")
         return response
+
+
+def _cookie() -> str:
+    """Its name: a browser sends the cookies of a host to all its ports."""
+    port = re.search(r":(\d+)$", request.host)
+    return f"page_token_{port[1]}" if port else "page_token"
 
 
 def _is(given: str | None, token: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from flask import Flask
+from werkzeug.test import Client
 
 from live.access import guard
 from memory.server.connection import is_loopback
@@ -50,3 +51,11 @@ def test_elsewhere_the_token_is_asked_for_and_then_remembered() -> None:
     assert opened.status_code == 200 and "HttpOnly" in opened.headers["Set-Cookie"]
     assert client.get("/").status_code == 200, "by the cookie"
     assert answers("a secret").test_client().get("/").status_code == 401
+
+
+def test_pages_at_two_ports_of_a_host_do_not_forget_each_other() -> None:
+    """A browser sends a host's cookies to all its ports."""
+    pages = {"8050": answers("one"), "8051": answers("another")}
+    browser = Client(lambda environ, start: pages[environ["SERVER_PORT"]](environ, start))
+    for port, words in (("8050", "?token=one"), ("8051", "?token=another"), ("8050", ""), ("8051", "")):
+        assert browser.get(f"/{words}", base_url=f"http://host:{port}").status_code == 200
