@@ -62,10 +62,10 @@ class Moments:
         """Shares of the learner's time; empty where nothing is known."""
         if len(self.kept) < 2 or self.kept[-1].learner.get("waited_s") is None:
             return {}
-        first, last = self.kept[0], self.kept[-1]
-        passed = last.time - first.time
-        waited, starved = (max(_change(first, last, name), 0.0) for name in ("waited_s", "starved_s"))
-        if passed <= 0 or _change(first, last, "waited_s") < 0:  # the learner was started anew meanwhile
+        pairs = [pair for pair in pairwise(self.kept) if _change(*pair, "waited_s") >= 0]  # of one life
+        passed = sum(two.time - one.time for one, two in pairs)
+        waited, starved = (sum(_change(*pair, name) for pair in pairs) for name in ("waited_s", "starved_s"))
+        if passed <= 0:
             return {}
         shares = {
             "waiting for data": starved,

@@ -54,3 +54,14 @@ def test_a_learner_that_was_started_anew_has_no_shares() -> None:
     moments.add(seen(10, 100, {"updates": 10, "waited_s": 500.0, "starved_s": 1.0}, {}))
     moments.add(seen(20, 140, {"updates": 20, "waited_s": 1.0, "starved_s": 0.0}, {}))
     assert moments.learner_shares() == {}
+
+
+def test_shares_are_those_of_the_lives_on_both_sides_of_a_new_start() -> None:
+    """Whose sums begin anew; the new one's may be above the old one's at the last look."""
+    moments = Moments()
+    sums = [(10, 100.0), (20, 105.0), (80, 1.0), (100, 11.0), (1080, 201.0)]
+    for time, waited in sums:
+        moments.add(seen(time, 0, {"waited_s": waited, "starved_s": waited}, {}))
+    assert moments.learner_shares() == pytest.approx(
+        {"waiting for data": 205 / 1010, "waiting for actors": 0.0, "learning": 805 / 1010}
+    )
