@@ -30,7 +30,7 @@ LOOK_EVERY_S = 2.5
 LIST_EVERY_S = 15.0
 """Shortest time (seconds) between two listings of runs: each scans all keys in Redis, and the folders."""
 RETRY_AFTER_S = 10.0
-AWAY = (*UNREACHABLE, redis.exceptions.InvalidResponse, redis.exceptions.NoPermissionError)
+AWAY = (*UNREACHABLE, redis.exceptions.InvalidResponse)
 
 
 class KnownRun:
@@ -89,7 +89,7 @@ class Watch:
         self._client = ReadOnlyClient(make_client(config))
         self._root, self._runs = root, dict[str, KnownRun]()
         self._names, self._folders = list[str](), list[FolderRun]()
-        self._look_at, self._list_at = 0.0, 0.0
+        self._look_at, self._list_at, self._is_away = 0.0, 0.0, False
 
     @property
     def runs(self) -> list[KnownRun]:
@@ -109,7 +109,7 @@ class Watch:
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY_S
-        self.trouble = ""
+        self.trouble, self._is_away = "", False
         if now >= self._list_at:
             self._list_at = now + LIST_EVERY_S
             self._folders = [] if self._root is None else [*find_runs(self._root)]
@@ -120,7 +120,7 @@ class Watch:
             found = {run.name: run.server for run in self._runs.values() if run.server is not None}
         self._join({name: run for name, run in found.items() if run is not None})
         for run in self._runs.values():
-            if run.server is not None and not self.trouble:
+            if run.server is not None and not self._is_away:
                 run.moments.add(run.server)
                 self._asked(run.scores.read_stream, self._client, Keys(run.name))
 
@@ -166,9 +166,10 @@ class Watch:
         try:
             with refusals_as_outages():
                 return question(*arguments)
-        except AWAY as error:
+        except (*AWAY, redis.exceptions.ResponseError) as error:
             self.trouble = f"Redis at {self.address} cannot be read: {error}"
-            self._look_at = time.monotonic() + RETRY_AFTER_S
+            if isinstance(error, AWAY):  # else other questions may be answered
+                self._is_away, self._look_at = True, time.monotonic() + RETRY_AFTER_S
             return None
 
 

@@ -24,6 +24,7 @@ from live.sight import Seen
 from live.watch import KnownRun, Watch
 from memory.runs.access import acl_of
 from memory.runs.keys import Keys
+from memory.runs.reports import publish_status
 from memory.runs.run import open_run
 from memory.server.connection import Client, RedisConfig, make_client
 from reporting.tables import EpisodeRecord, EpisodeTable
@@ -220,6 +221,26 @@ def test_runs_stay_while_the_server_is_away(client: Client, redis_socket: str, t
     watch._client, watch._look_at, watch._list_at = answers, 0, 0
     watch.look()
     assert not watch.trouble and {run.label: run for run in watch.runs} == before
+
+
+@pytest.mark.parametrize("fault", ["forbidden", "damaged"])
+def test_a_run_whose_episodes_cannot_be_read_leaves_the_others_alone(
+    fault: str, client: Client, redis_socket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        open_run(client, Keys(name), read_args([]).shared(), False, 0, {}, "token")
+        publish_status(client, Keys(name), "learner", {"updates": 1})
+    if fault == "damaged":
+        client.set(Keys("b").episodes, "no stream")
+    else:
+        owned = [f"~{key}" for key in (*Keys("a").experience, *Keys("c").experience, "*lease*")]
+        owned += [f"~{key}" for key in Keys("b").experience if key != Keys("b").episodes]
+        client.execute_command("ACL", "SETUSER", "some", "on", ">secret", "+@all", *owned)
+    monkeypatch.setenv("REDIS_PASSWORD", "secret")
+    watch = Watch(RedisConfig(redis_socket, 0, "some" if fault == "forbidden" else "default"), None)
+    watch.look()
+    assert watch.trouble.startswith("Redis at")
+    assert [len(run.moments.kept) for run in watch.runs] == [1, 1, 1]
 
 
 def test_the_table_of_a_run_is_read_also_after_its_stream(
