@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import NamedTuple
 
@@ -19,9 +20,9 @@ import redis
 
 from memory.runs.access import acl_of
 from memory.runs.counters import Counters, CountersError, read_counters
-from memory.runs.keys import Keys
+from memory.runs.keys import Keys, tag_suffix
 from memory.runs.reports import read_living, read_statuses
-from memory.runs.run import read_living_run, read_settings, run_names
+from memory.runs.run import Place, read_living_run, read_settings, run_names
 from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
 from memory.server.replies import UNREACHABLE, refusals_as_outages
 from memory.settings import parsed_nodes
@@ -77,15 +78,45 @@ def show(client: Client, run: str) -> str:
     return "\n".join([str(found), *(f"{name}: {json.dumps(part, indent=2)}" for name, part in parts.items())])
 
 
-def delete(client: Client, run: str, agrees: Callable[[str], bool]) -> str:
-    """Remove a run that nobody uses; raises RunsError where somebody does. Others are left alone."""
+def delete(client: Client, run: str, agrees: Callable[[str], bool], others: Sequence[Place] = ()) -> str:
+    """Remove a run that nobody uses; raises RunsError where somebody does. Others are left alone.
+
+    `others`: where its shards but 0 should lie; those that do not lie there stay.
+    """
     found, keys = summary(client, run), Keys(run)
     if found.learner_lives or found.actors:
         raise RunsError(f"{found}: stop its processes first.")
-    if not agrees(f"{found}. Remove it?"):
+    there = [place for place in others if _is_there(place)]
+    away = ", ".join(str(place.keys.shard) for place in others if place not in there)
+    stays = f" Not found, and left: shards {away}; give all of the run's --redis-nodes." if away else ""
+    if not agrees(f"{found}.{stays} Remove it?"):
         return f"Run {run!r} was left as it is."
+    admitted = (name.removeprefix(b"granted:") for name in client.hkeys(keys.counters))
+    actors = [int(name) for name in admitted if name.isdigit()]  # whose leases elsewhere have no end
+    for place in there:
+        place.client.unlink(*place.keys.experience, *map(place.keys.actor_lease, actors))
     client.unlink(*keys.experience)
-    return f"Run {run!r} was removed."
+    return f"Run {run!r} was removed.{stays}"
+
+
+def _is_there(place: Place) -> bool:
+    with suppress(*UNREACHABLE), refusals_as_outages():
+        return bool(place.client.exists(place.keys.counters))
+    return False
+
+
+def other_shards(client: Client, run: str, config: RedisConfig) -> list[Place]:
+    """Where the shards of a run but 0 lie: by turns at --redis-nodes, or where its cluster has them."""
+    info = read_settings(client, Keys(run))
+    shards = None if info is None else info.settings.get("shards")
+    numbers = range(1, shards) if isinstance(shards, int) else ()
+    if config.redis_cluster:
+        keys = [Keys(run, each, tag_suffix(run, each, len(numbers) + 1)) for each in numbers]
+        return [Place(make_client(config), each) for each in keys]
+    further = parsed_nodes(config.redis_nodes)[1:]
+    servers = (replace(config, host_redis=host, port_redis=port) for host, port in further)
+    clients = [client, *map(make_client, servers)]
+    return [Place(clients[each % len(clients)], Keys(run, each)) for each in numbers]
 
 
 def acl(client: Client, run: str) -> str:
@@ -149,7 +180,8 @@ def answer(argv: Sequence[str]) -> str:
             return show(client, args.run)
         if args.command == "acl":
             return acl(client, args.run)
-        return delete(client, args.run, (lambda _: True) if args.yes else agrees)
+        others = other_shards(client, args.run, config)
+        return delete(client, args.run, (lambda _: True) if args.yes else agrees, others)
     except (*UNREACHABLE, redis.exceptions.InvalidResponse) as error:
         raise refusal(config, error) or RunsError(advice(config, error)) from error
     except redis.exceptions.NoPermissionError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,13 @@ from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import publish_status
 from memory.runs.run import open_run
+from memory.runs.scripts import Sender
+from memory.runs.shards import admitted
 from memory.server.connection import Client
 from tests.memory.reference import feed, random_episodes
 from tests.memory.road import SHAPE, begin, make_pusher, packets, settings_of
+from tests.memory.sharded import begin_sharded, make_shards, places_on
+from tests.server import serving
 
 CAPACITY = 400
 
@@ -66,6 +71,26 @@ def test_delete_removes_one_run_after_asking(
     assert client.exists("{other}:counters", Keys("busy:2").chunks) == 2
     assert main(["delete", "quiet", *place]) == 2
     assert "holds no run 'quiet'; it holds: busy:2." in capsys.readouterr().err
+
+
+def test_delete_removes_every_shard_that_it_is_led_to(
+    redis_socket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path) as other:
+        nodes = f"{redis_socket},{other}"
+        for given, missing in ((nodes, ""), (redis_socket, "1"), (f"{redis_socket},/nowhere", "1")):
+            places = places_on((redis_socket, other), 3)
+            opened = begin_sharded(places)
+            make_shards(places, opened)
+            lease = Lease(places[0].client, places[0].keys.actor_lease(1)).acquire("actor 1")
+            admitted(Sender(*places[0], 1, lease.token, opened.epoch), places[1])
+            lease.release()
+            assert main(["delete", "run", "--yes", "--redis-nodes", given]) == 0
+            stays = " Not found, and left: shards 1; give all of the run's --redis-nodes." if missing else ""
+            assert capsys.readouterr().out == f"Run 'run' was removed.{stays}\n"
+            assert not places[0].client.keys("{run:*")
+            assert bool(places[1].client.keys("{run:1}*")) == bool(missing)
+            places[1].client.flushall()
 
 
 def test_delete_asks_somebody(
