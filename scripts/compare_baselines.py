@@ -127,9 +127,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise UserError("--evaluation-episodes must be 2 or more: one episode has no standard error.")
         folder = results_folder(args)
         comparison = compare(args)
-    path = folder / f"baselines_{args.file_name}.json"
-    write_json(path, comparison)
-    print(json.dumps({name: value for name, value in comparison.items() if name != "baselines"}, indent=2))
+        shown = {name: value for name, value in comparison.items() if name != "baselines"}
+        print(json.dumps(shown, indent=2))  # before it is written: a disk may be full
+        write_json(folder / f"baselines_{args.file_name}.json", comparison)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ import test_multiple_seed
 from args import read_args
 from scripts import compare_baselines
 
+CARTPOLE = Path(__file__).parent / "fixtures" / "acb6ace" / "last_model_CartPole-v1_424.pth"
 BASELINE = ("--game", "probe:catch", "--agent", "random", "--evaluation-episodes", "2")
 
 
@@ -44,6 +46,19 @@ def test_it_ends_before_playing(
     assert caplog.messages == [
         f"error: Nothing can be written to {folder} ({reason}): check --path-to-results."
     ]
+
+
+def test_a_comparison_that_cannot_be_kept_is_said_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may have taken hours."""
+    (tmp_path / "baselines_CartPole-v1.json").mkdir()
+    words = ["--game", "CartPole-v1", "--model", str(CARTPOLE), "--evaluation-episodes", "2"]
+    with pytest.raises(SystemExit) as ended:
+        compare_baselines.main([*words, "--path-to-results", str(tmp_path)])
+    assert ended.value.code == 1
+    assert caplog.messages[-1].startswith("error: [Errno 21] Is a directory")
+    assert json.loads(capsys.readouterr().out)["best_constant"].startswith("constant:")
 
 
 def test_one_that_is_missing_is_made(tmp_path: Path) -> None:
