@@ -139,10 +139,16 @@ def _save_after(work: Callable[[], None], learning: Learning, actor: Actor | Non
     return None
 
 
+def _is_one_of_several() -> bool:
+    """Whether torchrun has started several learners. A scheduler may set some of its variables too."""
+    names = "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"
+    return all(map(os.environ.get, names)) and int(os.environ["WORLD_SIZE"]) > 1
+
+
 def main(args: Args) -> None:
     """Entry point."""
     with exit_on_errors():
-        args, is_one_of_several = canonical(args), int(os.environ.get("WORLD_SIZE", 1)) > 1  # torchrun's
+        args, is_one_of_several = canonical(args), _is_one_of_several()
         if args.learners > 1 and not is_one_of_several:
             from wiring.ranks import start_learners
 

@@ -154,6 +154,17 @@ def test_learning_that_diverges_ends_all_with_exit_code_2(run: Run) -> None:
     assert "try a lower --lr" in run.story() and LOST not in run.story()
 
 
+@pytest.mark.parametrize("size", ["2", ""])
+def test_what_a_scheduler_says_of_itself_makes_no_ranks(size: str, tmp_path: Path) -> None:
+    """Some set WORLD_SIZE for their own; torchrun's words are more than that."""
+    nowhere = "--host-redis", str(tmp_path / "none"), "--redis-patience", "0.1"
+    command = [sys.executable, "launch_learner.py", *WORDS, *nowhere]
+    environment = {**ONE_THREAD, "WORLD_SIZE": size, "RANK": "0"}
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=150)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr, ended.stderr
+    assert "error: No Redis server answers at" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "count", "sentence"),
     [

@@ -65,7 +65,7 @@ def check_ranks(args: Args, count: int) -> None:
 def _check_gpus(args: Args, count: int) -> None:
     """Raise UserError where learners of this machine outnumber its GPUs."""
     if device_of(args).type == "cuda" and torch.cuda.device_count() < int(
-        os.environ.get("LOCAL_WORLD_SIZE", count)
+        os.environ.get("LOCAL_WORLD_SIZE") or count
     ):
         raise UserError(
             f"{count} learners need a GPU each, or --disable-cuda; {torch.cuda.device_count()} are here."
