@@ -126,7 +126,11 @@ def _password(config: RedisConfig) -> str | None:
     """Never an argument, which every user of a machine can see. Raises RedisRefused."""
     if not config.redis_password_file:
         return os.environ.get(PASSWORD_VARIABLE) or None
-    return _readable(config.redis_password_file, "--redis-password-file").read_text().strip()
+    flag, name = "--redis-password-file", config.redis_password_file
+    try:
+        return _readable(name, flag).read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise RedisRefused(f"{flag} {name} is no text in UTF-8.") from error
 
 
 def _tls(config: RedisConfig) -> dict[str, object]:

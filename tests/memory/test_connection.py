@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from memory.runs.lease import Lease
-from memory.server.connection import RedisConfig, RedisUnreachable, advice, connect, make_client
+from memory.server.connection import RedisConfig, RedisRefused, RedisUnreachable, advice, connect, make_client
 from memory.server.patience import Interrupted, Patience
 from tests.server import serving
 
@@ -82,6 +82,13 @@ def test_a_lease_on_a_server_that_went_away(tmp_path: Path, caplog: pytest.LogCa
     lease.release()
     assert not caplog.records
     client.close()
+
+
+def test_a_password_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(RedisRefused, match=rf"^--redis-password-file {file} is no text in UTF-8\.$"):
+        make_client(RedisConfig("localhost", 6379, redis_password_file=str(file)))
 
 
 @pytest.mark.parametrize(
