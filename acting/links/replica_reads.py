@@ -78,8 +78,11 @@ class ReplicaReads:
 
 
 def _is_reached(version: bytes | None, found: bytes | None) -> bool:
-    """Whether `found` is `version`, or a later one of the same epoch (`Weights.version`)."""
+    """Whether `found` is `version`, or a later one of the same epoch (`Weights.version`); no if damaged."""
     if version is None or found is None:
         return False
-    (epoch, updates), (own_epoch, own_updates) = version.split(b":"), found.split(b":")
-    return own_epoch == epoch and int(own_updates) >= int(updates)
+    try:
+        (epoch, updates), (own_epoch, own_updates) = version.split(b":"), found.split(b":")
+        return own_epoch == epoch and int(own_updates) >= int(updates)
+    except ValueError:
+        return False

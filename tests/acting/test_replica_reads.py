@@ -84,6 +84,7 @@ def test_the_bytes_come_from_the_replica(
     ("fault", "reason"),
     [
         ("behind", "it is more than 0.2 s behind"),
+        ("damaged", "it is more than 0.2 s behind"),
         ("none", "it holds nothing of this run, as if it were no replica"),
         ("away", ""),
         ("refuses", "it asks for a password"),
@@ -104,12 +105,14 @@ def test_a_replica_that_fails_is_left_alone_for_a_while(
 ) -> None:
     """The server's own weights are taken at once then, one sentence says so, and later it is asked again."""
     assert reader.poll() is None
-    if fault in ("behind", "none"):
+    if fault in ("behind", "damaged", "none"):
         _publish(client, keys, epoch, 0)
         assert reader.poll() is not None
         replica.execute_command("REPLICAOF", "NO", "ONE")
         if fault == "none":
             replica.flushall()
+        elif fault == "damaged":
+            replica.set(keys.weights_version, "of nothing")
     elif fault == "forbids":
         replica.execute_command("ACL", "SETUSER", "default", "-get")
     elif fault == "away":
