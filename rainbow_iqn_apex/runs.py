@@ -61,7 +61,8 @@ def train(
 
     Args:
         on_line: gets what the processes say, line by line.
-        flags: those of start_learning.py with underscores, as T_max=20000 or env_args={"size": 5}.
+        flags: those of start_learning.py with underscores, as T_max=20000 or env_args={"size": 5};
+            None: not given.
 
     Raises:
         ValueError: a flag is wrong.
@@ -69,7 +70,9 @@ def train(
     """
     given = {"game": game, "agent": agent, "path_to_results": str(results), **flags}
     plain = {
-        name: json.dumps(value) if isinstance(value, Mapping) else value for name, value in given.items()
+        name: json.dumps(value) if isinstance(value, Mapping) else value
+        for name, value in given.items()
+        if value is not None
     }
     args = checked_args(plain)
     words = [word for name, value in plain.items() for word in (f"--{name.replace('_', '-')}", str(value))]

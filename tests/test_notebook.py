@@ -124,7 +124,7 @@ def test_the_folder_may_be_named_as_the_flag_is(folder: Path, redis_socket: str)
         folder,
         BEGIN
         + "tables = apex.train('CartPole-v1', 'reinforce', path_to_results='there', T_max=200, serial=True,"
-        " log_interval=100, host_redis=sys.argv[1])\nprint(tables)",
+        " model=None, log_interval=100, host_redis=sys.argv[1])\nprint(tables)",
         redis_socket,
     )
     assert said.splitlines()[-1].startswith("<CartPole-v1: ")
