@@ -30,7 +30,7 @@ from envs.unity.arguments import Arguments, spaces_of
 from envs.unity.builds import PREFIX, SHIPPED, find_build
 from envs.unity.protocols.bodies import Brain, Camera, TimeLimits
 from envs.unity.protocols.player import Player
-from envs.unity.scene import Part, Scene
+from envs.unity.scene import Part, Scene, begin_scenes
 from envs.unity.shared import SharedScenes
 from envs.unity.vector import UnityVector
 
@@ -47,8 +47,12 @@ def lone_brain(config: EnvConfig, seeds: Sequence[int], limits: TimeLimits | Non
     """The bodies of one brain. Raises EnvError where there is no such build, or it knows no such argument."""
     parts, limits = [Arguments.of(config)], limits or TimeLimits()
     first = Part(Scene(config, parts, limits, seeds[0]))
-    others = seeds[first.bodies :: first.bodies]
-    return UnityVector(config, seeds, [first, *(Part(Scene(config, parts, limits, seed)) for seed in others)])
+    try:
+        others = begin_scenes(config, parts, limits, seeds[first.bodies :: first.bodies])
+    except BaseException:  # Ctrl-C too
+        first.close()
+        raise
+    return UnityVector(config, seeds, [first, *map(Part, others)])
 
 
 @cache

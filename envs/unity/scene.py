@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,6 +149,19 @@ class Scene:
         if self._failures >= _FAILURES:
             raise EnvFailure(f"The player of {self.game} failed {_FAILURES} times in a row: it {failure}.")
         log.warning("The player of %s %s; it is started again.", self.game, failure)
+
+
+def begin_scenes(
+    config: EnvConfig, parts: Sequence[Arguments], limits: TimeLimits, seeds: Sequence[int]
+) -> list[Scene]:
+    """One for each of `seeds`; where one cannot begin, the players of those before it end."""
+    scenes = list[Scene]()
+    with ExitStack() as begun:
+        for seed in seeds:
+            scenes.append(Scene(config, parts, limits, seed))
+            begun.callback(scenes[-1].close)
+        begun.pop_all()
+    return scenes
 
 
 class Part:

@@ -13,7 +13,7 @@ from envs.multi.barrier import SeatView, StepBarrier
 from envs.playback import Frames
 from envs.unity.arguments import Arguments
 from envs.unity.protocols.bodies import TimeLimits
-from envs.unity.scene import BrainStep, Part, Scene
+from envs.unity.scene import BrainStep, Part, Scene, begin_scenes
 from envs.unity.vector import UnityVector
 
 
@@ -28,7 +28,7 @@ class SharedScenes:
         parts = [Arguments.of(config) for config in configs]
         _check(configs, parts)
         self._configs = configs
-        self._scenes = [Scene(configs[0], parts, TimeLimits(), seed) for seed in seeds]
+        self._scenes = begin_scenes(configs[0], parts, TimeLimits(), seeds)
         self._shared = [_SharedScene(scene, len(configs)) for scene in self._scenes]
 
     @property

@@ -26,7 +26,8 @@ from envs.contract import SeededVectorEnv
 from envs.registry import describe_env, make_env
 from envs.unity import lone_brain
 from envs.unity.protocols.api2 import FirstProtocol
-from envs.unity.protocols.bodies import TimeLimits
+from envs.unity.protocols.bodies import PlayerFailed, TimeLimits
+from envs.unity.shared import SharedScenes
 from envs.unity.vector import UnityVector
 from evaluation.evaluator import evaluate
 from evaluation.policies import baseline_policy
@@ -201,18 +202,19 @@ time.sleep(60)
     until(lambda: not Path(f"/proc/{player}").exists(), lambda: "the player still runs")
 
 
+@pytest.mark.parametrize("blind", ["no PNG", "empty"])
 def test_pictures_that_nobody_asked_for_are_not_decoded(
-    config: EnvConfig, monkeypatch: pytest.MonkeyPatch, make_config: MakeConfig
+    blind: str, config: EnvConfig, monkeypatch: pytest.MonkeyPatch, make_config: MakeConfig
 ) -> None:
     """A build may send pictures that only its camera's users need: here they cannot be decoded."""
-    monkeypatch.setenv("UNITY_BLIND", "1")
+    monkeypatch.setenv("UNITY_BLIND", blind)
     env = make_env(config, [1, 2, 3])
     env.reset()
     frames, *_, infos = env.step(actions(1, 3))
     assert frames[:, 1].tolist() == [1, 1, 1] and not infos["interrupted"].any()
     told = json.loads(config.env_args or "{}")
     seeing = make_config(config.game, env_args=json.dumps({**told, "camera": True}))
-    with pytest.raises(EnvFailure, match="picture"):
+    with pytest.raises(EnvFailure, match="5 times in a row: it sends a picture"):
         make_env(seeing, [1, 2, 3]).reset()
 
 
@@ -247,6 +249,60 @@ def test_a_wrong_argument_is_one_sentence(
 def test_a_build_that_is_not_there_is_named(make_config: MakeConfig, tmp_path: Path) -> None:
     with pytest.raises(EnvError, match="There is no program /no/build or /no/build.x86_64"):
         make_env(make_config("unity:/no/build"), [1])
+
+
+def starts_once(build: Path) -> None:
+    """The build's first player runs, and no other; its number is in the file `player`."""
+    once = f"test -e {build.parent}/player && exit 3; echo $$ > {build.parent}/player"
+    build.write_text(build.read_text().replace("exec", f"{once}\nexec"))
+
+
+def test_where_a_second_player_does_not_start_the_first_one_ends(
+    config: EnvConfig, build: Path, make_config: MakeConfig
+) -> None:
+    starts_once(build)
+    named = make_config(config.game, env_args='{"brain": "Counters"}')
+    for begin in (lambda: lone_brain(config, [1, 2, 3, 4]), lambda: SharedScenes([named], [1, 2])):
+        with pytest.raises(EnvFailure, match="failed 5 times in a row"):
+            begin()
+        player = build.parent / "player"
+        assert not Path(f"/proc/{int(player.read_text())}").exists()
+        player.unlink()
+
+
+@pytest.mark.parametrize(
+    ("greeting", "state"),
+    [
+        (["API-2"], {}),
+        ({"apiNumber": "API-2", "brainNames": 3, "brainParameters": []}, {}),
+        (None, {"brain_name": "Counters"}),
+        (None, {"brain_name": ["Counters"]}),
+        (None, {"brain_name": "Counters", "agents": [1], "states": [0], "rewards": [0]}),
+        (None, {"brain_name": "Counters", "agents": [1], "states": {}, "rewards": [0], "dones": [False]}),
+    ],
+)
+def test_what_is_not_of_the_protocol_is_a_failure_of_the_player(greeting: Any, state: object) -> None:
+    ours, theirs = socket.socketpair()
+    kind = {
+        "stateSize": 1,
+        "actionSize": 2,
+        "cameraResolutions": [],
+        "stateSpaceType": 1,
+        "actionSpaceType": 0,
+    }
+    names = {"brainNames": ["Counters"], "externalBrainNames": ["Counters"], "brainParameters": [kind]}
+    whole = {"apiNumber": "API-2", "resetParameters": {}, **names}
+    words = json.dumps(state).encode()
+    with ours, theirs:
+        theirs.sendall(json.dumps(whole if greeting is None else greeting).encode())
+        with pytest.raises(PlayerFailed, match="sent a state" if greeting is None else "sent a greeting"):
+            protocol = FirstProtocol(ours, TimeLimits(reply=5.0))
+            theirs.sendall(b"ready")
+            speaker = threading.Timer(0.2, theirs.sendall, [struct.pack("<I", len(words)) + words])
+            speaker.start()
+            protocol.reset({})
+    if greeting is None:
+        speaker.join()
 
 
 def test_a_brain_that_nobody_plays_any_more_takes_action_0() -> None:

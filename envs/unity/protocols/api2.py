@@ -44,7 +44,7 @@ class FirstProtocol:
         connection.settimeout(limits.reply)
         try:
             self._read_greeting()
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise PlayerFailed(f"sent a greeting that is not {_VERSION} ({error!r})") from error
 
     def reset(self, parameters: Mapping[str, float]) -> dict[str, Bodies]:
@@ -97,13 +97,16 @@ class FirstProtocol:
 
     def _states(self) -> tuple[dict[str, Bodies], bool]:
         states = dict[str, Bodies]()
-        for _ in self._order:
-            said = self._framed_json()
-            brain = self._all[said["brain_name"]]
-            states[brain.name] = self._bodies(brain, said)
-        over = self._word() == b"True"
-        self._bodies_of = {name: len(states[name].rewards) for name in self.brains}
-        return {name: states[name] for name in self.brains}, over
+        try:
+            for _ in self._order:
+                said = self._framed_json()
+                brain = self._all[said["brain_name"]]
+                states[brain.name] = self._bodies(brain, said)
+            over = self._word() == b"True"
+            self._bodies_of = {name: len(states[name].rewards) for name in self.brains}
+            return {name: states[name] for name in self.brains}, over
+        except (KeyError, TypeError) as error:
+            raise PlayerFailed(f"sent a state that is not {_VERSION} ({error!r})") from error
 
     def _bodies(self, brain: Brain, said: Mapping[str, Any]) -> Bodies:
         count = len(said["agents"])
@@ -162,7 +165,8 @@ def _nothing(brain: Brain, bodies: int) -> npt.NDArray[np.float64]:
 
 def _picture(sent: bytes, camera: Camera) -> Frames:
     data = np.frombuffer(sent, np.uint8)
-    picture = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE if camera.channels == 1 else cv2.IMREAD_COLOR)
+    kind = cv2.IMREAD_GRAYSCALE if camera.channels == 1 else cv2.IMREAD_COLOR
+    picture = cv2.imdecode(data, kind) if sent else None
     if picture is None or picture.shape[:2] != (camera.height, camera.width):
         raise PlayerFailed("sends a picture that is none of its camera's")
     frame: Frames = picture.astype(np.uint8)
