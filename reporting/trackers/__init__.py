@@ -23,7 +23,12 @@ log = logging.getLogger(__name__)
 PROJECT = "rainbow-iqn-apex"
 MOST_WAITING = 1000
 """Calls that wait for a slow tracker; what comes then is left out."""
-CLOSING_S = 60.0
+WARNED_EVERY_S = 60.0
+"""Shortest time between two warnings of that."""
+CLOSING_S = 20.0
+"""Longest wait at the end: a third of what a supervisor gives the learner, which has to save in it too
+(`supervision.supervisor.Limits.stop`).
+"""
 
 
 class TrackerError(ValueError):
@@ -59,7 +64,7 @@ class Tracking:
     """
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+        self._backend, self._warn_at = backend, 0.0
         self._calls: Queue[Callable[[], None] | None] = Queue(MOST_WAITING)
         self._thread = Thread(target=self._run, name="tracker", daemon=True)
         self._thread.start()
@@ -84,7 +89,9 @@ class Tracking:
         try:
             self._calls.put(call, timeout=max(patience_s, 0))
         except Full:
-            log.warning("The tracker is too slow: some values are not sent to it.")
+            if time.monotonic() >= self._warn_at:
+                self._warn_at = time.monotonic() + WARNED_EVERY_S
+                log.warning("The tracker is too slow: some values are not sent to it.")
 
     def _run(self) -> None:
         failed = False

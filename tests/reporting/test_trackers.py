@@ -20,7 +20,8 @@ import pytest
 
 from args import read_args
 from reporting.film import mp4_film
-from reporting.trackers import MOST_WAITING, TrackerError, Tracking, open_tracker
+from reporting.trackers import CLOSING_S, MOST_WAITING, TrackerError, Tracking, open_tracker
+from supervision.supervisor import Limits
 from wiring.record.played import tracking_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,10 +168,16 @@ def test_a_full_queue_is_emptied_before_the_end(caplog: pytest.LogCaptureFixture
     tracking = Tracking(backend)
     for step in range(MOST_WAITING + 2):
         tracking.scalars(step, {})
-    assert "The tracker is too slow: some values are not sent to it." in caplog.messages
+    tracking.film(Path("a.mp4"))
+    said = "The tracker is too slow: some values are not sent to it."
+    assert caplog.messages == [said], "once in a minute"
     threading.Timer(0.5, backend.begins.set).start()
     tracking.close()
     assert backend.closed
+
+
+def test_a_learner_has_time_to_save_behind_a_tracker_that_hangs() -> None:
+    assert Limits().stop >= 3 * CLOSING_S
 
 
 def test_a_package_that_is_missing_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
