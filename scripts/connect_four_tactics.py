@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from args import read_args
 from evaluation.policies import AgentPolicy
+from supervision.process import set_up_logging
+from wiring.endings import exit_on_errors
 from wiring.setting import restore_agent
 
 ROWS, COLUMNS, LINE = 6, 7, 4
@@ -36,7 +38,9 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--positions", type=int, default=200, help="of each kind")
     parser.add_argument("--seed", type=int, default=123)
     words = parser.parse_args(argv)
-    agent, setting, _ = restore_agent(words.model, read_args([]))
+    set_up_logging()
+    with exit_on_errors():
+        agent, setting, _ = restore_agent(words.model, read_args([]))
     policy = AgentPolicy(agent, setting.args.history_length, noisy=False)
     generator = np.random.default_rng(words.seed)
     for kind, moves_of in (("the only winning move", wins), ("the only block", blocks)):

@@ -23,8 +23,12 @@ from learning.saved.snapshot import SnapshotError, load_snapshot, save_snapshot
 KEPT = ("settings", "acting_weights", "updates", "t_learner", "t_actors")
 
 
-def _halved(weight: Tensor) -> Tensor:
-    return weight.half() if weight.dtype == torch.float32 else weight
+def _halved(name: str, weight: Tensor) -> Tensor:
+    """Raises ValueError where that makes a number infinite."""
+    half = weight.half() if weight.dtype == torch.float32 else weight
+    if (half.isinf() & weight.isfinite()).any():
+        raise ValueError(f"{name} has weights beyond 65,504, the largest of float16: leave --float16 out.")
+    return half
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,13 +42,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"{words.weights} is the snapshot itself, whose learner's state would be lost.")
     try:
         snapshot = load_snapshot(words.snapshot)
-    except SnapshotError as error:
+        kept = {name: snapshot[name] for name in KEPT}
+        if words.float16:
+            weights = kept["acting_weights"].items()
+            kept["acting_weights"] = {name: _halved(name, each) for name, each in weights}
+        save_snapshot(words.weights, kept)
+    except (SnapshotError, ValueError) as error:
         fail(error)
-    words.weights.parent.mkdir(parents=True, exist_ok=True)
-    kept = {name: snapshot[name] for name in KEPT}
-    if words.float16:
-        kept["acting_weights"] = {name: _halved(each) for name, each in kept["acting_weights"].items()}
-    save_snapshot(words.weights, kept)
+    except OSError as error:
+        fail(OSError(f"{words.weights} cannot be written: {error.strerror}."))
     print(f"Saved {words.weights} ({words.weights.stat().st_size / 1e6:.1f} MB).")
 
 

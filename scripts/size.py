@@ -66,14 +66,13 @@ class Module(NamedTuple):
         return (token for token in tokens if token.type not in NO_CODE)
 
 
-def modules() -> list[Module]:
+def modules(root: Path = ROOT) -> list[Module]:
     """The program's files."""
-    tracked = subprocess.run(
-        ["git", "ls-files", "*.py"], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    paths = [Path(name) for name in tracked.stdout.split()]
-    product = [path for path in paths if path.parts[0] not in NOT_PRODUCT and (ROOT / path).is_file()]
-    texts = {path: (ROOT / path).read_text() for path in product}
+    command = ["git", "ls-files", "-z", "*.py"]
+    tracked = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    paths = [Path(name) for name in tracked.stdout.split("\0") if name]
+    product = [path for path in paths if path.parts[0] not in NOT_PRODUCT and (root / path).is_file()]
+    texts = {path: (root / path).read_text() for path in product}
     return [Module(path, text, ast.parse(text)) for path, text in texts.items()]
 
 

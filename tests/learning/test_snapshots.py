@@ -137,6 +137,29 @@ def test_weights_alone_are_enough_to_play_and_to_begin_but_not_to_resume(tmp_pat
     assert "agent_state" in load_snapshot(tmp_path / "whole.pth"), "a snapshot does not replace itself"
 
 
+def test_weights_that_cannot_be_kept_are_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = {"settings": {}, "updates": 1, "t_learner": 2, "t_actors": 3}
+    save_snapshot(tmp_path / "whole.pth", {**whole, "acting_weights": {"layer": torch.tensor([1.0, -7e4])}})
+    for place, words, sentence in (
+        (
+            "half.pth",
+            ["--float16"],
+            "layer has weights beyond 65,504, the largest of float16: leave --float16 out.",
+        ),
+        (
+            "whole.pth/in/half.pth",
+            [],
+            f"{tmp_path}/whole.pth/in/half.pth cannot be written: Not a directory.",
+        ),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            export_weights([str(tmp_path / "whole.pth"), str(tmp_path / place), *words])
+        assert ended.value.code == 2 and capsys.readouterr().err == f"error: {sentence}\n"
+        assert not (tmp_path / place).exists()
+
+
 def test_what_was_not_learned_from_is_owed_up_to_the_slack() -> None:
     """What the snapshot owed and what actors played after it, as when a learner was killed."""
     snapshot = {"owed_steps": 12, "t_actors": 1000}

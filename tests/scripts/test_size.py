@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from pathlib import Path
 
 from scripts.size import Module, figures, modules
@@ -36,3 +37,10 @@ def test_a_module_is_counted() -> None:
 def test_tests_and_documents_are_no_product() -> None:
     places = {module.path.parts[0] for module in modules()}
     assert "memory" in places and not {"tests", "docs", "results"} & places
+
+
+def test_names_may_have_spaces(tmp_path: Path) -> None:
+    (tmp_path / "a room.py").write_text(TEXT)
+    for words in (["init", "-q"], ["add", "a room.py"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert [module.path for module in modules(tmp_path)] == [Path("a room.py")]
