@@ -72,7 +72,8 @@ def test_help_of_a_program_comes_before_its_imports(program: str) -> None:
     for words, exit_code in [*((words, 0) for words in asked), (("--no-such-flag",), 2)]:
         ended = _python("-c", code, *words)
         assert ended.returncode == exit_code
-        assert program in ended.stdout or "error: " in ended.stderr
+        assert ("error: " in ended.stderr) == bool(exit_code)
+        assert (program in ended.stdout) == (not exit_code)
         loaded = set(ended.stderr.split())
         assert "args" in loaded and loaded.isdisjoint(HEAVY.split())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,6 +88,29 @@ def test_a_run_that_actors_end_waits_for_updates_that_are_due(
     slot = LearnerSlot(client, keys, Lease(client, keys.learner_lease), 1, Patience(1.0))
     config = LearnerConfig(1000, "actors", synchronised, SYNCHRO_FREQUENCY, serial=False)
     assert Learner(config, slot, agent, source, updates=7).finished is over
+
+
+@pytest.mark.parametrize("due", [True, False])
+def test_waiting_for_data_is_starving_only_where_an_update_is_due(
+    due: bool, client: Client, keys: Keys
+) -> None:
+    agent: Any = SimpleNamespace(acting_weights=lambda: {"w": torch.ones(1)})
+    source: Any = SimpleNamespace(
+        t_learner=lambda updates: 0,
+        has_learned=lambda t_max, updates: False,
+        is_due=lambda: due,
+        next_batch=lambda timeout: time.sleep(0.01),
+        start=lambda: None,
+        stop=lambda: None,
+    )
+    slot = LearnerSlot(
+        client, keys, Lease(client, keys.learner_lease), begin(client, keys, 64).epoch, Patience(1.0)
+    )
+    learner = Learner(LearnerConfig(1000, "learner", True, 20, serial=False), slot, agent, source, updates=0)
+    stops = iter([False, False, True])
+    learner.run(lambda: next(stops), lambda: None)
+    assert learner.waited_s >= 0.02
+    assert learner.starved_s == (learner.waited_s if due else 0.0)
 
 
 def _scores(mean: float, episodes: int) -> ScoreSummary:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from learning.results import Results
+from learning.results import LearnerStatus, PatientDisk, Results
 from learning.saved.figures import Figures, set_aside
 from memory.runs.episodes import Episode, EpisodeReporter
 from memory.runs.keys import Keys
@@ -63,6 +65,27 @@ def test_evaluation_and_training_have_means_of_their_own(client: Client, keys: K
     shown = {tag: events.Scalars(tag)[-1].value for tag in events.Tags()["scalars"]}
     assert (shown["score/mean"], shown["score/evaluation_mean"], shown["clock/t_actors"]) == (2.0, 55.0, 40.0)
     assert "Evaluation mean" in (tmp_path / "Reward_pong.html").read_text(encoding="utf-8")
+
+
+def test_speeds_are_of_the_time_since_the_last_look(tmp_path: Path) -> None:
+    learner = SimpleNamespace(
+        updates=10, t_learner=40, waited_s=3.0, metrics={"loss": 2.0}, source=SimpleNamespace()
+    )
+    learner.source.counters = SimpleNamespace(played=50)
+    run = results(tmp_path)
+    status = LearnerStatus(1000, cast(Any, learner), run, PatientDisk())
+    status.record(status.published_at + 5)
+    learner.updates, learner.t_learner, learner.waited_s = 30, 120, 4.0
+    status.record(status.published_at + 10)
+    assert status.scalars == {
+        "speed/updates_per_second": pytest.approx(2.0),
+        "speed/learner_steps_per_second": pytest.approx(8.0),
+        "speed/learner_wait_share": pytest.approx(0.1),
+    }
+    run.write_metrics()
+    (row,) = run.history.learning
+    assert (row.learner_steps, row.actor_steps, row.updates) == (120, 50, 30)
+    assert row.metrics == {"loss": 2.0, "updates_per_second": pytest.approx(2.0)}
 
 
 def test_an_episode_of_another_game_is_left_out(client: Client, keys: Keys, tmp_path: Path) -> None:

@@ -138,6 +138,19 @@ def test_a_thread_draws_ahead_what_is_owed_and_with_its_own_beta(
     lease.release()
 
 
+def test_what_is_shown_of_the_replay(sampler: Sampler, client: Client, keys: Keys) -> None:
+    batches = [batch for _ in range(3) if (batch := sampler.next_batch(5.0)) is not None]
+    sampler.stop()
+    replay = sampler._replay
+    shown = sampler.scalars()
+    assert shown["replay/fill"] == replay.fill / replay.shape.memory_capacity
+    assert shown["replay/mean_priority"] == pytest.approx(replay.total_priority / replay.fill)
+    inserted = sampler.counters.steps - sampler.counters.learning_starts_at
+    assert shown["replay/samples_per_insert"] == sampler.drawn * BATCH / inserted
+    age = replay.newest_chunk - batches[0].chunk_id.mean()
+    assert replay.mean_age(batches[0]) == pytest.approx(age * SHAPE.chunk_length)
+
+
 def test_beta_goes_on_where_a_predecessor_stopped(client: Client, keys: Keys) -> None:
     """From 0.4 to 1, linear in T_learner = 1 + 4 * updates of 10,000, and no further."""
     run = begin(client, keys, CAPACITY)

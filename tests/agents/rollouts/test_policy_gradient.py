@@ -97,6 +97,7 @@ def test_an_update_is_the_formula(
     log_pi, critic = policy.log_softmax(1).view(13, 4, 3), values.view(13, 4)
     baseline = critic if settings.get("baseline", True) else torch.zeros_like(critic)
     policy_loss, value_loss, entropy, rows = 0.0, 0.0, 0.0, 0
+    of_rows: list[tuple[float, float, float]] = []  # reward, value of the critic, target
     for t, b in zip(*np.nonzero(rollout.active), strict=True):
         if whole and not ended(rollout, t, b):
             continue
@@ -105,12 +106,23 @@ def test_an_update_is_the_formula(
         value_loss += (float(critic[t, b]) - float(baseline[t, b]) - advantage) ** 2 / 2
         entropy -= float((log_pi[t, b].exp() * log_pi[t, b]).sum())
         rows += 1
+        reward = min(max(0.75 * float(rollout.rewards[t, b]), -1.0), 1.0)
+        of_rows.append((reward, float(critic[t, b]), float(baseline[t, b]) + advantage))
     update = agent.update(rollout, 0)
     expected = policy_loss - 0.01 * entropy + (value_loss if settings.get("baseline", True) else 0.0)
     assert 0 < rows < rollout.active.sum() if whole else rows == rollout.active.sum()
     assert float(update.metrics["loss"]) == pytest.approx(expected / rows, rel=1e-4)
     assert float(update.metrics["entropy"]) == pytest.approx(entropy / rows, rel=1e-4)
     assert float(update.metrics["rho_mean"]) == pytest.approx(1.0, abs=1e-5)
+    rewards, critics, targets = np.array(of_rows).T
+    bases = critics if settings.get("baseline", True) else 0 * critics
+    shown = {
+        "extrinsic_reward": rewards.mean(),
+        "value_extrinsic": critics.mean(),
+        "explained_variance_extrinsic": 1 - (targets - bases).var() / targets.var(),
+    }
+    found = {name: float(update.metrics[name]) for name in shown}
+    assert found == pytest.approx(shown, rel=1e-3, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])

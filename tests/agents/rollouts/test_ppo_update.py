@@ -33,6 +33,11 @@ def gradients(agent: PpoRndAgent) -> dict[str, Tensor]:
     return {name: parameter.grad.clone() for name, parameter in named if parameter.grad is not None}
 
 
+def _explained(values: Tensor, advantages: Tensor) -> Tensor:
+    """1 - Var(target - value) / Var(target) of targets that are value + advantage."""
+    return 1 - advantages.var(correction=0) / (values + advantages).var(correction=0)
+
+
 def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
     """With one step all of it can be rebuilt; the surrogate's ratio is to the policy that acted."""
     agent, twin, rollout = make_ppo(**ONE_STEP), make_ppo(**ONE_STEP), make_rollout()
@@ -51,6 +56,7 @@ def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRoll
         vtrace(episodic_steps(rollout, extrinsic, values[..., 0], 0.999, 0.95), ratios),
         vtrace(unbroken_steps(rollout, intrinsic.float(), values[..., 1], 0.99, 0.95), ratios),
     ]
+    of_episodes = torch.tensor(twin._episodes.update(rollout, intrinsic.numpy())).mean()
     twin.update(make_rollout(looked=np.zeros(4, np.bool_)), 0)  # whitens by the same frames
     predictor = twin.rnd.errors(states.newest(states.indices[4:])).view(12, 4)
     entropy = -(log_pi.exp() * log_pi).sum(2)
@@ -62,7 +68,10 @@ def test_the_first_step_is_the_formula(make_ppo: MakePpo, make_rollout: MakeRoll
         "predictor_loss": predictor[rows].mean(),
         "intrinsic_raw": raw[rows].mean(),
         "intrinsic_reward": intrinsic[rows].mean(),
+        "episode_intrinsic_return": of_episodes,
         "extrinsic_reward": extrinsic[rows].mean(),
+        "explained_variance_extrinsic": _explained(values[:-1, :, 0][rows], apart[0][rows]),
+        "explained_variance_intrinsic": _explained(values[:-1, :, 1][rows], apart[1][rows]),
         "rho_mean": ratios.clamp(max=1)[rows].mean(),
         "rho_min": ratios[rows].min(),
         "approximate_kl": approximate_kl(ratios.log())[rows].mean(),
