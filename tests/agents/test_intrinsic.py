@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from agents.base import AgentError
-from agents.wrappers.intrinsic import RndBonusAgent, RndBonusConfig, with_intrinsic
+from agents.wrappers.intrinsic import RECENT_ERRORS, RndBonusAgent, RndBonusConfig, with_intrinsic
 from memory.replay.batch import Batch
 from tests.agents.conftest import PIXELS, PROBLEMS
 
@@ -196,3 +196,23 @@ def test_the_predictor_learns_the_mean_error_of_a_share(make_bonus: MakeBonus, d
     assert 0 < int(kept.sum()) < len(kept)
     loss = bonus.update(batch, 4).metrics["predictor_loss"]
     torch.testing.assert_close(loss, errors[kept].mean())
+
+
+@pytest.mark.parametrize("name", ["dqn"])
+def test_the_predictor_learns_at_its_own_rate(make_bonus: MakeBonus, draw: MakeBatch) -> None:
+    """Adam's first step is as long as the learning rate, where a gradient is far above epsilon."""
+    for rnd_lr in (3e-4, 0.02):
+        bonus = make_bonus(rnd_lr=rnd_lr)
+        before = torch.nn.utils.parameters_to_vector(bonus.rnd.predictor.parameters()).detach()
+        bonus.update(draw(), 4)
+        after = torch.nn.utils.parameters_to_vector(bonus.rnd.predictor.parameters()).detach()
+        assert float((after - before).abs().max()) == pytest.approx(rnd_lr, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["dqn"])
+def test_errors_of_long_ago_fade(make_bonus: MakeBonus) -> None:
+    """What is new is new beside the recent errors, when the predictor has learned what it erred at first."""
+    rnd = make_bonus().rnd
+    rnd.rewards.observe(torch.full((3 * RECENT_ERRORS,), 100.0))
+    rnd.rewards.observe(torch.tensor([0.0, 2.0]).repeat(3 * RECENT_ERRORS))
+    assert float(rnd.rewards.mean) == pytest.approx(1.0, abs=0.5)

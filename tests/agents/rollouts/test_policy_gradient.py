@@ -176,25 +176,29 @@ def test_actions_of_an_older_policy_count_less(make_rollout: MakeRollout) -> Non
 
 
 def test_advantages_can_be_standardised(make_rollout: MakeRollout) -> None:
-    """Only their mean and size change, so that neither scale nor offset of the rewards matters."""
-    rollout = make_rollout(end=0.0)
-    plain, larger = rollout.rewards / 100, rollout.rewards / 10 + 5.0 * rollout.active.astype(np.float32)
+    """Over the transitions alone: only their mean and size change, so that neither scale nor offset of the
+    rewards matters to the policy. The critic still learns the returns as they are.
+    """
+    rollout = make_rollout()
+    assert not rollout.active.all(), "some rows are no transitions"
+    plain, larger = rollout.rewards / 100, rollout.rewards / 10 + 5.0 * rollout.active
     settings: dict[str, Any] = {
         "gae_lambda": 0.0,
         "discount": 0.0,
         "reward_clip": 0.0,
+        "reward_scale": 1.0,
         "standardise_advantages": True,
     }
-    agents = [make("a2c", **settings) for _ in range(2)]
-    for agent in agents:  # so that V is 0 and advantages are rewards
-        torch.nn.init.zeros_(agent.online.policy.values.weight)
+    told = []
+    for rewards in (plain.astype(np.float32), larger.astype(np.float32)):
+        agent = make("a2c", **settings)
+        torch.nn.init.zeros_(agent.online.policy.values.weight)  # so that V is 0 and advantages are rewards
         torch.nn.init.normal_(agent.online.policy.policy.bias, generator=torch.Generator().manual_seed(0))
-    told = [
-        agent.update(played_by(agent, rollout._replace(rewards=rewards)), 0).metrics["policy_loss"]
-        for agent, rewards in zip(agents, (plain, larger), strict=True)
-    ]
-    assert float(told[0]) == pytest.approx(float(told[1]), rel=1e-3)
-    assert float(told[0]) != 0
+        metrics = agent.update(played_by(agent, rollout._replace(rewards=rewards)), 0).metrics
+        told.append(float(metrics["policy_loss"]))
+        critic_loss = np.square(rewards[rollout.active]).mean() / 2
+        assert float(metrics["value_loss_extrinsic"]) == pytest.approx(critic_loss, rel=1e-4)
+    assert told[0] == pytest.approx(told[1], rel=1e-3) and told[0] != 0
 
 
 @pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])

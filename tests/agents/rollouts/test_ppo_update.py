@@ -166,15 +166,22 @@ def test_warm_up_only_feeds_the_statistics_of_observations(
     assert update.losses.shape == (0,) and update.metrics["grad_norm"].isfinite()
 
 
-def test_lag_is_corrected(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
-    plain, traced = make_ppo(v_trace=False), make_ppo()
-    told = [
-        [agent.update(make_rollout(seed=k, updates=np.zeros(4, np.int64)), 0) for k in range(3)]
-        for agent in (plain, traced)
-    ]
-    assert not torch.equal(told[0][0].losses, told[1][0].losses)
-    for updates in told:  # the ratio is to what acted, and here that is far away
-        assert all(update.metrics["clip_share"] > 0.5 for update in updates)
+@pytest.mark.parametrize(("v_trace", "counts"), [(True, 0.5), (False, 1.0)])
+def test_lag_is_corrected(v_trace: bool, counts: float, make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
+    """Actions that have become half as likely move the values half as far by V-trace, and as far without it.
+
+    PPO's ratio is to what acted in either case.
+    """
+    played = played_by(make_ppo(), make_rollout())
+    halved = played._replace(log_prob=played.log_prob + np.log(2).astype(np.float32))
+    now, later = (
+        make_ppo(**ONE_STEP, gae_lambda=0.0, v_trace=v_trace).update(each, 0).metrics
+        for each in (played, halved)
+    )
+    for head in ("extrinsic", "intrinsic"):  # the loss of values is the squared correction's half
+        ratio = later[f"value_loss_{head}"] / now[f"value_loss_{head}"]
+        assert float(ratio) == pytest.approx(counts**2, rel=1e-3), head
+    assert (float(now["clip_share"]), float(later["clip_share"])) == (0.0, 1.0)
 
 
 def test_extrinsic_rewards_are_clipped(make_ppo: MakePpo, make_rollout: MakeRollout) -> None:
