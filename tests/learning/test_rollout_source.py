@@ -105,5 +105,41 @@ def test_the_lag_of_the_policy_is_told(client: Client, keys: Keys) -> None:
     lease.release()
 
 
+def test_only_what_the_present_policy_or_chance_played_is_learned_from(client: Client, keys: Keys) -> None:
+    """After update 7, with a lag of 1: weights of update 6 are the oldest, and another learner's are none."""
+    config = RolloutSourceConfig(nb_actor=1, max_policy_lag=1, rollout_patience=60.0, redis_patience=5.0)
+    epoch = open_epoch(client, keys)
+    source = RolloutSource(config, RolloutStore(client, keys, epoch), 7, 0, read_counters(client, keys))
+    pusher, lease = pusher_of(client, keys, epoch, 0, 9)
+    played = [
+        (7, epoch, True, True),
+        (6, epoch, True, True),
+        (5, epoch, True, False),
+        (7, epoch - 1, True, False),
+        (0, 0, False, True),
+    ]
+    for sequence, (updates, weights_epoch, looked, is_kept) in enumerate(played, 1):
+        pusher.push([random_packet(0, sequence, updates, weights_epoch, looked)])
+        before = source.scalars()
+        source.ingest()
+        added = {name: value - before[name] for name, value in source.scalars().items()}
+        assert (added["rollouts/waiting"], added["rollouts/dropped"]) == (is_kept, not is_kept), sequence
+    lease.release()
+
+
+@pytest.mark.parametrize(("patience", "is_due"), [(60.0, False), (0.0, True)])
+def test_who_is_late_is_waited_for_only_so_long(
+    patience: float, is_due: bool, client: Client, keys: Keys
+) -> None:
+    epoch = open_epoch(client, keys)
+    config = RolloutSourceConfig(nb_actor=2, max_policy_lag=1, rollout_patience=patience, redis_patience=5.0)
+    source = RolloutSource(config, RolloutStore(client, keys, epoch), 0, 0, read_counters(client, keys))
+    pusher, lease = pusher_of(client, keys, epoch, 0, 1)
+    pusher.push([random_packet(0, 1, 0, epoch)])
+    source.ingest()
+    assert source.is_due() == is_due
+    lease.release()
+
+
 def _unreachable(*_: object) -> None:
     raise redis.exceptions.ConnectionError("away")

@@ -161,6 +161,22 @@ def test_beta_goes_on_where_a_predecessor_stopped(client: Client, keys: Keys) ->
         assert sampler.scalars()["replay/beta"] == sampler.beta()
 
 
+def test_nothing_is_due_before_a_whole_batch_is_there(client: Client, keys: Keys) -> None:
+    """Even where the learner keeps a pace of its own: the first few would be drawn again and again."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys))
+    allow_learning(client, keys, 1)
+    for seed in range(20):
+        pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(seed), 5)), 1.0))
+        sampler.ingest()
+        assert sampler.is_due() == (replay.fill >= BATCH), replay.fill
+        assert seed or 0 < replay.fill < BATCH
+    assert sampler.is_due()
+    lease.release()
+
+
 def test_steps_that_arrive_while_a_snapshot_is_made_count_once(client: Client, keys: Keys) -> None:
     """Once learned from in all: what the snapshot says is owed is of the steps that it says were played."""
     run = begin(client, keys, CAPACITY)

@@ -41,10 +41,19 @@ def random_rollout(seed: int) -> Rollout:
     )
 
 
-def random_packet(actor: int, sequence: int, seed: int) -> RolloutPacket:
-    """Seven transitions; `seed` is the version of the weights too."""
-    meta: Meta = {"actor": actor, "sequence": sequence, "updates": seed, "weights_epoch": 1}
-    return RolloutPacket(rollout_to_bytes(random_rollout(seed), meta), 7)
+def random_packet(
+    actor: int, sequence: int, seed: int, epoch: int = 1, looked: bool | None = None
+) -> RolloutPacket:
+    """Seven transitions.
+
+    `seed` is the version of the weights too, `epoch` the learner's that published them; `looked`: whether a
+    policy played, or in some environments if None.
+    """
+    meta: Meta = {"actor": actor, "sequence": sequence, "updates": seed, "weights_epoch": epoch}
+    rollout = random_rollout(seed)
+    if looked is not None:
+        rollout = rollout._replace(looked=np.full(ENVIRONMENTS, looked))
+    return RolloutPacket(rollout_to_bytes(rollout, meta), 7)
 
 
 def pusher_of(client: Client, keys: Keys, epoch: int, actor: int, lag: int) -> tuple[RolloutPusher, Lease]:

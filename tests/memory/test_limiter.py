@@ -74,6 +74,11 @@ def test_no_deadlock_and_the_ratio_holds(
         assert steps - starts_at - replay_frequency * batches <= slack + actors * envs * chunk_length
 
 
+def test_actors_may_lead_by_two_intervals_between_weights() -> None:
+    """However little may lie unpushed or queued."""
+    assert limiter_slack(Args(weight_synchro_frequency=1_000_000)) == 2_000_000
+
+
 def test_a_rolled_back_snapshot_or_an_emptied_server_blocks_nobody() -> None:
     """Only what happened since the epoch began to learn counts."""
     limiter = Limiter(True, 4, 100)
