@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +17,9 @@ from envs.registry import check_reads
 from kernels import choice
 from memory.replay.priorities import SumTree
 from tests.kernel_choice import using
+from wiring.actor import build_lone_actor
 from wiring.checks import check_agent_fits, check_serial
+from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, set_up_torch, setting_of
 from wiring.sources import check_length, check_store
@@ -231,3 +234,14 @@ def test_kernels_are_those_of_the_flag(processors_settings: None) -> None:
         setting = setting_of(read_args(["--disable-cuda", "--game", "probe:catch", "--kernels", kind]))
         set_up_torch(setting.args, build_agent(setting.args, setting.problem, learning=False))
         assert choice.compiled_in_use() == (kind == "compiled")
+
+
+def test_each_actor_begins_with_episodes_of_its_own() -> None:
+    """And with the same ones, if it is started alike."""
+    firsts = []
+    for actor in ("0", "1", "0"):
+        words = ["--game", "CartPole-v1", "--agent", "random", "--id-actor", actor, "--nb-actor", "2"]
+        lone = build_lone_actor(setting_of(canonical(read_args(words))), lambda: False)
+        firsts.append(lone._player.frames.copy())
+        lone.close()
+    assert np.array_equal(firsts[0], firsts[2]) and not np.isclose(firsts[0], firsts[1]).any()
