@@ -195,7 +195,7 @@ def test_statistics_and_file(tmp_path: Path) -> None:
         config,
         seeds=(1, 2, 3, 4),
         scores_5min=(-4.0,) * 4,
-        scores_30min=(-5.0,) * 4,
+        scores_30min=(-6.0,) * 4,
         scores=(-21.0, 3.0, -1.0, -1.0),
         lengths=(9, 8, 7, 6),
         rooms=((1,), (2, 5), (1,), (1,)),
@@ -209,7 +209,7 @@ def test_statistics_and_file(tmp_path: Path) -> None:
     assert saved["human_normalised"] == pytest.approx((-5 + 20.7) / (14.6 + 20.7))
     assert saved["world_record_normalised"] == pytest.approx((-5 + 20.7) / (21 + 20.7))
     assert saved["score_saber"]["mean"] == -5.0
-    assert saved["score_5min"]["mean"] == -4.0
+    assert (saved["score_5min"]["mean"], saved["score_30min"]["mean"]) == (-4.0, -6.0)
     assert saved["scores"] == [-21.0, 3.0, -1.0, -1.0]
     assert (saved["rooms"], saved["all_rooms"]) == ([[1], [2, 5], [1], [1]], [1, 2, 5])
     assert "rooms visited: 1.25 per episode, at most 2; in all 1 2 5" in evaluation_text(evaluation)
@@ -222,7 +222,7 @@ def test_statistics_and_file(tmp_path: Path) -> None:
     roomless = replace(evaluation, rooms=((),) * 4)
     write_evaluation(path, roomless, {})
     assert "rooms" not in json.loads(path.read_text()) and "rooms" not in evaluation_text(roomless)
-    assert saved["scores_30min"] == [-5.0] * 4
+    assert (saved["scores_5min"], saved["scores_30min"]) == ([-4.0] * 4, [-6.0] * 4)
     assert saved["lengths"] == [9, 8, 7, 6]
     assert saved["seeds"] == [1, 2, 3, 4]
     assert saved["settings"]["eval_noise"] is True
@@ -231,7 +231,9 @@ def test_statistics_and_file(tmp_path: Path) -> None:
     assert evaluation.median_episode == 2
     text = evaluation_text(evaluation)
     assert "pong: 4 episodes" in text
-    assert "44.48%" in text and "5 minutes" in text and "world record" in text
+    assert "44.48%" in text and "world record" in text
+    means = {line[:14].strip(): line[14:26].strip() for line in text.splitlines()[2:5]}
+    assert means == {"5 minutes": "-4.00", "30 minutes": "-6.00", "whole episode": "-5.00"}
 
 
 def test_one_episode_of_an_unknown_game_has_no_error_and_no_reference(tmp_path: Path) -> None:

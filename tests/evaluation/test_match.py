@@ -129,7 +129,15 @@ def test_what_a_record_says() -> None:
         assert Record(0, 0, games).elo_interval[0] == -math.inf
     text = matches_text(Matches(np.array([1, -1, 0]), np.array([True, False, True])), "a game", "random")
     assert "a game against random: 3 games" in text
-    assert text.splitlines()[-3].split()[:4] == ["both", "1", "1", "1"]
+    rows = [line.split() for line in text.splitlines()[2:5]]
+    assert rows[0][:5] == ["first", "seat", "1", "1", "0"] and rows[1][:5] == [
+        "second",
+        "seat",
+        "0",
+        "0",
+        "1",
+    ]
+    assert rows[2][:4] == ["both", "1", "1", "1"]
     assert text.splitlines()[-1].startswith("It had the first seat once more than the second")
     assert matches_text(Matches(np.array([1]), np.array([True])), "a game", "random").startswith(
         "a game against random: 1 game\n"

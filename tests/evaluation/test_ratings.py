@@ -59,11 +59,12 @@ def test_two_players_have_the_elo_of_their_score() -> None:
 
 
 def test_three_players_whose_results_fit_the_model_exactly() -> None:
-    """Strengths 1, 2 and 8: 2 to 1, 8 to 1 and 4 to 1."""
+    """Strengths 1, 2 and 8: 2 to 1, 8 to 1 and 4 to 1; also where the prior's drawn games complete them."""
     points = np.array([[0, 10, 10], [20, 0, 20], [80, 80, 0]], float)
-    assert [each.elo for each in ratings(points, prior=0.0)] == pytest.approx(
-        [0, 400 * math.log10(2), 400 * math.log10(8)], abs=1e-6
-    )
+    quarter = 0.25 * (1 - np.eye(3))  # a drawn game of each player: half a game against each of two others
+    for found in (ratings(points, prior=0.0), ratings(points - quarter)):
+        elo = [each.elo for each in found]
+        assert elo == pytest.approx([0, 400 * math.log10(2), 400 * math.log10(8)], abs=1e-6)
 
 
 def test_it_is_the_maximum_that_hunter_s_iteration_finds() -> None:

@@ -67,13 +67,17 @@ def test_games_with_other_numbers_of_runs() -> None:
 
 
 def test_a_profile_is_the_share_of_runs_above() -> None:
-    """Strictly, and it falls."""
+    """Strictly, and it falls; its interval is that of another bootstrap, but for one run."""
     found = profile(RUNS)
     every = [score for group in RUNS for score in group]
     assert found.share == pytest.approx([sum(score > tau for score in every) / len(every) for tau in TAUS])
     assert (np.diff(found.share) <= 0).all()
-    assert (found.low <= found.share).all() and (found.share <= found.high).all()
-    assert found.low[25] < found.high[25]
+    generator = np.random.default_rng(7)
+    drawn = [np.concatenate([generator.choice(group, len(group)) for group in RUNS]) for _ in range(2000)]
+    shares = [(runs > TAUS[:, None]).mean(1) for runs in drawn]
+    low, high = np.percentile(shares, [2.5, 97.5], axis=0)
+    one_run = 1.01 / len(every)
+    assert found.low == pytest.approx(low, abs=one_run) and found.high == pytest.approx(high, abs=one_run)
 
 
 def test_the_probability_of_improvement_counts_pairs() -> None:
@@ -95,15 +99,22 @@ def test_interquartile_mean() -> None:
 
 
 def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
-    """Over 100 draws of 2 games with 10 runs each, 95 % intervals hold the true 0.5 about 95 times."""
+    """Over 300 draws of 2 games with 10 runs each, 95 % intervals hold the true 0.5 some 93 times in 100 (the
+    bootstrap of few runs is a little narrow), and miss it on either side.
+    """
     generator = np.random.default_rng(0)
-    held = 0
-    for _ in range(100):
-        groups = [generator.normal(0.5, 0.2, 10) for _ in range(2)]
-        iqm = aggregates(groups).iqm
-        held += iqm.low <= 0.5 <= iqm.high
-    assert 80 <= held <= 100
-    assert aggregates(groups) == aggregates(groups)
+    below = above = 0
+    for _ in range(300):
+        iqm = aggregates([generator.normal(0.5, 0.2, 10) for _ in range(2)]).iqm
+        below += iqm.high < 0.5
+        above += iqm.low > 0.5
+    assert 5 <= below <= 20 and 5 <= above <= 20
+
+
+def test_the_same_runs_have_the_same_interval_at_every_call() -> None:
+    found = aggregates(RUNS)
+    aggregates(RUNS[:2])
+    assert aggregates([group.copy() for group in RUNS]) == found
 
 
 def test_runs_are_drawn_within_each_game() -> None:

@@ -61,6 +61,8 @@ def test_a_trial_is_consistent_but_for_its_outliers() -> None:
     fitness = trial_fitness(alike)
     assert fitness.consistency == 1 and fitness.strength == pytest.approx(1.0)
     assert trial_fitness([*alike, (9.0, 9.0, 0.1)]).consistency == pytest.approx(4 / 5)
+    assert trial_fitness([*alike, (1.5, 1.0, 0.9)]).consistency == 1, "five times as far off as others: z 3.4"
+    assert trial_fitness([*alike, (1.6, 1.0, 0.9)]).consistency == pytest.approx(4 / 5), "z 4.0"
     assert trial_fitness([(0.0, 0.0, 0.0)] * 3).consistency == 0
     assert trial_fitness([(1.0, 1.0, 1.0)] * 3) == Fitness(1, 1, 1, 1)
     assert trial_fitness([(0.0, 0.0, 0.3)] * 3).consistency == 0  # strength is what there has to be

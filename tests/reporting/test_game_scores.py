@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lab.session import joined_means
-from reporting.measures.fitness import normalised
+from reporting.measures.fitness import normalised, standard_of
 from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord
 
 
-def episode(number: int, score: float, game: str) -> EpisodeRecord:
-    return EpisodeRecord(0, number, 0, 10 * number, 0, score, score, score, 5, game=game)
+def episode(number: int, score: float, game: str, length: int = 5) -> EpisodeRecord:
+    return EpisodeRecord(0, number, 0, 10 * number, 0, score, score, score, length, game=game)
 
 
 def test_one_game_is_its_window() -> None:
@@ -46,6 +46,19 @@ def test_several_atari_games_are_joined_as_fractions_of_human_play() -> None:
     assert pong is not None and breakout is not None
     assert summary.mean == pytest.approx((pong + breakout) / 2)
     assert {game: known.mean for game, known in scores.by_game().items()} == {"pong": 14.0, "breakout": 15.0}
+
+
+def test_every_number_of_a_joined_summary() -> None:
+    """Of pong's 14 and breakout's 10 and 20; lengths and counts are those of the episodes."""
+    scores = GameScores(["pong", "breakout"])
+    played = (episode(1, 14.0, "pong", 9), episode(2, 10.0, "breakout", 4), episode(3, 20.0, "breakout", 6))
+    for each in played:
+        scores.add(each)
+    pong, breakout = standard_of("pong"), standard_of("breakout")
+    assert pong is not None and breakout is not None
+    low, high = breakout.strength(10.0), pong.strength(14.0)
+    mean, std = (high + breakout.strength(15.0)) / 2, 5 / breakout.range / 2
+    assert scores.summary() == pytest.approx((mean, std, low, high, 7.0, 9, 1))
 
 
 def test_the_joined_mean_begins_where_every_game_has_an_episode() -> None:

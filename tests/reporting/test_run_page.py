@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reporting.history import RunHistory
+from reporting.history import LEARNING_POINTS, RunHistory
+from reporting.measures.fitness import EVALUATION_WINDOW
 from reporting.pages.run_page import GameFacts, RunFacts, _short, write_run_html
 from reporting.tables import EpisodeRecord, LearningPoint
 
@@ -82,6 +83,28 @@ def test_several_games_have_their_own_actions(tmp_path: Path) -> None:
 def test_games_are_escaped(tmp_path: Path) -> None:
     write_run_html(tmp_path / "a.html", run(0, game="<b>&"), RunFacts({"<b>&": ATARI}))
     assert "<h1>&lt;b&gt;&amp;<small>" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_evaluation_has_a_window_of_its_own() -> None:
+    """Of two windows of episodes, the second one."""
+    history = RunHistory(["pong"])
+    for number in range(2 * EVALUATION_WINDOW):
+        score = float(number // EVALUATION_WINDOW)
+        history.add(EpisodeRecord(1, number, 0, 900 * number, 0, score, score, score, 60, evaluation=True))
+    last = history.evaluated["pong"].points()[-1]
+    assert (last.episodes, last.mean) == (EVALUATION_WINDOW, 1.0)
+
+
+def test_rows_of_learning_become_means_of_neighbours() -> None:
+    """Where the second of each two ended."""
+    history = RunHistory(["pong"])
+    rows = [
+        LearningPoint(500 * k, 700 * k, k, {"loss": float(k % 2)}) for k in range(2 * LEARNING_POINTS + 1)
+    ]
+    for row in rows:
+        history.add_learning(row)
+    *pairs, last = history.learning
+    assert pairs == [row._replace(metrics={"loss": 0.5}) for row in rows[1::2]] and last == rows[-1]
 
 
 def test_a_long_run_keeps_no_more_and_has_no_larger_page(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from reporting.measures.aggregates import Estimate
-from reporting.measures.saber import REFERENCES, Run, overall, shown
+from reporting.measures.saber import ALGORITHMS, GAME_COLUMNS, REFERENCES, Run, game_rows, overall, shown
 from reporting.pages.graph import Line, Marks
 from reporting.pages.page import find_browser
 from reporting.pages.saber_page import aggregate_graph, profile_graph, write_report
@@ -17,6 +17,31 @@ from reporting.pages.saber_page import aggregate_graph, profile_graph, write_rep
 HUMAN, NAMES = REFERENCES[0], ("ours", "other")
 RUNS = [Run(name, "pong", (4.0, 5.0, score), 0.25) for name, score in zip(NAMES, (-3.05, 14.6), strict=True)]
 """Half a human's score, and a human's."""
+
+
+def test_aggregates_are_of_their_own_time_and_reference() -> None:
+    """Pong's random play has -20.7, a human 14.6 and the record 21."""
+    runs = [Run("ours", "pong", (-20.7, -3.05, score), 0.25) for score in (14.6, 21.0)]
+    means = {(row.reference, row.cap): row.aggregates.mean.value for row in overall(runs)}
+    human, record = 14.6 + 20.7, 21 + 20.7
+    assert means == pytest.approx({
+        ("human", "5 min"): 0, ("human", "30 min"): 0.5, ("human", "SABER"): (1 + record / human) / 2,
+        ("record", "5 min"): 0, ("record", "30 min"): 0.5 * human / record,
+        ("record", "SABER"): (1 + human / record) / 2,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("sticky", [(0.25, 0.25), (0.25, 0.0), (None, 0.25)])
+def test_a_row_of_a_game_has_the_numbers_of_its_runs(sticky: tuple[float | None, float | None]) -> None:
+    """The spread is that of whole episodes; published scores stand there where all runs were as sticky."""
+    scores = (1.0, 4.0, -3.05), (1.0, 8.0, 14.6)
+    (row,) = game_rows([Run("ours", "pong", *each) for each in zip(scores, sticky, strict=True)])
+    cells = dict(zip(GAME_COLUMNS, row, strict=True))
+    times = [float(str(cells[name])) for name in ("5_min", "30_min", "saber", "saber_std")]
+    assert times == pytest.approx([1, 6, (14.6 - 3.05) / 2, (14.6 + 3.05) / 2])
+    fractions = [float(str(cells[f"{name}_normalised"])) for name in ("human", "record")]
+    assert fractions == pytest.approx([0.75, 0.75 * (14.6 + 20.7) / (21 + 20.7)])
+    assert all(bool(cells[name]) == (sticky == (0.25, 0.25)) for name in ALGORITHMS)
 
 
 def test_axes_are_in_percent() -> None:
