@@ -118,6 +118,7 @@ class Benchmark:
             return True
         models = last_models(folder)
         if not models:
+            self._say(f"{folder}: no snapshot is there to evaluate.")
             return False
         words = ["--model", str(models[0]), "--evaluation-episodes", str(EPISODES), "--eval-noise", "off"]
         words += own_code_of(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import numpy as np
 import pytest
 
 from args import UserError
-from lab.benchmark.command import chosen, over_games, write_table
+from lab.benchmark import command
+from lab.benchmark.command import EPISODES, chosen, over_games, write_table
 from lab.benchmark.table import OverAll, Row, markdown
-from lab.session import Record, write_record
+from lab.commands import benchmark
+from lab.session import Record
 from lab.spec import read_experiments
-from reporting.tables import EpisodeRecord, EpisodeTable
+from reporting.measures.fitness import standard_of
 from run_lab import main
+from tests.lab.left import leave_session, program_that_ends
 from tests.processes import run
 
 SPEC = """# A2C of Mnih et al. 2016 on Catch, tiny: for this test alone
@@ -52,6 +56,10 @@ def test_a_benchmark_plays_what_is_due_and_says_what_is_not(spec: Path, tmp_path
     assert -1 <= float(rows["first"]["mean_score_points"]) <= 1 and len(rows["first"]["commit"]) >= 7
     assert rows["third"]["mean_score_points"] == rows["third"]["commit"] == ""
     assert "| reinforce | not run | 0.4K |" in (folder / "README.md").read_text()
+    evaluation = json.loads(
+        (folder / "runs/first/train/trial_0/session_0/evaluation_probe_catch.json").read_text()
+    )
+    assert evaluation["episodes"] == EPISODES and not evaluation["settings"]["eval_noise"]
     assert (folder / "probe_catch.png").read_bytes().startswith(b"\x89PNG")
     assert "Plotly.newPlot" in (folder / "benchmark.html").read_text()
     again = run(*words, "--only", "second", log=tmp_path / "again.log", timeout_s=300)
@@ -69,8 +77,8 @@ def test_agents_and_the_games_that_each_plays_are_rows_of_one_table(tmp_path: Pa
         '  ball: {agent: iqn, game: "probe:catch", T-max: 100000}\n'
     )
     mode = runs / "each" / "benchmark"
-    _leave_session(mode / "CartPole-v1" / "session_0", {"CartPole-v1": 400.0})
-    _leave_session(mode / "CartPole-v1_probe_catch" / "session_0", {"CartPole-v1": 300.0, "probe:catch": 0.5})
+    leave_session(mode / "CartPole-v1" / "session_0", {"CartPole-v1": 400.0})
+    leave_session(mode / "CartPole-v1_probe_catch" / "session_0", {"CartPole-v1": 300.0, "probe:catch": 0.5})
     write_table(tmp_path, [*read_experiments(spec).values()], runs)
     with (tmp_path / "benchmark.csv").open() as file:
         rows = {(row["experiment"], row["agent"], row["game"]): row for row in csv.DictReader(file)}
@@ -87,11 +95,66 @@ def test_agents_and_the_games_that_each_plays_are_rows_of_one_table(tmp_path: Pa
         assert [row["game"] for row in csv.DictReader(file)] == ["CartPole-v1", "CartPole-v1", "probe:catch"]
 
 
+def test_every_number_of_a_table_is_of_the_sessions_that_are_done(tmp_path: Path) -> None:
+    """Of five in each of two games three are, after 2 minutes and 1,000 steps each."""
+    spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
+    meta = '{sessions: 5, games: [CartPole-v1, "probe:catch"]}'
+    spec.write_text(f"# test\nexperiments: {{many: {{agent: dqn, T-max: 2000, meta: {meta}}}}}\n")
+    done = Record("finished", seconds=120)
+    records = done, done, done, Record("failed", seconds=999), Record("stopped", seconds=999)
+    scores = {"CartPole-v1": (100.0, 200.0, 300.0), "probe:catch": (1.0, 2.0, 4.0)}
+    for game, known in scores.items():
+        trial = runs / "many" / "benchmark" / game.replace(":", "_")
+        for number, (score, record) in enumerate(zip((*known, 999.0, 999.0), records, strict=True)):
+            leave_session(trial / f"session_{number}", {game: score}, record, steps=1000)
+    write_table(tmp_path, [*read_experiments(spec).values()], runs)
+    with (tmp_path / "benchmark.csv").open() as file:
+        row = {row["game"]: row for row in csv.DictReader(file)}["probe:catch"]
+    counts = "sessions_done", "sessions_failed", "planned_steps", "agent_steps", "minutes"
+    assert [row[name] for name in counts] == ["3", "1", "2000", "3000", "6.0"]
+    ends = "mean", "std", "low", "high", "mean_training"
+    points = [float(row[f"{name}_score_points"]) for name in ends]
+    assert points == pytest.approx([7 / 3, np.std([1, 2, 4]), 1, 4, 4 / 3])
+    line = (
+        "| dqn | 3 of 5, 1 failed, 1 begun | 2K | 2.0 | 2.333 ± 1.247 | 1.000 to 4.000 | 1.00, 2.00, 4.00 |"
+    )
+    assert line in (tmp_path / "README.md").read_text()
+    standards = {game: standard for game in scores if (standard := standard_of(game))}
+    strengths = np.sort([standards[game].strength(score) for game in scores for score in scores[game]])
+    over_all = json.loads((tmp_path / "benchmark.json").read_text())["dqn"]
+    assert (over_all["games"], over_all["sessions"]) == ([*scores], 6)
+    assert over_all["iqm"] == pytest.approx(strengths[1:-1].mean())
+    assert over_all["interval"][0] < over_all["iqm"] < over_all["interval"][1]
+
+
+@pytest.mark.parametrize(("game", "steps"), [("probe:catch", 900), ("CartPole-v1,probe:catch", 0)])
+def test_a_session_that_cannot_be_evaluated_is_a_fault(
+    game: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the evaluation fails, or no snapshot is left for the second game; one beside it is done."""
+    spec, folder, games = tmp_path / "some.yaml", tmp_path / "results", game.split(",")
+    spec.write_text(f'# test\nexperiments: {{some: {{agent: dqn, game: "{game}", meta: {{sessions: 2}}}}}}\n')
+    before, due = (folder / f"runs/some/train/trial_0/session_{number}" for number in range(2))
+    for session in (before, due):
+        leave_session(session, dict.fromkeys(games, 0.5), steps=steps)
+    (due / f"evaluation_{len(games) - 1}.json").unlink()
+    monkeypatch.setattr(command, "EVALUATE", program_that_ends(tmp_path / "some.py", 1))
+    options = {"file": spec, "results": folder, "fits": lambda _: None, "side_by_side": 2, "only": []}
+    others = dict.fromkeys(("all", "sessions", "table", "detach", "sync_dir"))
+    assert benchmark(Namespace(**options, **others)) == 1
+    why = "its evaluation failed; evaluation.log says why." if steps else "no snapshot is there to evaluate."
+    assert f"{due}: {why}\n" in capsys.readouterr().out
+    assert not (before / "evaluation.log").exists()
+    if steps:
+        words = f"--model {due / 'last_model_some_900.pth'} --evaluation-episodes 100 --eval-noise off "
+        assert (due / "evaluation.log").read_text().startswith(words)
+
+
 def test_games_that_wait_for_their_evaluation_have_no_score(tmp_path: Path) -> None:
     spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
     spec.write_text('# test\nexperiments: {both: {agent: dqn, game: "CartPole-v1,probe:catch"}}\n')
     folder = runs / "both" / "train" / "trial_0" / "session_0"
-    _leave_session(folder, {"CartPole-v1": 300.0, "probe:catch": 0.5})
+    leave_session(folder, {"CartPole-v1": 300.0, "probe:catch": 0.5})
     (folder / "evaluation_1.json").unlink()
     write_table(tmp_path, [*read_experiments(spec).values()], runs)
     with (tmp_path / "sessions.csv").open() as file:
@@ -103,20 +166,6 @@ def test_an_abbreviation_is_no_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["benchmark", "specs/lab/benchmark.yaml", "--det"])
     assert "unrecognized arguments: --det" in capsys.readouterr().err
-
-
-def _leave_session(folder: Path, scores: dict[str, float]) -> None:
-    """That is done: an episode of each game in training, a point worse, and an evaluation."""
-    folder.mkdir(parents=True)
-    write_record(folder, Record("finished"))
-    run = {"arguments": {"game": ",".join(scores)}, "seed": 1, "commit": None}
-    (folder / "run_some.json").write_text(json.dumps(run))
-    EpisodeTable(folder / "some.csv").add(
-        EpisodeRecord(actor, 0, 0, 10, 0, score - 1, score - 1, score - 1, 5, game=game)
-        for actor, (game, score) in enumerate(scores.items())
-    )
-    for number, (game, score) in enumerate(scores.items()):
-        (folder / f"evaluation_{number}.json").write_text(json.dumps({"game": game, "mean": score}))
 
 
 def test_a_table_that_cannot_be_written_is_a_fault(spec: Path, tmp_path: Path) -> None:
@@ -133,7 +182,7 @@ def test_a_table_says_what_it_was_written_of(
     assert main(words) == 0
     said = capsys.readouterr().out
     assert f"Nothing was played in {folder}.\nWritten to {folder}, of 0 sessions done: README.md, " in said
-    _leave_session(folder / "runs/first/train/trial_0/session_0", {"probe:catch": 0.5})
+    leave_session(folder / "runs/first/train/trial_0/session_0", {"probe:catch": 0.5})
     assert main(words) == 0
     said = capsys.readouterr().out
     assert f"Written to {folder}, of 1 session done: README.md, " in said and "Nothing" not in said
