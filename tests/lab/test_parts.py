@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 from args import UserError
+from lab import modes
 from lab.folder import end, is_alive, only_lab, started_at
-from lab.modes import sessions_of
+from lab.modes import ENJOYED_EPISODES, enjoy, sessions_of
 from lab.results import report_experiment, report_trial
 from lab.session import Curve, Record, Session, read_record, spread, write_record
 from lab.spec import find_experiment
 from lab.upkeep import remove
 from reporting.model_files import steps_in
+from tests.lab.left import leave_session, program_that_ends
 
 SPEC = """# Mnih et al. 2015
 agent: dqn
@@ -68,6 +70,23 @@ def test_records_and_snapshots(tmp_path: Path) -> None:
     write_record(tmp_path, record)
     (tmp_path / "last_model_probe_catch_800.pth").touch()
     assert read_record(tmp_path) == record and record.is_done and steps_in(tmp_path) == 800
+
+
+def test_enjoy_plays_the_best_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of those that left a snapshot."""
+    experiment = planned(tmp_path, "train")[0].experiment
+    for number, (score, steps) in enumerate(((1.0, 10), (3.0, 10), (2.0, 10), (4.0, 0))):
+        folder = tmp_path / f"lab/some/train/trial_0/session_{number}"
+        leave_session(folder, {"pong": score}, steps=steps)
+        Session(experiment, number, {}, folder).prepare()
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setattr(modes, "EVALUATE", program_that_ends(tmp_path / "some.py", 7))
+    assert enjoy(experiment, tmp_path / "lab") == 7
+    best = tmp_path / "lab/some/train/trial_0/session_1"
+    words = f"--model {best / 'last_model_some_10.pth'} --evaluation-episodes {ENJOYED_EPISODES} "
+    assert capfd.readouterr().out.startswith(words)
 
 
 def test_a_process_is_known_by_number_and_start() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from args import UserError
-from lab import runner
+from lab import commands, runner
 from lab.folder import lab_process, stop_lab
 from lab.modes import sessions_of
 from lab.results import report_experiment, report_trial
@@ -76,6 +77,22 @@ def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:
     report_experiment(first.folder.parents[1])
     rows = (first.folder.parents[1] / "experiment.csv").read_text().splitlines()[1:]
     assert len(rows) == 1 and rows[0].startswith("trial_0,,2,1,1,")
+
+
+def test_a_schedule_of_which_a_part_fails_has_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What comes after it is run all the same."""
+    spec, schedule, root = tmp_path / "some.yaml", tmp_path / "schedule.json", tmp_path / "lab"
+    spec.write_text("# none\ngame: probe:catch\nexperiments: {bad: {agent: dqn}, good: {agent: dqn}}\n")
+    schedule.write_text(json.dumps({str(spec): {"bad": "train", "good": "train"}}))
+    damage(root / "bad/train/trial_0/session_0/session.json")
+    write_record(root / "good/train/trial_0/session_0", Record("finished"))
+    options = {"schedule": schedule, "results": root, "fits": lambda _: None}
+    others = dict.fromkeys(("sync_dir", "detach", "ray_address"))
+    assert commands.schedule(Namespace(**options, **others)) == 1
+    said = capsys.readouterr().out
+    assert "bad trial_0 session 0: failed (" in said and "good trial_0 session 0: finished before." in said
 
 
 def test_a_lab_says_the_scores_of_its_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from lab.search.engine import check_search
 from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals, is_stopped_early, planned
 from lab.search.space import Asha, Search
-from lab.search.trial import Progress, TrialRecord, as_of, measures, read_trials
+from lab.search.trial import Job, Progress, TrialPlayer, TrialRecord, as_of, measures, read_trials
 from lab.session import Curve, Record, SessionResult, write_record
 from lab.spec import find_experiment
 
@@ -56,15 +56,20 @@ def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> Non
     ledger.end(1, "failed")
     ledger.begin(2, {"lr": 0.2, "baseline": False})
     ledger.end(2, "stopped")
+    ledger.begin(3, {"lr": 0.3, "baseline": False})
+    ledger.report(3, Progress(100, {"score": 0.75}, 0.1, "abc", False))
+    ledger.end(3, "finished")
     assert lines[0] == "some trial_0: lr 0.01235, baseline True"
     assert lines[1] == "some trial_0: stopped early, score 0.5. 1 done, best: trial_0 with 0.5."
     assert lines[3] == "some trial_1: failed (no luck). 1 done, best: trial_0 with 0.5."
+    assert lines[7] == "some trial_3: finished, score 0.75. 2 done, best: trial_3 with 0.75."
     again = Ledger("some", tmp_path, space(), lines.append, lambda: None)
     assert again.records == ledger.records == read_trials(tmp_path)
-    assert [record.state for record in again.records.values()] == ["stopped early", "failed", "stopped"]
-    assert again.records[0].reports == ((100, 0.5),) and list(again.done) == [0]
+    states = [record.state for record in again.records.values()]
+    assert states == ["stopped early", "failed", "stopped", "finished"]
+    assert again.records[0].reports == ((100, 0.5),) and list(again.done) == [0, 3]
     again.draw()
-    header, first, second, _ = (tmp_path / "experiment.csv").read_text().splitlines()
+    header, first, second, *_ = (tmp_path / "experiment.csv").read_text().splitlines()
     assert header.startswith("trial,state,lr,baseline,agent_steps,minutes,mean_score_points,strength,")
     assert first.startswith("trial_0,stopped early,0.012345678,True,100,0.1,0.5,")
     assert second.endswith(",abc,here,no luck")
@@ -125,6 +130,33 @@ def test_optuna_resumes_where_it_stood() -> None:
     states_known = [trial.state.name for trial in again._study.get_trials()]
     assert sorted(states_known) == ["COMPLETE", "COMPLETE", "COMPLETE", "FAIL", "FAIL"]
     assert not again
+
+
+def test_optuna_proposes_by_factors_and_near_the_best() -> None:
+    """The first ones are even in the logarithm, and later ones lie where scores were high."""
+    proposals = Proposals(space(trials=60), range(60), {})
+    rates = []
+    for _ in range(60):
+        number, flags = proposals.next()
+        rates.append(float(str(flags["lr"])))
+        proposals.learn(number, TrialRecord(flags, "finished", measures={"score": rates[-1]}))
+    assert 0.005 < np.median(rates[:10]) < 0.02
+    assert np.median(rates[30:]) > 0.05
+
+
+def test_a_report_waits_for_the_end_of_its_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes of a vector of environments may end beyond the last step, and others still be due there."""
+    monkeypatch.chdir(tmp_path)  # where a player goes
+    path = tmp_path / "some.yaml"
+    path.write_text("# none\ngame: pong\nT-max: 1000\nlearn-start: 100\n")
+    player = TrialPlayer(Job(find_experiment(path, "some"), tmp_path, tmp_path, 1000, 500), 0, {})
+    for reported, last, state, is_due in (
+        (0, 499, "running", False), (0, 500, "running", True),
+        (500, 1007, "running", False), (500, 1007, "finished", True),
+    ):  # fmt: skip
+        player._reported = reported
+        player._results = [session([100, last], [1, 3])._replace(record=Record(state))]
+        assert player._is_due() == is_due
 
 
 def test_planned_trials_keep_their_numbers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,10 @@ def test_fitness_over_games_is_the_mean_of_theirs() -> None:
     assert both is not None and pong is not None and breakout is not None
     assert both[:3] == pytest.approx((np.array(pong[:3]) + np.array(breakout[:3])) / 2)
     assert result.last_step == 1500
+    early, late = episodes_of("pong", 0.0, 50), episodes_of("pong", 1.0, 100)
+    improved = Curve(result.episodes["pong"].steps, np.append(early.scores, late.scores))
+    better = result._replace(episodes={**result.episodes, "pong": improved})
+    assert better.strength == pytest.approx(0.75) and better.game_scores["pong"] == pytest.approx(14.6)
 
 
 def test_one_game_without_a_standard_leaves_no_fitness() -> None:
@@ -50,9 +55,10 @@ def test_one_game_without_a_standard_leaves_no_fitness() -> None:
 
 
 def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
-    """Of the files that a run leaves: two sessions of pong and breakout."""
+    """Of the files that a run leaves: four sessions of pong and breakout, the last much better."""
     experiment = tmp_path / "some" / "train"
-    for number in range(2):
+    points = -20.0, -19.0, -18.0, -13.0
+    for number, of_pong in enumerate(points):
         folder = experiment / "trial_0" / f"session_{number}"
         folder.mkdir(parents=True)
         write_record(folder, Record("finished"))
@@ -63,18 +69,24 @@ def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
             "commit": {"hash": "abcdefgh", "dirty": False},
         }
         (folder / "run_pong,breakout.json").write_text(json.dumps(run))
-        scores = [("pong", -20.0 + number), ("breakout", 3.0)]
+        scores = [("pong", of_pong, False), ("breakout", 3.0, False), ("pong", 21.0, True)]
         EpisodeTable(folder / "pong,breakout.csv").add(
-            EpisodeRecord(actor, 0, 0, 10, 0, score, score, score, 5, game=game)
-            for actor, (game, score) in enumerate(scores)
+            EpisodeRecord(actor, 0, 0, 10, 0, score, score, score, 5, is_evaluation, game=game)
+            for actor, (game, score, is_evaluation) in enumerate(scores)
         )
     assert read_session(experiment / "trial_0" / "session_1").game_scores == {"pong": -19.0, "breakout": 3.0}
     report_experiment(experiment)
     with (experiment / "experiment.csv").open() as file:
         (row,) = csv.DictReader(file)
-    assert row["score_by_game_points"] == "pong: -19.5; breakout: 3" and row["strength"] == "0.0"
+    assert row["score_by_game_points"] == "pong: -17.5; breakout: 3" and row["strength"] == "0.0"
     text = (experiment / "experiment.yaml").read_text()
-    assert "2 sessions have in common; commit: abcdefg" in text
+    pong, breakout = standard_of("pong"), standard_of("breakout")
+    assert pong is not None and breakout is not None
+    strengths = [(pong.strength(each) + breakout.strength(3.0)) / 2 for each in points]
+    known = json.loads((experiment / "experiment.json").read_text())
+    assert known["iqm"] == pytest.approx(np.mean(strengths[1:3])), "but for the best and the worst"
+    assert strengths[0] <= known["low"] < known["iqm"] < known["high"] <= strengths[3]
+    assert "4 sessions have in common; commit: abcdefg" in text
     assert yaml.safe_load(text) == {"game": "pong,breakout", "lr": 0.1}
 
 
@@ -88,8 +100,11 @@ def test_a_session_that_failed_or_was_moved_away_says_nothing_of_its_agent(tmp_p
         write_record(folder, Record(state))
         run = {"arguments": {"game": "pong"}, "seed": 1, "commit": None}
         (folder / "run_pong.json").write_text(json.dumps(run))
-        episode = EpisodeRecord(0, 0, 0, 10, 0, score, score, score, 5, game="pong")
-        EpisodeTable(folder / "pong.csv").add([episode])
+        count = 200 if state == "failed" else 1  # enough for a fitness
+        EpisodeTable(folder / "pong.csv").add(
+            EpisodeRecord(0, each, 0, 10 * (1 + each), 0, score, score, score, 5, game="pong")
+            for each in range(count)
+        )
     shutil.copytree(experiment / "trial_0" / "session_0", experiment / "trial_0" / "session_2")
     report_trial(experiment / "trial_0")
     page = (experiment / "trial_0" / "trial.html").read_text()
@@ -99,7 +114,12 @@ def test_a_session_that_failed_or_was_moved_away_says_nothing_of_its_agent(tmp_p
     with (experiment / "experiment.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["sessions"], row["failed"], row["mean_score_points"]) == ("2", "1", "0.0")
-    assert json.loads((experiment / "experiment.json").read_text()).keys() == {"iqm"}
+    page = (experiment / "experiment.html").read_text()
+    assert re.findall(r'"name":"strength",[^{}]*"y":\[(.*?)\]', page) == ["0.0"]
+    strength = json.loads((experiment / "experiment.json").read_text())
+    assert strength == {"iqm": pytest.approx(20.7 / (14.6 + 20.7))}, (
+        "a score of 0, as a fraction of a human's"
+    )
 
 
 @pytest.mark.parametrize(
