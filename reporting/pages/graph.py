@@ -101,13 +101,16 @@ class Graph:
     grid: bool = False
 
 
+MARGIN = {"l": 70, "r": 28, "t": 60, "b": 72}
+"""Around the axes, in pixels: room for titles of axes, and for a legend above."""
+
+
 def plotly_figure(graph: Graph, height: int, empty: str = "") -> go.Figure:
     """A figure for a page; the sentence `empty` stands where the graph has nothing to show."""
     if not graph.parts:
         return empty_figure(empty)
     layout = reward_layout() if graph.x.steps else base_layout()
-    margin = {"l": 70, "r": 28, "t": 60, "b": 72}
-    figure = go.Figure(layout={**layout, "margin": margin, "height": height, "showlegend": graph.legend})
+    figure = go.Figure(layout={**layout, "margin": MARGIN, "height": height, "showlegend": graph.legend})
     for part in graph.parts:
         figure.add_traces(_traces(part, graph))
     figure.update_xaxes(_plotly_axis(graph.x))
@@ -136,9 +139,8 @@ def plotly_panels(graphs: Sequence[Graph], columns: int, row_height: int, empty:
         figure.update_xaxes(_plotly_axis(graph.x), **place)
         title = graph.y_title if place["col"] == 1 else ""
         figure.update_yaxes(titled(AXIS, title), **place)
-    margin = {"l": 70, "r": 28, "t": 60, "b": 72}
     return figure.update_layout(
-        base_layout(), height=90 + row_height * rows, legend=LEGEND_ABOVE, margin=margin
+        base_layout(), height=90 + row_height * rows, legend=LEGEND_ABOVE, margin=MARGIN
     )
 
 
