@@ -28,6 +28,7 @@ include_patterns = [
     "results/README.md",
     "results/benchmark/*.md",
     "results/btr_ablation/*.md",
+    "results/btr_cpu/*.md",
     "results/kept/**.md",
     "results/minatar/*.md",
 ]
