@@ -133,7 +133,8 @@ class _VectorPlay:
     ) -> None:
         description = describe_env(env_config)
         seats = description.seats
-        rows = min(max(width - width % seats, seats), len(seeds) - len(seeds) % seats or len(seeds))
+        whole_tables = len(seeds) - len(seeds) % seats or len(seeds)
+        rows = min(max(width - width % seats, seats), whole_tables)
         self._policy, self._seeds, self._observer = policy, seeds, observer
         self._stack = FrameStack(
             rows, policy.history_length, description.frame_shape, description.frame_dtype

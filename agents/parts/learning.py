@@ -35,7 +35,7 @@ class LearningConfig(TorsoConfig):
 
 
 def annealed(start: float, end: float, passed: float) -> float:
-    """On the line from `start` to `end` when this share has passed: PPO's rate (arXiv 1707.06347)."""
+    """Between `start` and `end`, linear in the share of the run that has passed (PPO, arXiv 1707.06347)."""
     return start + min(passed, 1.0) * (end - start)
 
 

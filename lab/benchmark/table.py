@@ -254,8 +254,10 @@ def _score_bars(rows: Sequence[Row], standard: Standard | None, colours: Mapping
     return Bars("mean, 95 % interval", means.tolist(), each, errors, floor)
 
 
-_SYMBOLS: dict[str, Symbol] = {"evaluation": "diamond", "training": "square"}
-_NAMES = {"evaluation": "published", "training": "published, in training"}
+_MARKS: dict[str, tuple[str, Symbol]] = {
+    "evaluation": ("published", "diamond"),
+    "training": ("published, in training", "square"),
+}
 BESIDE = 0.22
 """Distance of the seeds' scores, and on the other side of published ones, from the middle of a bar."""
 
@@ -268,14 +270,14 @@ def _seed_marks(rows: Sequence[Row]) -> Marks:
 def _published_marks(rows: Sequence[Row]) -> list[Marks]:
     """Of evaluations and of training apart."""
     found = []
-    for play, symbol in _SYMBOLS.items():
+    for play, (name, symbol) in _MARKS.items():
         known = [
             (place, each) for place, row in enumerate(rows) for each in row.published if each.play == play
         ]
         if known:
             places, scores = [place - BESIDE for place, _ in known], [each.score for _, each in known]
             sources = [each.source for _, each in known]
-            found.append(Marks(_NAMES[play], places, scores, INK, symbol, sources))
+            found.append(Marks(name, places, scores, INK, symbol, sources))
     return found
 
 

@@ -212,6 +212,8 @@ INCHES, DPI = (9.0, 5.0), 110
 BAR_WIDTH = 0.7
 MOST_FLAT_LABELS = 4
 """Most categories of a PNG with horizontal labels; the labels of more categories are rotated."""
+LEGEND_COLUMNS = 2
+"""Columns of the legend above a PNG's bars."""
 LEAST_BARS = 3
 """Bars that a PNG has room for at least: one alone would fill the picture."""
 
@@ -327,5 +329,5 @@ def _legend_place(graph: Graph) -> dict[str, Any]:
     """Above bars, which fill their axes; else where there is room."""
     if any(isinstance(part, Bars) for part in graph.parts):
         above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
-        return {"fontsize": 8, "ncols": min(len(graph.parts), MOST_FLAT_LABELS // 2), **above}
+        return {"fontsize": 8, "ncols": LEGEND_COLUMNS, **above}
     return {"fontsize": 8}
