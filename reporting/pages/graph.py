@@ -110,7 +110,8 @@ def plotly_figure(graph: Graph, height: int, empty: str = "") -> go.Figure:
     if not graph.parts:
         return empty_figure(empty)
     layout = reward_layout() if graph.x.steps else base_layout()
-    figure = go.Figure(layout={**layout, "margin": MARGIN, "height": height, "showlegend": graph.legend})
+    own = {"margin": MARGIN, "height": height, "showlegend": graph.legend}
+    figure = go.Figure(layout={"legend": LEGEND_ABOVE, **layout, **own})
     for part in graph.parts:
         figure.add_traces(_traces(part, graph))
     figure.update_xaxes(_plotly_axis(graph.x))

@@ -54,6 +54,7 @@ def test_bars_begin_at_their_floor_and_stand_over_their_categories() -> None:
     assert [*bars.error_y.arrayminus] == [0.5, 1.0] and bars.error_y.array[0] == 0.7
     assert [*bars.y] == [7.0, 1.0] and bars.base == -2.0 and [*bars.customdata] == [5.0, -1.0]
     assert [*marks.x] == [1] and marks.text == ("a paper",)
+    assert plotly_figure(graph, 400).layout.legend.yanchor == "bottom", "above: levels are named at the right"
     axes = Figure().subplots()
     _draw(axes, graph)
     tops = [bottom + height for _, bottom, _, height in rectangles(graph)]
