@@ -102,6 +102,8 @@ def _needs(pin: Requirement) -> Iterator[Requirement]:
         needed = Requirement(text)
         if needed.marker is None or any(needed.marker.evaluate(place) for place in _places(pin)):
             yield needed
+            if needed.extras:
+                yield from _needs(needed)
 
 
 def _places(pin: Requirement) -> Iterator[dict[str, str]]:

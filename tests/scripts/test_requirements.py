@@ -76,6 +76,14 @@ def test_what_an_extra_needs_is_pinned_in_its_own_file() -> None:
     assert "pyglet==1.5.31" in sync.missing_pins(sync.Source(source.direct, lent, source.conda))
 
 
+def test_what_an_extra_of_a_needed_package_brings_is_pinned() -> None:
+    """trackio needs uvicorn[standard]."""
+    source = sync.Source.read()
+    trackio = [pin for pin in source.indirect["trackio"] if not pin.startswith("websockets==")]
+    lacking = sync.Source(source.direct, {**source.indirect, "trackio": trackio}, source.conda)
+    assert "websockets" in str(sync.missing_pins(lacking))
+
+
 def test_every_extra_has_a_file_and_every_file_is_an_extra() -> None:
     extras = {path.stem for path in ROOT.glob("requirements/*.txt")} - sync.BASE.keys()
     assert extras == sync.EXTRAS.keys()
