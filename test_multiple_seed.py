@@ -26,7 +26,7 @@ from args import Args, UserError
 from envs.config import EnvConfig
 from envs.registry import check_reads, describe_env
 from evaluation.evaluator import Observer, Recorder, evaluate, progress_bar
-from evaluation.film import FilmRecorder, FrameMetric, Window
+from evaluation.film import FilmRecorder, FrameMetric, PlayWindow
 from evaluation.policies import is_baseline
 from evaluation.result import evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
@@ -53,7 +53,7 @@ def observers(
     if args.render and args.record:
         raise UserError("--render and --record exclude each other: show the play or film it.")
     if not args.record:
-        return (Window(config) if args.render else None), None
+        return (PlayWindow(config) if args.render else None), None
     path = Path(args.record)
     recorder = StatePlot(path, config) if path.suffix == ".png" else _film(args, path, config, metric)
     return recorder, recorder

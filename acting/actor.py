@@ -10,7 +10,7 @@ import numpy as np
 
 from acting.episodes import EpisodeTracker
 from acting.links.link import ActorConfig, Exchange, Link, StepObserver
-from acting.links.reports import Pace, Reports
+from acting.links.reports import ActorPace, Reports
 from acting.links.weights import WeightsSource
 from acting.player import Player
 from acting.watch import EnvironmentWatch
@@ -35,7 +35,7 @@ class Actor(Saved):
         self._config, self._link, self._player, self._tracker = config, link, player, tracker
         self._weights, self._writer, may_step = exchange
         self._observers, self._reports = observers, Reports(config, link)
-        self._pace = Pace(config, link, self._reports, None if self._writer is None else may_step)
+        self._pace = ActorPace(config, link, self._reports, None if self._writer is None else may_step)
         self._lines = ProgressLines(f"actor {config.id_actor}", config.log_interval, config.t_max)
         self._t_learner = 0  # the learner's step that the weights are from
         self._steps = 0  # of this actor

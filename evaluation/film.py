@@ -106,7 +106,7 @@ class FilmRecorder:
         return Strip(self._metric.name, np.concatenate([self._metric.values(each) for each in frames]))
 
 
-class Window:
+class PlayWindow:
     """Shows the play at the speed of the game while it is evaluated; for one game at a time.
 
     Raises:

@@ -26,7 +26,7 @@ COLUMNS = ("<14", ">12", ">12", ">12", ">10", ">14")
 
 
 @dataclass(frozen=True)
-class ScoreSummary:
+class EvaluationSummary:
     """Statistics of the scores of all episodes at one time of play."""
 
     mean: float
@@ -50,14 +50,14 @@ class Evaluation:
     seats: int = 1  # of a game whose seats move at the same time: episode i is of seat i mod `seats`
 
     @property
-    def summaries(self) -> dict[str, ScoreSummary]:
+    def summaries(self) -> dict[str, EvaluationSummary]:
         """Statistics by time of play."""
         columns = (self.scores_5min, self.scores_30min, self.scores)
         summaries = (_summary(self.env_config.game, scores, self.seats) for scores in columns)
         return dict(zip(("score_5min", "score_30min", "score_saber"), summaries, strict=True))
 
     @property
-    def by_seat(self) -> list[ScoreSummary]:
+    def by_seat(self) -> list[EvaluationSummary]:
         """Statistics of each seat's whole episodes; none where a game has one alone."""
         seats = range(self.seats if self.seats > 1 else 0)
         return [_summary(self.env_config.game, self.scores[seat :: self.seats]) for seat in seats]
@@ -170,13 +170,13 @@ def _cell(number: float | None, form: str) -> str:
     return "–" if number is None else f"{number:{form}}"
 
 
-def _summary(game: str, scores: Sequence[float], seats: int = 1) -> ScoreSummary:
+def _summary(game: str, scores: Sequence[float], seats: int = 1) -> EvaluationSummary:
     """The seats of one game depend on each other: its standard error is that of games."""
     mean = float(np.mean(scores))
     fractions = normalised(canonical_game(game), mean)
     whole = len(scores) - len(scores) % seats
     games = np.reshape(scores[:whole], (-1, seats)).mean(axis=1)
-    return ScoreSummary(
+    return EvaluationSummary(
         mean=mean,
         median=float(np.median(scores)),
         standard_error=float(np.std(games, ddof=1) / np.sqrt(len(games))) if len(games) > 1 else None,

@@ -64,7 +64,7 @@ def _kill(pid: int) -> None:
 
 
 @dataclass(frozen=True)
-class Holder:
+class LabHolder:
     """Who holds the folder, or held it last: `lab.json`."""
 
     pid: int
@@ -97,13 +97,13 @@ def only_lab(root: Path) -> Iterator[None]:
                 f" `{command_for('stop', root)}`, or name another --results."
             ) from error
         pid = os.getpid()
-        write_atomically(root / PROCESS, json.dumps(asdict(Holder(pid, started_at(pid)))).encode())
+        write_atomically(root / PROCESS, json.dumps(asdict(LabHolder(pid, started_at(pid)))).encode())
         yield
 
 
-def lab_process(root: Path) -> Holder | None:
+def lab_process(root: Path) -> LabHolder | None:
     """The lab that runs in the folder, or None. Raises UserError."""
-    holder = read_whole(root / PROCESS, Holder, "once no lab runs there")
+    holder = read_whole(root / PROCESS, LabHolder, "once no lab runs there")
     return holder if holder and is_alive(holder.pid, holder.began) else None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from args import UserError
 from lab.folder import started_at
 from lab.results import report_experiment, report_session, report_trial
-from lab.session import Record, Session, read_record, write_record
+from lab.session import Session, SessionRecord, read_record, write_record
 from supervision.child import Child, ChildSpec, described
 from supervision.process import Stop
 from supervision.score_lines import SCORE
@@ -65,7 +65,7 @@ class Runner:
             record = self._play(session, record, verbose)
             write_record(session.folder, record)
         except (UserError, OSError) as error:
-            record = Record("failed", str(error))
+            record = SessionRecord("failed", str(error))
         self._say(f"{session.name}: {record.state}{f' ({record.why})' if record.why else ''}.")
         self._draw(report_session, session.folder)
         self._after_session()
@@ -82,7 +82,7 @@ class Runner:
         except (ValueError, OSError) as error:
             self._say(f"{folder}: its results cannot be drawn: {error}")
 
-    def _play(self, session: Session, before: Record, verbose: bool) -> Record:
+    def _play(self, session: Session, before: SessionRecord, verbose: bool) -> SessionRecord:
         """Run a session from its start to its end or a stop."""
         minutes = session.experiment.meta.budget_minutes
         budget_s = float("inf") if minutes is None else 60 * minutes - before.seconds
@@ -120,7 +120,7 @@ class Runner:
                 printed, last = time.monotonic(), ""
         return time.monotonic() - began, in_time
 
-    def _outcome(self, record: Record, child: Child, session: Session, in_time: bool) -> Record:
+    def _outcome(self, record: SessionRecord, child: Child, session: Session, in_time: bool) -> SessionRecord:
         code = child.exit_code or 0
         if code == 0 and FINISHED in child.last_lines(LAST_LINES):
             return replace(record, state="finished")

@@ -99,7 +99,7 @@ def trial_sessions(
 
 
 @dataclass(frozen=True)
-class Record:
+class SessionRecord:
     """How a session went so far: `session.json`."""
 
     state: Annotated[str, Field(pattern=f"^({'|'.join(STATES)})$")] = "new"
@@ -114,21 +114,21 @@ class Record:
         return self.state in DONE
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> SessionRecord:
     """The record in a session's folder; a new one where there is none. Raises UserError if damaged."""
     cure = "and the session resumes from its snapshot"
-    return read_whole(folder / "session.json", Record, cure) or Record()
+    return read_whole(folder / "session.json", SessionRecord, cure) or SessionRecord()
 
 
-def known_record(folder: Path) -> Record:
+def known_record(folder: Path) -> SessionRecord:
     """The record in a session's folder; a session whose record is damaged counts as failed."""
     try:
         return read_record(folder)
     except UserError as error:
-        return Record("failed", str(error))
+        return SessionRecord("failed", str(error))
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: SessionRecord) -> None:
     """Write a session's record atomically."""
     write_json(folder / "session.json", asdict(record))
 
@@ -159,7 +159,7 @@ class SessionResult(NamedTuple):
     """Results of one session."""
 
     folder: Path
-    record: Record
+    record: SessionRecord
     game: str
     seed: int
     commit: str  # "" where none is known

@@ -64,7 +64,7 @@ class ScoreCurves:
                     self.num_actions = len(record.action_counts[0])
 
 
-class Line(NamedTuple):
+class IntervalCurve(NamedTuple):
     """A curve, with an interval around it or without."""
 
     steps: Floats
@@ -73,13 +73,13 @@ class Line(NamedTuple):
     high: Floats | None = None
 
 
-def line_of(points: Sequence[RewardPoint]) -> Line:
+def line_of(points: Sequence[RewardPoint]) -> IntervalCurve:
     """Mean scores."""
     steps, values = np.array([(p.actor_steps, p.mean) for p in points], np.float64).reshape(-1, 2).T
-    return Line(steps, values)
+    return IntervalCurve(steps, values)
 
 
-def joined(lines: Sequence[Line]) -> Line:
+def joined(lines: Sequence[IntervalCurve]) -> IntervalCurve:
     """The mean of several runs where all have a value, and the bootstrapped 95 % interval of that mean."""
     if len(lines) == 1:
         return lines[0]
@@ -88,4 +88,4 @@ def joined(lines: Sequence[Line]) -> Line:
     values = np.stack([np.interp(grid, line.steps, line.values) for line in lines])  # [runs, GRID]
     drawn = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
     low, high = np.percentile(values[drawn].mean(axis=1), TAILS, axis=0)
-    return Line(grid, values.mean(axis=0), low, high)
+    return IntervalCurve(grid, values.mean(axis=0), low, high)

@@ -20,7 +20,7 @@ from args import Args, UserError, checked_args
 from envs.config import EnvError, EnvFailure
 from envs.legal import without_forbidden
 from live.reading import ServerRun
-from live.sight import Seen
+from live.sight import SeenChunk
 from memory.runs.keys import Keys
 from memory.runs.weights import WeightsError
 from memory.server.connection import Client
@@ -52,7 +52,7 @@ class Estimator:
         self._masked = False
         self._fetch_at = 0.0
 
-    def quantiles(self, seen: Seen, num_actions: int | None) -> NDArray[np.float32]:
+    def quantiles(self, seen: SeenChunk, num_actions: int | None) -> NDArray[np.float32]:
         """Quantiles of the return of each action in each state.
 
         Args:
@@ -93,7 +93,7 @@ class Estimator:
             agent.load_acting_weights(part_of(checked_tensors(weights.payload), first))
         self._fetch_at = time.monotonic() + REST * (time.thread_time() - began)
 
-    def _built(self, seen: Seen, num_actions: int | None) -> Agent:
+    def _built(self, seen: SeenChunk, num_actions: int | None) -> Agent:
         settings: dict[str, Any] = dict(self._settings)
         if names_code(str(settings.get("agent"))):
             raise NoEstimate(
@@ -113,7 +113,7 @@ def _is_own(game: str) -> bool:
     return names_code(game) or game.startswith("unity:")
 
 
-def _problem(args: Args, seen: Seen, num_actions: int | None) -> Problem:
+def _problem(args: Args, seen: SeenChunk, num_actions: int | None) -> Problem:
     """As where a snapshot is played, with the sizes of chunks and episodes, which --env-args may change."""
     found = setting_of(args.playing(args.games[0])).problem
     shape, dtype = seen.states.shape[1:], str(seen.states.dtype)
@@ -121,7 +121,7 @@ def _problem(args: Args, seen: Seen, num_actions: int | None) -> Problem:
     return replace(found, observation_shape=shape, observation_dtype=dtype, num_actions=actions)
 
 
-def _problem_of_own(args: Args, seen: Seen, num_actions: int | None) -> Problem:
+def _problem_of_own(args: Args, seen: SeenChunk, num_actions: int | None) -> Problem:
     """What chunks and flags tell of an environment that is not started; games by turns always have rules."""
     if num_actions is None:
         raise NoEstimate("The number of actions is known after the first episode.")

@@ -30,7 +30,7 @@ class Rate(NamedTuple):
     value: float  # updates per agent step, or seconds: as the method says that makes it
 
 
-class Moments:
+class RecentMoments:
     """The last looks at one run, those at which its learner said something new."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ view the first time is done once.
 """
 
 
-class Pace:
+class RefreshPace:
     """Spaces out refreshes by the processor time that this process took for the last ones."""
 
     def __init__(self, share: float, every_s: float) -> None:

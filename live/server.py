@@ -13,7 +13,7 @@ from pathlib import Path
 from werkzeug.serving import make_server
 
 from live.access import guard
-from live.pace import Pace
+from live.pace import RefreshPace
 from live.page.app import page_app
 from live.watch import Watch
 from memory.server.connection import RedisConfig, is_loopback
@@ -47,7 +47,7 @@ def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: thr
     thread.start()
     shown = f"[{host}]" if ":" in host else host
     log.info("The live page: http://%s:%d/%s", shown, server.server_port, f"?token={token}" if token else "")
-    pace = Pace(SHARE, LOOK_EVERY_S)
+    pace = RefreshPace(SHARE, LOOK_EVERY_S)
     while not stopped.wait(pace.rest()):
         with watch.lock:
             watch.look()

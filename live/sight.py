@@ -19,7 +19,7 @@ ASKED = 8, 64
 """Numbers of the newest chunks to look at: the second one if the actor has none among the first."""
 
 
-class Seen(NamedTuple):
+class SeenChunk(NamedTuple):
     """The M transitions of one chunk, as they were played."""
 
     actor: int
@@ -30,7 +30,9 @@ class Seen(NamedTuple):
     rewards: NDArray[np.float32]  # [M] raw, of the step itself
 
 
-def newest_seen(client: Client, keys: Keys, last_chunk: int, actor: int | None, history: int) -> Seen | None:
+def newest_seen(
+    client: Client, keys: Keys, last_chunk: int, actor: int | None, history: int
+) -> SeenChunk | None:
     """What `actor`, or any, pushed last; None where it is not among the newest chunks, or is damaged."""
     for count in ASKED:
         ids = range(last_chunk, max(last_chunk - count, 0), -1)
@@ -50,13 +52,13 @@ def meta_of(value: bytes) -> dict[str, Any]:
     return dict(read_header(unsealed(value)[2]).meta)
 
 
-def _seen(chunk: Chunk, meta: dict[str, Any], chunk_id: int, history: int) -> Seen:
+def _seen(chunk: Chunk, meta: dict[str, Any], chunk_id: int, history: int) -> SeenChunk:
     frames, places = chunk.frames, chunk.places.astype(np.int64)
     if not places.size or places[:, 0].max() >= len(frames):
         raise CodecError("A transition points outside the frames of its chunk.")
     newest, depth = places[:, 0], places[:, 2]
     actor = meta.get("actor")
-    return Seen(
+    return SeenChunk(
         actor if isinstance(actor, int) else 0,
         str(meta.get("game", "")),
         chunk_id,

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from live.curves import ScoreCurves
 from live.estimator import Estimator, NoEstimate
 from live.folders import FolderRun, LearningFile, find_runs
-from live.moments import Moments
+from live.moments import RecentMoments
 from live.reading import ReadOnlyClient, ServerRun, read_run, sampled_priorities
-from live.sight import Seen, newest_seen
+from live.sight import SeenChunk, newest_seen
 from memory.runs.keys import Keys
 from memory.runs.run import run_names
 from memory.server.connection import RedisConfig, make_client
@@ -38,7 +38,7 @@ class KnownRun:
 
     def __init__(self, name: str, server: ServerRun | None, folder: FolderRun | None) -> None:
         self.name, self.server, self.folder = name, server, folder
-        self.scores, self.moments = ScoreCurves(self.games), Moments()
+        self.scores, self.moments = ScoreCurves(self.games), RecentMoments()
         self.learning = None if folder is None else LearningFile(folder.learning)
         self.estimator: Estimator | None = None
         self._is_loaded = folder is None
@@ -129,7 +129,7 @@ class Watch:
         found = None if run.server is None else self._asked(sampled_priorities, self._client, Keys(run.name))
         return np.empty(0, np.float32) if found is None else found
 
-    def seen(self, run: KnownRun, actor: int | None) -> Seen | None:
+    def seen(self, run: KnownRun, actor: int | None) -> SeenChunk | None:
         """What an actor of the run, or any, pushed last."""
         history = run.settings.get("history_length")
         if run.server is None or not isinstance(history, int) or not history:  # 0: each game has its own
@@ -137,7 +137,7 @@ class Watch:
         last = run.server.counters.last_chunk
         return self._asked(newest_seen, self._client, Keys(run.name), last, actor, history)
 
-    def quantiles(self, run: KnownRun, seen: Seen) -> NDArray[np.float32]:
+    def quantiles(self, run: KnownRun, seen: SeenChunk) -> NDArray[np.float32]:
         """By the run's published weights, as `Estimator.quantiles`. Raises NoEstimate."""
         assert run.server is not None
         if run.estimator is None or run.estimator.epoch != run.server.info.epoch:

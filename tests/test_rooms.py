@@ -162,3 +162,20 @@ def test_no_folder_is_too_full() -> None:
     modules = Counter(str(path.parent.relative_to(ROOT)) for path in MODULES.values() if path.stem[0] != "_")
     del modules["."]
     assert {room: count for room, count in modules.items() if count > FULLER.get(room, MOST_FILES)} == {}
+
+
+TWINS = {"Tracker"}
+"""One class for each service, of which a run has one."""
+
+
+def test_a_name_stands_for_one_class() -> None:
+    """A reader who searches for a public class of the product's rooms finds one."""
+    rooms = [path for module, path in MODULES.items() if module.partition(".")[0] != "benchmarks"]
+    names = Counter(
+        node.name
+        for path in rooms
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 300
+    assert {name for name, count in names.items() if count > 1} == TWINS

@@ -73,7 +73,7 @@ class Reports:
         self._published_at, self._published_steps = now, steps
 
 
-class Pace:
+class ActorPace:
     """Makes an actor wait: after an episode, and for the learner. Raises as Link."""
 
     def __init__(

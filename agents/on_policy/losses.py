@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 
-class Steps(NamedTuple):
+class Trajectories(NamedTuple):
     """T steps of B streams with the rewards and values of one value head."""
 
     rewards: Tensor  # [T, B]
@@ -28,12 +28,12 @@ class Steps(NamedTuple):
         return self.rewards + self.discounts * self.next_values - self.values
 
 
-def gae(steps: Steps) -> Tensor:
+def gae(steps: Trajectories) -> Tensor:
     """[T, B]: A_t = delta_t + gamma_t lambda_t A_{t+1} (equation 16)."""
     return _backward_sums(steps.deltas, steps.discounts * steps.traces)
 
 
-def vtrace(steps: Steps, ratios: Tensor) -> Tensor:
+def vtrace(steps: Trajectories, ratios: Tensor) -> Tensor:
     """[T, B]: v_t - V_t, where v_t is the V-trace target (equation 1, c_i with lambda as in remark 2).
 
     ratios [T, B] = pi(a|s) / mu(a|s) of learner and behaviour. With rho_t = min(1, ratio) and

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.on_policy.losses import Steps
+from agents.on_policy.losses import Trajectories
 from memory.rollouts.rollout import Rollout
 
 PER_STEP = ("a_t", "log_prob", "rewards", "terminated", "truncated", "active")
@@ -58,7 +58,7 @@ class RolloutStates:
 
 def episodic_steps(
     rollout: Rollout, rewards: Tensor, values: Tensor, discount: float, gae_lambda: float
-) -> Steps:
+) -> Trajectories:
     """Steps whose returns end with the episode: rewards [T, B], values [T + 1, B].
 
     After a termination nothing follows. A truncation bootstraps from the value of the true last frame, which
@@ -66,7 +66,7 @@ def episodic_steps(
     """
     assert values.shape == (len(rewards) + 1, rewards.shape[1])
     terminated, truncated = torch.from_numpy(rollout.terminated), torch.from_numpy(rollout.truncated)
-    return Steps(
+    return Trajectories(
         rewards,
         discount * (~terminated).to(values),
         gae_lambda * (~(terminated | truncated)).to(values),
@@ -77,7 +77,7 @@ def episodic_steps(
 
 def unbroken_steps(
     rollout: Rollout, rewards: Tensor, values: Tensor, discount: float, gae_lambda: float
-) -> Steps:
+) -> Trajectories:
     """Steps whose returns continue over the ends of episodes: rewards [T, B], values [T + 1, B].
 
     A row that only restarts passes the return of the row after it through: reward 0, discount 1, trace 1 and
@@ -88,7 +88,7 @@ def unbroken_steps(
     active = torch.from_numpy(rollout.active)
     from_first = torch.cat([torch.where(active, values[:-1], values[1:]), values[-1:]])
     ones = torch.ones_like(rewards)
-    return Steps(
+    return Trajectories(
         torch.where(active, rewards, 0.0),
         torch.where(active, discount * ones, ones),
         torch.where(active, gae_lambda * ones, ones),

@@ -32,7 +32,7 @@ from memory.runs.keys import Keys, tag_suffix
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import Place, open_run
 from memory.runs.scripts import Sender
-from memory.runs.shards import Progress, join, make_known
+from memory.runs.shards import ShardProgress, join, make_known
 from memory.server.connection import RedisConfig, make_client
 from memory.server.patience import Patience
 from wiring.setting import Setting
@@ -69,7 +69,7 @@ class Division:
         make_known(places[0].client)
         epoch = open_run(*places[0], setting.args.shared(), False, 0, {}, "benchmark").epoch
         for place in places[1:]:
-            join(place, epoch, epoch, Progress(), 0, read_counters(*places[0]))
+            join(place, epoch, epoch, ShardProgress(), 0, read_counters(*places[0]))
         self._clients, self._packets = [place.client for place in places], packets
         slots = sizes_of(setting.args).replay.slots
         self._pushers = [_pusher(nodes, actor, epoch, slots) for actor in range(ACTORS)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from envs.config import EnvConfig, EnvError
 from envs.malmo.clients import Clients, parse_addresses
-from envs.malmo.connection import Address, Connection, TimeLimits
+from envs.malmo.connection import ClientAddress, Connection, MalmoLimits
 from envs.malmo.missions import GOAL_REWARD, ROOMS, draw_arena, mission_init
 from envs.playback import Playback
 from envs.registry import Family
@@ -34,11 +34,11 @@ class MalmoGame:
     `config.action_repeat` is the pictures per step, for which commands are repeated.
     """
 
-    def __init__(self, config: EnvConfig, clients: Clients, limits: TimeLimits) -> None:
+    def __init__(self, config: EnvConfig, clients: Clients, limits: MalmoLimits) -> None:
         self._config, self._clients, self._limits = config, clients, limits
         self._mission = int(config.game.removeprefix("malmo:"))
         self._shape = frame_space(config).shape
-        self._client: Address | None = None  # that runs a mission
+        self._client: ClientAddress | None = None  # that runs a mission
         self._connection: Connection | None = None  # to that client
 
     def begin(self, seed: int) -> Picture:
@@ -115,8 +115,8 @@ class MalmoVector(SoloVector):
         EnvError: there are fewer clients than environments, or their names are wrong.
     """
 
-    def __init__(self, config: EnvConfig, seeds: Sequence[int], limits: TimeLimits | None = None) -> None:
-        addresses, limits = parse_addresses(config.malmo_ports), limits or TimeLimits()
+    def __init__(self, config: EnvConfig, seeds: Sequence[int], limits: MalmoLimits | None = None) -> None:
+        addresses, limits = parse_addresses(config.malmo_ports), limits or MalmoLimits()
         if len(addresses) < len(seeds):
             raise EnvError(
                 f"{len(seeds)} environments at once need as many Minecraft clients, "

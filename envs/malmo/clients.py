@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from envs.config import EnvError
-from envs.malmo.connection import Address, TimeLimits, reason
+from envs.malmo.connection import ClientAddress, MalmoLimits, reason
 
 log = logging.getLogger(__name__)
 
 
-def parse_addresses(ports: str) -> list[Address]:
+def parse_addresses(ports: str) -> list[ClientAddress]:
     """Returns the clients that "11100,11200,host:11300" names.
 
     Raises:
@@ -35,11 +35,11 @@ def parse_addresses(ports: str) -> list[Address]:
     return addresses
 
 
-def _parse_address(name: str) -> Address:
+def _parse_address(name: str) -> ClientAddress:
     host, _, port = name.rpartition(":")
     if not port.isdecimal() or not 1 <= int(port) <= 65535 or "/" in host:
         raise EnvError(f"A Minecraft client is a port or host:port, as 11100 or host:11100, not {name!r}.")
-    return Address(host or "localhost", int(port))
+    return ClientAddress(host or "localhost", int(port))
 
 
 class FileLock:
@@ -81,14 +81,14 @@ class _Crash(NamedTuple):
 class Clients:
     """Finds free and healthy clients; for the threads of one process, while other processes do the same."""
 
-    def __init__(self, addresses: Sequence[Address], limits: TimeLimits) -> None:
+    def __init__(self, addresses: Sequence[ClientAddress], limits: MalmoLimits) -> None:
         self._addresses, self._limits = addresses, limits
         self._locks = {address: FileLock(str(address)) for address in addresses}
-        self._crashes: dict[Address, _Crash] = {}
+        self._crashes: dict[ClientAddress, _Crash] = {}
         self._met_one = False
         self._queue = hashlib.sha256(",".join(sorted(map(str, addresses))).encode()).hexdigest()[:16]
 
-    def claim(self, began: float) -> Address:
+    def claim(self, began: float) -> ClientAddress:
         """Waits for a client that is free and healthy, and gives the sole right to it until its `release`.
 
         Args:
@@ -105,16 +105,16 @@ class Clients:
                         return address
                 self._wait(began)
 
-    def release(self, address: Address) -> None:
+    def release(self, address: ClientAddress) -> None:
         """Lets others have the client."""
         self._locks[address].release()
 
-    def report_healthy(self, address: Address) -> None:
+    def report_healthy(self, address: ClientAddress) -> None:
         """Notes that the client started a mission."""
         self._met_one = True
         self._crashes.pop(address, None)
 
-    def report_crash(self, address: Address, failure: OSError) -> None:
+    def report_crash(self, address: ClientAddress, failure: OSError) -> None:
         """Notes that the client crashed, so that it is left alone for a while, and releases it."""
         why = reason(failure)
         last = self._crashes.get(address)

@@ -27,7 +27,7 @@ _LONGEST = 64 * 2**20  # bytes; a picture of 1920 x 1080 has 6 MB
 
 
 @dataclass(frozen=True)
-class TimeLimits:
+class MalmoLimits:
     """Seconds after which a client counts as crashed, or the user is asked for help."""
 
     connect: float = 10.0  # until a connection stands; also how long a first client is looked for
@@ -45,7 +45,7 @@ class ClientFailed(OSError):
     """A Minecraft client does not do what is due; the message states the failure."""
 
 
-class Address(NamedTuple):
+class ClientAddress(NamedTuple):
     """Where a Minecraft client listens."""
 
     host: str
@@ -58,7 +58,7 @@ class Address(NamedTuple):
 class Connection:
     """A connection for one mission; every method may raise an OSError, as ClientFailed."""
 
-    def __init__(self, address: Address, picture_size: int, limits: TimeLimits) -> None:
+    def __init__(self, address: ClientAddress, picture_size: int, limits: MalmoLimits) -> None:
         """`picture_size`: bytes of a picture."""
         self._picture_size, self._limits = picture_size, limits
         self._socket = socket.create_connection(address, limits.connect)

@@ -15,7 +15,7 @@ from envs.playback import Frames
 from envs.seeding import draw_seed
 
 
-class Table:
+class SeatedGame:
     """A game and its seats, at Atari's games played for `action_repeat` steps at a time.
 
     There actions are sticky, each seat's by itself: nothing else of those games is random.
@@ -94,7 +94,7 @@ class SeatsVector(SeededVectorEnv):
     """
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build) -> None:
-        first = Table(config, build)
+        first = SeatedGame(config, build)
         self.seats = count = len(first.names)
         if len(seeds) % count:
             first.close()
@@ -104,7 +104,7 @@ class SeatsVector(SeededVectorEnv):
             )
         super().__init__(seat_space(first.seat, count, config), Discrete(first.seat.num_actions), seeds)
         self.masked = first.seat.masked
-        self._tables = [first, *(Table(config, build) for _ in seeds[count::count])]
+        self._tables = [first, *(SeatedGame(config, build) for _ in seeds[count::count])]
         self._generators = [np.random.default_rng(seed) for seed in seeds[::count]]
         self._max_steps, self._steps = config.max_episode_steps, np.zeros(len(self._tables), np.int64)
         self._over = np.ones(len(self._tables), np.bool_)

@@ -28,9 +28,9 @@ from envs.playback import Playback
 from envs.registry import Family
 from envs.unity.arguments import Arguments, spaces_of
 from envs.unity.builds import PREFIX, SHIPPED, find_build
-from envs.unity.protocols.bodies import Brain, Camera, TimeLimits
-from envs.unity.protocols.player import Player
-from envs.unity.scene import Part, Scene, begin_scenes
+from envs.unity.protocols.bodies import Brain, Camera, PlayerLimits
+from envs.unity.protocols.player import UnityPlayer
+from envs.unity.scene import BrainPart, UnityScene, begin_scenes
 from envs.unity.shared import SharedScenes
 from envs.unity.vector import UnityVector
 
@@ -43,23 +43,25 @@ _KNOWN = {
 """What the shipped builds announce: a learner describes them without having them."""
 
 
-def lone_brain(config: EnvConfig, seeds: Sequence[int], limits: TimeLimits | None = None) -> SeededVectorEnv:
+def lone_brain(
+    config: EnvConfig, seeds: Sequence[int], limits: PlayerLimits | None = None
+) -> SeededVectorEnv:
     """The bodies of one brain. Raises EnvError where there is no such build, or it knows no such argument."""
-    parts, limits = [Arguments.of(config)], limits or TimeLimits()
-    first = Part(Scene(config, parts, limits, seeds[0]))
+    parts, limits = [Arguments.of(config)], limits or PlayerLimits()
+    first = BrainPart(UnityScene(config, parts, limits, seeds[0]))
     try:
         others = begin_scenes(config, parts, limits, seeds[first.bodies :: first.bodies])
     except BaseException:  # Ctrl-C too
         first.close()
         raise
-    return UnityVector(config, seeds, [first, *map(Part, others)])
+    return UnityVector(config, seeds, [first, *map(BrainPart, others)])
 
 
 @cache
 def _announced(program: Path) -> Mapping[str, Brain]:
     """The brains of a build, which is started to be asked. Raises EnvFailure."""
     try:
-        player = Player(program, TimeLimits())
+        player = UnityPlayer(program, PlayerLimits())
     except OSError as failure:
         raise EnvFailure(f"The Unity player {program.name} {failure}.") from failure
     player.close()

@@ -13,8 +13,8 @@ from envs.contract import Flags
 from envs.playback import Frames
 from envs.unity.arguments import Arguments, frames_of, spaces_of
 from envs.unity.builds import find_build
-from envs.unity.protocols.bodies import Bodies, Brain, PlayerFailed, TimeLimits
-from envs.unity.protocols.player import Player
+from envs.unity.protocols.bodies import Bodies, Brain, PlayerFailed, PlayerLimits
+from envs.unity.protocols.player import UnityPlayer
 
 log = logging.getLogger(__name__)
 _FAILURES = 5
@@ -34,10 +34,12 @@ class BrainStep(NamedTuple):
     age: int  # steps since the scene began
 
 
-class Scene:
+class UnityScene:
     """The bodies of one player. Raises EnvError where there is no such build, or no such argument of it."""
 
-    def __init__(self, config: EnvConfig, parts: Sequence[Arguments], limits: TimeLimits, seed: int) -> None:
+    def __init__(
+        self, config: EnvConfig, parts: Sequence[Arguments], limits: PlayerLimits, seed: int
+    ) -> None:
         """Start the player.
 
         Args:
@@ -47,7 +49,7 @@ class Scene:
         """
         self.game, self._parts, self._limits, self._seed = config.game, parts, limits, seed
         self._program = find_build(config.game)
-        self._player: Player | None = None
+        self._player: UnityPlayer | None = None
         self._failures = self._age = 0
         self._wants_reset = True
         self.brains: list[Brain] = []
@@ -121,8 +123,8 @@ class Scene:
         ended, truncated = bodies.ended[:count], bodies.truncated[:count]
         return BrainStep(frames, rewards, ended, truncated, last, over, False, self._age)
 
-    def _started(self) -> Player:
-        player = Player(self._program, self._limits, self._seed)
+    def _started(self) -> UnityPlayer:
+        player = UnityPlayer(self._program, self._limits, self._seed)
         talk = player.conversation
         try:
             self._check(talk.reset_parameters)
@@ -152,22 +154,22 @@ class Scene:
 
 
 def begin_scenes(
-    config: EnvConfig, parts: Sequence[Arguments], limits: TimeLimits, seeds: Sequence[int]
-) -> list[Scene]:
+    config: EnvConfig, parts: Sequence[Arguments], limits: PlayerLimits, seeds: Sequence[int]
+) -> list[UnityScene]:
     """One for each of `seeds`; where one cannot begin, the players of those before it end."""
-    scenes = list[Scene]()
+    scenes = list[UnityScene]()
     with ExitStack() as begun:
         for seed in seeds:
-            scenes.append(Scene(config, parts, limits, seed))
+            scenes.append(UnityScene(config, parts, limits, seed))
             begun.callback(scenes[-1].close)
         begun.pop_all()
     return scenes
 
 
-class Part:
+class BrainPart:
     """The bodies of one brain, and the only ones that are played."""
 
-    def __init__(self, scene: Scene, number: int = 0) -> None:
+    def __init__(self, scene: UnityScene, number: int = 0) -> None:
         """`number`: among the parts of the scene."""
         self._scene, self._number = scene, number
         self.brain = scene.brains[number]

@@ -12,8 +12,8 @@ from envs.contract import Flags, Infos
 from envs.multi.barrier import SeatView, StepBarrier
 from envs.playback import Frames
 from envs.unity.arguments import Arguments
-from envs.unity.protocols.bodies import TimeLimits
-from envs.unity.scene import BrainStep, Part, Scene, begin_scenes
+from envs.unity.protocols.bodies import PlayerLimits
+from envs.unity.scene import BrainPart, BrainStep, UnityScene, begin_scenes
 from envs.unity.vector import UnityVector
 
 
@@ -28,7 +28,7 @@ class SharedScenes:
         parts = [Arguments.of(config) for config in configs]
         _check(configs, parts)
         self._configs = configs
-        self._scenes = begin_scenes(configs[0], parts, TimeLimits(), seeds)
+        self._scenes = begin_scenes(configs[0], parts, PlayerLimits(), seeds)
         self._shared = [_SharedScene(scene, len(configs)) for scene in self._scenes]
 
     @property
@@ -81,7 +81,7 @@ class BrainView(UnityVector, SeatView):
 class _SharedScene:
     """A scene, and the actions that its seats have given."""
 
-    def __init__(self, scene: Scene, seats: int) -> None:
+    def __init__(self, scene: UnityScene, seats: int) -> None:
         self.scene, self.lock = scene, threading.Lock()
         self.actions: list[npt.NDArray[Any]] = [np.zeros(0)] * seats
         self.brain_steps: list[BrainStep] = []
@@ -91,7 +91,7 @@ class _SharedScene:
         self.brain_steps = self.scene.step(self.actions)
 
 
-class _SharedPart(Part):
+class _SharedPart(BrainPart):
     """The bodies of one brain of several that are played."""
 
     def __init__(self, shared: _SharedScene, number: int) -> None:

@@ -10,13 +10,13 @@ from envs.config import EnvConfig
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
 from envs.unity.arguments import Arguments, spaces_of
-from envs.unity.scene import Part
+from envs.unity.scene import BrainPart
 
 
 class UnityVector(SeededVectorEnv):
     """N bodies of one brain: frames are float32 [N, numbers], or uint8 [N, h, w(, C)]."""
 
-    def __init__(self, config: EnvConfig, seeds: Sequence[int], parts: Sequence[Part]) -> None:
+    def __init__(self, config: EnvConfig, seeds: Sequence[int], parts: Sequence[BrainPart]) -> None:
         """`parts`: as many as N bodies take."""
         arguments, bodies = Arguments.of(config), parts[0].bodies
         frames, actions = spaces_of(parts[0].brain, arguments, config.game)

@@ -17,7 +17,7 @@ import numpy as np
 
 from envs.config import EnvConfig
 from envs.registry import canonical_game
-from evaluation.matches.result import INTERVAL, Matches, Record
+from evaluation.matches.result import INTERVAL, Matches, Tally
 from reporting.atomic import write_json
 from reporting.measures.aggregates import Floats
 
@@ -44,7 +44,7 @@ class Rating(NamedTuple):
     high: float
 
 
-class Player(NamedTuple):
+class Rated(NamedTuple):
     """Who was rated."""
 
     name: str
@@ -109,7 +109,7 @@ def points_of(pairs: Pairs, players: int) -> Floats:
     return points
 
 
-def ratings_text(players: Sequence[Player], pairs: Pairs, game: str) -> str:
+def ratings_text(players: Sequence[Rated], pairs: Pairs, game: str) -> str:
     """A small table for a terminal, the last player first."""
     games = sum(matches.record().games for matches in pairs.values())
     lines = [
@@ -126,7 +126,7 @@ def ratings_text(players: Sequence[Player], pairs: Pairs, game: str) -> str:
 
 
 def write_ratings(
-    path: Path, players: Sequence[Player], pairs: Pairs, config: EnvConfig, settings: Mapping[str, object]
+    path: Path, players: Sequence[Rated], pairs: Pairs, config: EnvConfig, settings: Mapping[str, object]
 ) -> None:
     """Writes `matches_<game>_pool.json`, whole or not at all."""
     rated = []
@@ -146,15 +146,15 @@ def write_ratings(
     write_json(path, document)
 
 
-def _rows(players: Sequence[Player], pairs: Pairs) -> list[tuple[Player, Rating, Record]]:
+def _rows(players: Sequence[Rated], pairs: Pairs) -> list[tuple[Rated, Rating, Tally]]:
     """Each with its rating, and the record of all its games."""
     found = ratings(points_of(pairs, len(players)))
     records = [_record_of(number, pairs) for number in range(len(players))]
     return list(zip(players, found, records, strict=True))
 
 
-def _record_of(player: int, pairs: Pairs) -> Record:
+def _record_of(player: int, pairs: Pairs) -> Tally:
     own = [matches.record() for (one, _), matches in pairs.items() if one == player]
     others = [matches.record() for (_, other), matches in pairs.items() if other == player]
-    own += [Record(each.losses, each.draws, each.wins) for each in others]
-    return Record(*map(sum, zip(*own, strict=True)))
+    own += [Tally(each.losses, each.draws, each.wins) for each in others]
+    return Tally(*map(sum, zip(*own, strict=True)))

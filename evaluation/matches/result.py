@@ -19,7 +19,7 @@ INTERVAL = 1.96
 """Half the width of an interval of 95 %, in standard errors."""
 
 
-class Record(NamedTuple):
+class Tally(NamedTuple):
     """How games ended for one of the players."""
 
     wins: int
@@ -70,10 +70,10 @@ class Matches(NamedTuple):
     results: NDArray[np.int64]
     began: NDArray[np.bool_]
 
-    def record(self, began: bool | None = None) -> Record:
+    def record(self, began: bool | None = None) -> Tally:
         """The record of all games, or of those in which the first policy began, or did not."""
         results = self.results if began is None else self.results[self.began == began]
-        return Record(*(int((results == each).sum()) for each in (1, 0, -1)))
+        return Tally(*(int((results == each).sum()) for each in (1, 0, -1)))
 
 
 def matches_text(matches: Matches, game: str, opponent: str) -> str:
@@ -110,7 +110,7 @@ def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Map
     write_json(path, document)
 
 
-def _document(record: Record) -> dict[str, object]:
+def _document(record: Tally) -> dict[str, object]:
     elo = {"elo": _finite(record.elo), "elo_interval": [_finite(each) for each in record.elo_interval]}
     return {**record._asdict(), "score": record.score, "interval": record.interval, **elo}
 

@@ -165,7 +165,7 @@ def evaluated(result: SessionResult, beside: int) -> float | None:
 PNG_INCHES = (12.0, 4.6)
 
 
-class Played(NamedTuple):
+class PlayedGame(NamedTuple):
     """The sessions of an experiment, in one of its games."""
 
     experiment: Experiment
@@ -175,7 +175,7 @@ class Played(NamedTuple):
     results: Sequence[SessionResult]
 
 
-def all_played(experiments: Sequence[Experiment], root: Path) -> list[Played]:
+def all_played(experiments: Sequence[Experiment], root: Path) -> list[PlayedGame]:
     """An entry for each experiment and each game that it plays, alone or together with others."""
     found = []
     for experiment in experiments:
@@ -184,7 +184,7 @@ def all_played(experiments: Sequence[Experiment], root: Path) -> list[Played]:
             games = str(changes.get("game") or experiment.args().game).split(",")
             results = sessions_in(root / experiment.name / mode / trial)
             found += [
-                Played(experiment, game, len(games) - 1, not number, [r.of_game(number) for r in results])
+                PlayedGame(experiment, game, len(games) - 1, not number, [r.of_game(number) for r in results])
                 for number, game in enumerate(games)
             ]
     return found
@@ -245,7 +245,7 @@ def _progress(rows: Sequence[Row]) -> Tile:
     )
 
 
-def row_of(played: Played) -> Row:
+def row_of(played: PlayedGame) -> Row:
     """What is known of an experiment in a game so far."""
     experiment, game, beside, _, results = played
     args = experiment.args()
@@ -282,7 +282,7 @@ SESSION_COLUMNS = (
 )  # fmt: skip
 
 
-def _sessions(played: Played) -> Iterator[Sequence[object]]:
+def _sessions(played: PlayedGame) -> Iterator[Sequence[object]]:
     for result in played.results:
         minutes, steps = round(result.record.seconds / 60, 2), steps_in(result.folder)
         score = evaluated(result, played.beside)

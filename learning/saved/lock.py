@@ -35,7 +35,7 @@ class FolderTaken(RuntimeError):
     """Another living learner writes to this folder; the message is one sentence."""
 
 
-class Holder(NamedTuple):
+class LockHolder(NamedTuple):
     """What a lock's file says of the process that holds it."""
 
     epoch: int  # of its run; 0 while it opens one
@@ -75,7 +75,7 @@ class FolderLock:
             time.sleep(POLL_EVERY_S)
         return self
 
-    def _try(self, is_replaced: Callable[[int], bool]) -> Holder | None:
+    def _try(self, is_replaced: Callable[[int], bool]) -> LockHolder | None:
         """Who holds the lock; None where it was taken, or nothing can be locked there."""
         with self._guarded():
             try:
@@ -103,7 +103,7 @@ class FolderLock:
     def name_epoch(self, epoch: int) -> None:
         """Say in the lock's file whose it is, by which a successor knows a holder that it has replaced."""
         if self._file is not None:
-            holder = Holder(epoch, f"process {os.getpid()} on {socket.gethostname()}")
+            holder = LockHolder(epoch, f"process {os.getpid()} on {socket.gethostname()}")
             with contextlib.suppress(OSError):  # on a full disk it stays empty
                 os.ftruncate(self._file, 0)
                 os.pwrite(self._file, json.dumps(holder._asdict()).encode(), 0)
@@ -163,8 +163,8 @@ def _lock(file: int) -> bool:
     return True
 
 
-def _read_holder(file: int) -> Holder:
+def _read_holder(file: int) -> LockHolder:
     try:
-        return Holder(**json.loads(os.pread(file, 4096, 0)))
+        return LockHolder(**json.loads(os.pread(file, 4096, 0)))
     except (ValueError, TypeError):  # just made, or on a full disk
-        return Holder(0, "it does not say which")
+        return LockHolder(0, "it does not say which")

@@ -14,7 +14,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html
 from dash.exceptions import PreventUpdate
 
-from live.pace import Pace
+from live.pace import RefreshPace
 from live.page.overview import HEADER, living, row_of
 from live.page.panes import (
     Children,
@@ -84,7 +84,7 @@ def _layout(watch: Watch) -> Any:
 
 def _add_choice(app: Dash, watch: Watch) -> None:
     """The table of runs, and which of them are chosen: those that learn, as soon as they are known."""
-    pace = Pace(SHARE, REFRESH_EVERY_S)
+    pace = RefreshPace(SHARE, REFRESH_EVERY_S)
 
     @app.callback(
         Output("overview", "children"),

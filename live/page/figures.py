@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from live.curves import Line
+from live.curves import IntervalCurve
 from live.moments import Rate
 from reporting.measures.aggregates import Floats
 from reporting.measures.fitness import score_levels
@@ -39,7 +39,9 @@ KEEP_VIEW = "keep"
 """Value of plotly's uirevision: where it does not change, what was zoomed into stays when new data comes."""
 
 
-def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game: str) -> go.Figure:
+def scores_figure(
+    lines: Mapping[str, IntervalCurve], evaluated: Mapping[str, IntervalCurve], game: str
+) -> go.Figure:
     """Mean scores of the last 100 episodes of training, and of the last 20 of evaluation, dashed."""
     if not (lines or evaluated):
         return _sentence(f"No episode of {game} has ended yet.")
@@ -58,7 +60,7 @@ def scores_figure(lines: Mapping[str, Line], evaluated: Mapping[str, Line], game
     return figure.update_layout(showlegend=True)
 
 
-def learning_figure(curves: Mapping[str, Mapping[str, Line]]) -> go.Figure:
+def learning_figure(curves: Mapping[str, Mapping[str, IntervalCurve]]) -> go.Figure:
     """Metric -> label -> its curve; every metric in a strip of its own."""
     if not curves:
         return _sentence("No update has been recorded yet.")
@@ -215,7 +217,7 @@ def vector_figure(states: Floats) -> go.Figure:
     return figure.update_layout(showlegend=True).update_xaxes(dtick=1)
 
 
-def _band_and_line(label: str, line: Line, colour: str, dash: str) -> list[go.Scatter]:
+def _band_and_line(label: str, line: IntervalCurve, colour: str, dash: str) -> list[go.Scatter]:
     drawn = _line(label, line, colour, dash)
     if line.low is None or line.high is None:
         return [drawn]
@@ -223,7 +225,9 @@ def _band_and_line(label: str, line: Line, colour: str, dash: str) -> list[go.Sc
     return [*band(line.steps, *edges, colour, 0.16, name=name), drawn]
 
 
-def _line(label: str, line: Line, colour: str, dash: str = "solid", showlegend: bool = True) -> go.Scatter:
+def _line(
+    label: str, line: IntervalCurve, colour: str, dash: str = "solid", showlegend: bool = True
+) -> go.Scatter:
     drawn = curve(line.steps, line.values, label, colour, 2, showlegend=showlegend, legendgroup=label)
     hover = "%{y:,.4g} at %{x:,.0f}<extra>%{fullData.name}</extra>"
     return drawn.update(line={"dash": dash}, hovertemplate=hover)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dash import dcc, html
 
 from envs.action_names import action_names
-from live.curves import Line, joined, line_of
+from live.curves import IntervalCurve, joined, line_of
 from live.estimator import NoEstimate
 from live.page.figures import (
     course_figure,
@@ -25,7 +25,7 @@ from live.page.figures import (
 )
 from live.page.overview import groups_of, settings_rows
 from live.page.pictures import as_image, data_url
-from live.sight import Seen
+from live.sight import SeenChunk
 from live.watch import KnownRun, Watch
 
 Children = list[Any]
@@ -51,8 +51,10 @@ def _scores(groups: Mapping[str, Sequence[KnownRun]], game: str) -> go.Figure:
     return scores_figure(trained, evaluated, game)
 
 
-def _score_lines(groups: Mapping[str, Sequence[KnownRun]], game: str, evaluation: bool) -> dict[str, Line]:
-    lines = dict[str, Line]()
+def _score_lines(
+    groups: Mapping[str, Sequence[KnownRun]], game: str, evaluation: bool
+) -> dict[str, IntervalCurve]:
+    lines = dict[str, IntervalCurve]()
     for label, group in groups.items():
         found = (run.scores.points(game, evaluation) for run in group if game in run.games)
         if curves := [line_of(points) for points in found if points]:
@@ -62,7 +64,7 @@ def _score_lines(groups: Mapping[str, Sequence[KnownRun]], game: str, evaluation
 
 def learning_pane(runs: Sequence[KnownRun], averaged: bool) -> Children:
     """Metrics of updates; of runs without a folder, those since the page began."""
-    curves: dict[str, dict[str, Line]] = {}
+    curves: dict[str, dict[str, IntervalCurve]] = {}
     for label, group in _groups(runs, averaged).items():
         found = [_learning_lines(run) for run in group]
         for name in dict.fromkeys(name for lines in found for name in lines):
@@ -70,7 +72,7 @@ def learning_pane(runs: Sequence[KnownRun], averaged: bool) -> Children:
     return [_graph("learning", learning_figure(dict(list(curves.items())[:MOST_METRICS])))]
 
 
-def _learning_lines(run: KnownRun) -> dict[str, Line]:
+def _learning_lines(run: KnownRun) -> dict[str, IntervalCurve]:
     points = run.learning.points if run.learning is not None else []
     if points:
         pairs = [(float(point.actor_steps), point.metrics) for point in points]
@@ -80,7 +82,7 @@ def _learning_lines(run: KnownRun) -> dict[str, Line]:
     lines = {}
     for name in names:
         steps, values = np.array([(step, metrics[name]) for step, metrics in pairs if name in metrics]).T
-        lines[name] = Line(steps, values)
+        lines[name] = IntervalCurve(steps, values)
     return lines
 
 
@@ -143,14 +145,14 @@ class _Words(NamedTuple):
     taken: Sequence[str]
 
 
-def _action_words(seen: Seen, count: int) -> _Words:
+def _action_words(seen: SeenChunk, count: int) -> _Words:
     if seen.actions.ndim > 1:
         return _Words([], [", ".join(f"{part:.2f}" for part in action) for action in seen.actions])
     names = action_names(seen.game, max(count, int(seen.actions.max()) + 1))
     return _Words(names[:count] if count else names, [names[int(action)] for action in seen.actions])
 
 
-def _frames(seen: Seen) -> Children:
+def _frames(seen: SeenChunk) -> Children:
     """The last state's frames, the newest last; numbers of vectors as curves."""
     images = [as_image(frame) for frame in seen.states[-1]]
     if images[-1] is None:

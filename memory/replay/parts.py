@@ -11,20 +11,20 @@ from redis.exceptions import RedisError
 from memory.replay.replay import ARRIVALS_PER_READ, Replay
 from memory.runs.counters import Counters
 from memory.runs.run import Place
-from memory.runs.shards import Poller, Progress, next_look, own_steps
+from memory.runs.shards import Poller, ShardProgress, next_look, own_steps
 from memory.server.replies import explained
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
-class Part:
+class ShardPart:
     """What the learner knows of a shard."""
 
     place: Place
     poller: Poller
     own: int = 0  # steps pushed there
-    progress: Progress = Progress()  # as of the last look
+    progress: ShardProgress = ShardProgress()  # as of the last look
     published: tuple[int, ...] = ()  # the counts that it has
     pending: tuple[int, ...] = ()  # those that it has once the look is answered
 
@@ -58,7 +58,7 @@ class Part:
 
 
 @dataclass
-class Shard(Part):
+class Shard(ShardPart):
     """A shard other than 0."""
 
     replay: Replay = field(kw_only=True)

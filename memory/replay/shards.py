@@ -24,14 +24,14 @@ from memory.chunks.chunk import ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch
-from memory.replay.parts import Part, Shard
+from memory.replay.parts import Shard, ShardPart
 from memory.replay.priorities import Draw, PriorityRule, Ring
 from memory.replay.replay import Replay
 from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
 from memory.runs.run import Place
 from memory.runs.scripts import ReplayLost
-from memory.runs.shards import Poller, Progress, join, of_the_run, own_steps
+from memory.runs.shards import Poller, ShardProgress, join, of_the_run, own_steps
 from memory.server.replies import UNREACHABLE, Wait, wait_of
 
 LOOK_EVERY_S = 0.02
@@ -110,9 +110,19 @@ class Shards(Replay):
         if it has gone away since.
         """
         super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
-        self._home, self._fresh_since = Part(places[0], Poller(places[0], epoch, whole=False)), fresh_since
+        self._home, self._fresh_since = (
+            ShardPart(places[0], Poller(places[0], epoch, whole=False)),
+            fresh_since,
+        )
         self._others = [
-            Shard(place, Poller(place, epoch), own, Progress(own), replay=self._replay_at(place), life=number)
+            Shard(
+                place,
+                Poller(place, epoch),
+                own,
+                ShardProgress(own),
+                replay=self._replay_at(place),
+                life=number,
+            )
             for number, (place, own) in enumerate(zip(places[1:], elsewhere, strict=True), 1)
         ]
         self._leaves = shape.slots * shape.chunk_length  # of one shard

@@ -106,7 +106,7 @@ def rollout_from_bytes(data: bytes) -> PushedRollout:
     return PushedRollout(actor, sequence, updates, weights_epoch, begins_anew, rollout)
 
 
-class Taken(NamedTuple):
+class TakenRollout(NamedTuple):
     """What came from an actor; `pushed` is None where it was damaged."""
 
     actor: int
@@ -124,7 +124,7 @@ class RolloutStore:
         self._client, self._keys, self._limits = client, keys, limits
         self._watch = ServerWatch(client, epoch)
         self.largest_bytes = 0  # of a rollout as it was stored
-        self._taken: list[Taken] = []  # and not handed out yet
+        self._taken: list[TakenRollout] = []  # and not handed out yet
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was taken last
         client.unlink(keys.rollouts)
         self._done = self._pushed()  # actor -> how many of its rollouts are no longer outstanding
@@ -149,7 +149,7 @@ class RolloutStore:
         held = self._client.mget([self._keys.actor_lease(actor) for actor in asked]) if asked else []
         return {actor for actor, token in zip(asked, held, strict=True) if token is not None}
 
-    def take(self) -> list[Taken]:
+    def take(self) -> list[TakenRollout]:
         """All rollouts that wait, oldest first; they are outstanding until `done`."""
         data = self._client.lrange(self._keys.rollouts, 0, -1)
         for each in data:
@@ -159,7 +159,7 @@ class RolloutStore:
             actor, sequence = NAMED.unpack_from(each)
             if sequence > self._last.get(actor, 0):
                 self._last[actor] = sequence
-                self._taken.append(Taken(actor, self._whole(each[NAMED.size :], actor)))
+                self._taken.append(TakenRollout(actor, self._whole(each[NAMED.size :], actor)))
         self.largest_bytes = max([self.largest_bytes, *(len(each) for each in data)])
         if data:
             self._client.ltrim(self._keys.rollouts, len(data), -1)

@@ -77,7 +77,7 @@ def own_steps(counters: Counters) -> int:
     return counters.steps - counters.elsewhere
 
 
-class Progress(NamedTuple):
+class ShardProgress(NamedTuple):
     """How far a shard was when the learner last asked: it must not fall below that if it forgets some."""
 
     own: int = 0  # steps that were pushed there
@@ -94,16 +94,16 @@ def next_look(took_s: float) -> float:
     return time.monotonic() + max(LOOK_AGAIN_AFTER_S, took_s / LOOKS_PER_TIME)
 
 
-class Seen(NamedTuple):
+class ShardLook(NamedTuple):
     """What a look at a shard has found."""
 
     counters: Counters  # those of the whole run, as the shard knows them; of another epoch only that
     arrivals: list[tuple[bytes, dict[bytes, bytes]]] = []  # noqa: RUF012 - never changed
-    progress: Progress = Progress()
+    progress: ShardProgress = ShardProgress()
     connection: int = 0
 
 
-class _Line(Channel):
+class _IdleChannel(Channel):
     """A connection that may break while it is idle, which is noticed only at the next call."""
 
     def refresh(self) -> None:
@@ -122,7 +122,7 @@ class Poller:
     def __init__(self, place: Place, epoch: int, whole: bool = True) -> None:
         """`whole`: looks bring the shard's progress. Raises redis errors."""
         self._keys = place.keys.counters, place.keys.arrivals
-        self._epoch, self._whole, self._line = epoch, whole, _Line(place.client)
+        self._epoch, self._whole, self._line = epoch, whole, _IdleChannel(place.client)
 
     def ask(self, newest: int, most: int, counts: Sequence[int]) -> None:
         """Ask for at most `most` chunks after `newest`. `answer` reads the answer. Raises redis errors.
@@ -136,16 +136,16 @@ class Poller:
         call = self._epoch, "all" if self._whole else "", newest, most, *published
         self._line.send([("EVAL", _LOOK, 2, *self._keys, *call), ("CLIENT", "ID")])
 
-    def answer(self) -> Seen:
+    def answer(self) -> ShardLook:
         """What it found. Raises redis errors."""
         found, connection = self._line.answers(2)
         if len(found) == 1:
-            return Seen(Counters(*parse_counts(found)))
+            return ShardLook(Counters(*parse_counts(found)))
         _, values, arrivals, held = found
         counters = Counters(*parse_counts(values))
         chunks = [(name, dict(zip(pairs[::2], pairs[1::2], strict=True))) for name, pairs in arrivals]
         fields = dict(zip(held[::2], held[1::2], strict=True))
-        return Seen(counters, chunks, _progress_of(counters, fields), connection)
+        return ShardLook(counters, chunks, _progress_of(counters, fields), connection)
 
 
 def of_the_run(counters: Counters) -> tuple[int, ...]:
@@ -157,10 +157,10 @@ def _named(counts: Iterable[int]) -> Iterator[str | int]:
     return chain.from_iterable(zip(("batches", *_OF_THE_RUN), counts, strict=False))
 
 
-def _progress_of(counters: Counters, fields: Mapping[bytes, bytes]) -> Progress:
+def _progress_of(counters: Counters, fields: Mapping[bytes, bytes]) -> ShardProgress:
     pushed = {name: number for name, number in fields.items() if name.startswith(b"pushed:")}
     numbers = parse_counts(list(pushed.values()))
-    return Progress(own_steps(counters), tuple(zip(map(bytes.decode, pushed), numbers, strict=True)))
+    return ShardProgress(own_steps(counters), tuple(zip(map(bytes.decode, pushed), numbers, strict=True)))
 
 
 def _tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> None:
@@ -173,7 +173,7 @@ def _tell(place: Place, epoch: int, own: int, elsewhere: int, run: Counters) -> 
 
 
 def join(
-    place: Place, epoch: int, fresh_since: int, progress: Progress, elsewhere: int, run: Counters
+    place: Place, epoch: int, fresh_since: int, progress: ShardProgress, elsewhere: int, run: Counters
 ) -> None:
     """Take a shard into the learner's epoch: from now on only those who know that epoch write there.
 

@@ -27,7 +27,7 @@ HOPS = 5
 """
 
 
-class Address(NamedTuple):
+class NodeAddress(NamedTuple):
     """Where a node listens."""
 
     host: str
@@ -48,21 +48,21 @@ class NoCluster(ResponseError):
 class Route:
     """Which node the connections of a client lead to, and which other nodes there are."""
 
-    def __init__(self, nodes: Sequence[Address]) -> None:
+    def __init__(self, nodes: Sequence[NodeAddress]) -> None:
         """`nodes`: any of the cluster's; the first is tried first."""
         self.address = nodes[0]
         self._nodes = list(dict.fromkeys(nodes))
 
-    def learn(self, nodes: Sequence[Address]) -> None:
+    def learn(self, nodes: Sequence[NodeAddress]) -> None:
         """Remember these too."""
         self._nodes = list(dict.fromkeys([*self._nodes, *nodes]))
 
-    def lead_to(self, node: Address) -> None:
+    def lead_to(self, node: NodeAddress) -> None:
         """It serves the client's keys."""
         self.learn([node])
         self.address = node
 
-    def lead_past(self, away: Address) -> None:
+    def lead_past(self, away: NodeAddress) -> None:
         """`away` does not answer: any other node knows, or soon will, who serves its slots."""
         if away == self.address:
             after = self._nodes.index(away) + 1
@@ -82,7 +82,7 @@ class _Routed(redis.Connection):
         try:
             super().connect_check_health(*arguments, **options)
         except UNREACHABLE:
-            self._route.lead_past(Address(self.host, self.port))
+            self._route.lead_past(NodeAddress(self.host, self.port))
             raise
 
     def on_connect(self) -> None:
@@ -99,7 +99,7 @@ class _Routed(redis.Connection):
         try:
             return super().read_response(*arguments, **options)
         except MovedError as moved:
-            node = Address(moved.host or self.host, int(moved.port))
+            node = NodeAddress(moved.host or self.host, int(moved.port))
             self._route.lead_to(node)
             raise Moved(f"its cluster has these keys at {node}") from moved
         except AskError as asked:
@@ -110,10 +110,10 @@ class _RoutedTls(_Routed, redis.SSLConnection):
     """The same over TLS."""
 
 
-def _nodes_in(slots: Sequence[Any], asked: str) -> list[Address]:
+def _nodes_in(slots: Sequence[Any], asked: str) -> list[NodeAddress]:
     """All nodes in an answer to CLUSTER SLOTS of a node at the host `asked`."""
     nodes = [node for _, _, *of_range in slots for node in of_range]
-    return [Address((host or asked.encode()).decode(), port) for host, port, *_ in nodes]
+    return [NodeAddress((host or asked.encode()).decode(), port) for host, port, *_ in nodes]
 
 
 class _RoutedClient(redis.Redis):
@@ -135,7 +135,7 @@ def cluster_client(nodes: Sequence[tuple[str, int]], options: Mapping[str, Any])
     """
     of_connections = dict(options)
     kind = _RoutedTls if of_connections.pop("ssl", False) else _Routed
-    route = Route([Address(*node) for node in nodes])
+    route = Route([NodeAddress(*node) for node in nodes])
     return _RoutedClient(
         connection_pool=redis.ConnectionPool(connection_class=kind, route=route, **of_connections)
     )

@@ -14,13 +14,13 @@ import pytest
 
 from envs.config import EnvConfig
 from envs.malmo import MalmoVector
-from envs.malmo.connection import TimeLimits
+from envs.malmo.connection import MalmoLimits
 from tests.envs.malmo_server import Server
 
 MakeConfig = Callable[..., EnvConfig]
 Start = Callable[..., MalmoVector]
 
-QUICK = TimeLimits(
+QUICK = MalmoLimits(
     connect=0.4, reply=5.0, start=10.0, picture=5.0, retry=0.01,
     rest=0.1, longest_rest=0.2, patience=20.0, poll=0.01,
 )  # fmt: skip
@@ -47,7 +47,7 @@ def start(make_config: MakeConfig) -> Iterator[Start]:
     """Builds one environment on the clients it is given."""
     envs: list[MalmoVector] = []
 
-    def make(*servers: Server, limits: TimeLimits = QUICK, **changes: object) -> MalmoVector:
+    def make(*servers: Server, limits: MalmoLimits = QUICK, **changes: object) -> MalmoVector:
         ports = ",".join(f"127.0.0.1:{server.port}" for server in servers)
         envs.append(MalmoVector(make_config("malmo:1", malmo_ports=ports, **SMALL | changes), [5], limits))
         return envs[-1]

@@ -26,7 +26,7 @@ from envs.legal import legal_actions
 from envs.multi.barrier import SeatView, play_seats
 from envs.registry import describe_env, make_env, share_env
 from envs.unity import lone_brain
-from envs.unity.protocols.bodies import TimeLimits
+from envs.unity.protocols.bodies import PlayerLimits
 from envs.unity.vector import UnityVector
 from tests.envs.opened import make_env as opened
 from tests.processes import ROOT, until
@@ -53,7 +53,7 @@ def config(build: Path, make_config: MakeConfig) -> EnvConfig:
 
 @pytest.fixture
 def env(config: EnvConfig) -> Iterator[SeededVectorEnv]:
-    vector = lone_brain(config, [1, 2, 3], TimeLimits(reply=5.0))
+    vector = lone_brain(config, [1, 2, 3], PlayerLimits(reply=5.0))
     yield vector
     vector.close()
 

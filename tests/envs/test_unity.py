@@ -26,7 +26,7 @@ from envs.contract import SeededVectorEnv
 from envs.registry import describe_env, make_env
 from envs.unity import lone_brain
 from envs.unity.protocols.api2 import FirstProtocol
-from envs.unity.protocols.bodies import PlayerFailed, TimeLimits
+from envs.unity.protocols.bodies import PlayerFailed, PlayerLimits
 from envs.unity.shared import SharedScenes
 from envs.unity.vector import UnityVector
 from evaluation.evaluator import evaluate
@@ -54,7 +54,7 @@ def config(build: Path, make_config: MakeConfig) -> EnvConfig:
 
 @pytest.fixture
 def env(config: EnvConfig) -> Iterator[SeededVectorEnv]:
-    vector = lone_brain(config, [1, 2, 3, 4], TimeLimits(reply=1.0))
+    vector = lone_brain(config, [1, 2, 3, 4], PlayerLimits(reply=1.0))
     yield vector
     vector.close()
 
@@ -296,7 +296,7 @@ def test_what_is_not_of_the_protocol_is_a_failure_of_the_player(greeting: Any, s
     with ours, theirs:
         theirs.sendall(json.dumps(whole if greeting is None else greeting).encode())
         with pytest.raises(PlayerFailed, match="sent a state" if greeting is None else "sent a greeting"):
-            protocol = FirstProtocol(ours, TimeLimits(reply=5.0))
+            protocol = FirstProtocol(ours, PlayerLimits(reply=5.0))
             theirs.sendall(b"ready")
             speaker = threading.Timer(0.2, theirs.sendall, [struct.pack("<I", len(words)) + words])
             speaker.start()
@@ -332,7 +332,7 @@ def test_a_brain_that_nobody_plays_any_more_takes_action_0() -> None:
 
     speaker = threading.Thread(target=speak)
     speaker.start()
-    protocol = FirstProtocol(ours, TimeLimits(reply=5.0))
+    protocol = FirstProtocol(ours, PlayerLimits(reply=5.0))
     protocol.reset({})
     protocol.step({"Choices": np.zeros(0), "Numbers": np.array([[0.5, 0.25], [1.0, 0.0]])})
     protocol.step({"Choices": np.array([1, 1]), "Numbers": np.zeros(0)})

@@ -18,7 +18,7 @@ from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env, make_env, make_playback
 from evaluation import state_plot
 from evaluation.evaluator import episode_seeds, evaluate, progress_bar
-from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, Window
+from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, PlayWindow
 from evaluation.policies import AgentPolicy, Policy, baseline_policy
 from evaluation.result import Evaluation, evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
@@ -327,4 +327,4 @@ def test_no_window_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(FilmError, match="needs a display and there is none"):
-        Window(ASTERIX)
+        PlayWindow(ASTERIX)

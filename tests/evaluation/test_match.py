@@ -22,7 +22,7 @@ from evaluation.evaluator import evaluate
 from evaluation.film import NOW, PAPER
 from evaluation.matches.film import MatchFilm, caption
 from evaluation.matches.play import play_matches
-from evaluation.matches.result import Matches, Record, matches_text, write_matches
+from evaluation.matches.result import Matches, Tally, matches_text, write_matches
 from evaluation.policies import ConstantBaseline, RandomBaseline
 from own_code import code as own_code
 from own_code.code import OwnCode
@@ -92,7 +92,7 @@ def test_a_perfect_player_never_loses_and_its_twin_draws() -> None:
     whole = play_matches(Minimax(), random, CONFIG, 200, 1, 0, 16).record()
     assert whole.losses == 0 and whole.wins > 150
     assert play_matches(random, Minimax(), CONFIG, 200, 1, 0, 16).record().wins == 0
-    assert play_matches(Minimax(), Minimax(), CONFIG, 6, 1, 0, 4).record() == Record(0, 6, 0)
+    assert play_matches(Minimax(), Minimax(), CONFIG, 6, 1, 0, 4).record() == Tally(0, 6, 0)
 
 
 def test_games_do_not_depend_on_how_many_are_played_at_once() -> None:
@@ -118,15 +118,15 @@ def play_first(seed: int) -> list[float]:
 
 
 def test_what_a_record_says() -> None:
-    record = Record(6, 2, 2)
+    record = Tally(6, 2, 2)
     assert record.games == 10 and record.score == pytest.approx(0.7)
     assert record.interval == pytest.approx((0.397, 0.892), abs=0.001)
-    assert Record(30, 0, 0).interval == pytest.approx((0.886, 1.0), abs=0.001)
+    assert Tally(30, 0, 0).interval == pytest.approx((0.886, 1.0), abs=0.001)
     assert record.elo == pytest.approx(400 * math.log10(0.7 / 0.3))
-    assert Record(3, 0, 0).elo == math.inf and Record(0, 0, 3).elo == -math.inf
+    assert Tally(3, 0, 0).elo == math.inf and Tally(0, 0, 3).elo == -math.inf
     for games in range(1, 200):  # rounding must leave an end that is reached exactly there
-        assert Record(games, 0, 0).elo_interval[1] == math.inf
-        assert Record(0, 0, games).elo_interval[0] == -math.inf
+        assert Tally(games, 0, 0).elo_interval[1] == math.inf
+        assert Tally(0, 0, games).elo_interval[0] == -math.inf
     text = matches_text(Matches(np.array([1, -1, 0]), np.array([True, False, True])), "a game", "random")
     assert "a game against random: 3 games" in text
     rows = [line.split() for line in text.splitlines()[2:5]]

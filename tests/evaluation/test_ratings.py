@@ -15,7 +15,7 @@ from envs.config import EnvConfig
 from evaluation.matches.ratings import (
     ELO,
     Pairs,
-    Player,
+    Rated,
     points_of,
     ratings,
     ratings_text,
@@ -104,7 +104,7 @@ def test_intervals_hold_the_truth_19_times_in_20() -> None:
 
 
 def test_the_table_and_the_file(tmp_path: Path) -> None:
-    players = [Player("update 5", 5), Player("update 1234", 1234)]
+    players = [Rated("update 5", 5), Rated("update 1234", 1234)]
     pairs = {(1, 0): of(8, 4, 4)}
     lines = ratings_text(players, pairs, "a game").splitlines()
     assert lines[0] == "a game: ratings of 2 players from 16 games of 1 pair"

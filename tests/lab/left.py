@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.session import Record, write_record
+from lab.session import SessionRecord, write_record
 from reporting.model_files import last_model_path
 from reporting.tables import EpisodeRecord, EpisodeTable
 
-FINISHED = Record("finished")
+FINISHED = SessionRecord("finished")
 
 
 def leave_session(
-    folder: Path, scores: Mapping[str, float], record: Record = FINISHED, steps: int = 0
+    folder: Path, scores: Mapping[str, float], record: SessionRecord = FINISHED, steps: int = 0
 ) -> None:
     """An episode of each game in training, a point worse than its evaluation.
 

@@ -16,7 +16,7 @@ from lab.benchmark import command
 from lab.benchmark.command import EPISODES, chosen, over_games, write_table
 from lab.benchmark.table import OverAll, Row, markdown
 from lab.commands import benchmark
-from lab.session import Record
+from lab.session import SessionRecord
 from lab.spec import read_experiments
 from reporting.measures.fitness import standard_of
 from run_lab import main
@@ -100,8 +100,8 @@ def test_every_number_of_a_table_is_of_the_sessions_that_are_done(tmp_path: Path
     spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
     meta = '{sessions: 5, games: [CartPole-v1, "probe:catch"]}'
     spec.write_text(f"# test\nexperiments: {{many: {{agent: dqn, T-max: 2000, meta: {meta}}}}}\n")
-    done = Record("finished", seconds=120)
-    records = done, done, done, Record("failed", seconds=999), Record("stopped", seconds=999)
+    done = SessionRecord("finished", seconds=120)
+    records = done, done, done, SessionRecord("failed", seconds=999), SessionRecord("stopped", seconds=999)
     scores = {"CartPole-v1": (100.0, 200.0, 300.0), "probe:catch": (1.0, 2.0, 4.0)}
     for game, known in scores.items():
         trial = runs / "many" / "benchmark" / game.replace(":", "_")

@@ -16,7 +16,7 @@ from lab import modes
 from lab.folder import end, is_alive, only_lab, started_at
 from lab.modes import ENJOYED_EPISODES, enjoy, sessions_of
 from lab.results import report_experiment, report_trial
-from lab.session import Curve, Record, Session, read_record, spread, write_record
+from lab.session import Curve, Session, SessionRecord, read_record, spread, write_record
 from lab.spec import find_experiment
 from lab.upkeep import remove
 from reporting.model_files import steps_in
@@ -65,8 +65,8 @@ def test_a_session_has_a_plain_spec_and_refuses_another_ones_folder(tmp_path: Pa
 
 
 def test_records_and_snapshots(tmp_path: Path) -> None:
-    assert read_record(tmp_path) == Record() and steps_in(tmp_path) == 0
-    record = Record("finished", seconds=1.5)
+    assert read_record(tmp_path) == SessionRecord() and steps_in(tmp_path) == 0
+    record = SessionRecord("finished", seconds=1.5)
     write_record(tmp_path, record)
     (tmp_path / "last_model_probe_catch_800.pth").touch()
     assert read_record(tmp_path) == record and record.is_done and steps_in(tmp_path) == 800
@@ -132,7 +132,7 @@ def test_spread_is_the_mean_over_sessions_where_all_have_scores() -> None:
 
 def test_what_has_no_scores_is_reported_all_the_same(tmp_path: Path) -> None:
     trial = tmp_path / "some" / "train" / "trial_0"
-    write_record(trial / "session_0", Record("failed", "no luck"))
+    write_record(trial / "session_0", SessionRecord("failed", "no luck"))
     report_trial(trial)
     report_experiment(trial.parent)
     assert (trial.parent / "experiment.csv").read_text().splitlines()[1].startswith("trial_0,,1,0,1,")

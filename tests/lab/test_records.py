@@ -19,7 +19,7 @@ from lab.runner import Runner, reason_in
 from lab.search.ledger import Ledger
 from lab.search.space import Search
 from lab.search.trial import TrialRecord, read_trials, write_trial
-from lab.session import Record, Session, known_record, read_record, write_record
+from lab.session import Session, SessionRecord, known_record, read_record, write_record
 from lab.spec import find_experiment
 from lab.upkeep import unfinished
 from run_lab import main
@@ -53,12 +53,12 @@ def test_a_damaged_record_is_one_sentence(text: str, tmp_path: Path) -> None:
         read_record(tmp_path)
     said = str(caught.value)
     assert said.startswith(f"{path} is damaged: {DAMAGED[text]}") and said.endswith("from its snapshot.")
-    assert known_record(tmp_path) == Record("failed", said)
+    assert known_record(tmp_path) == SessionRecord("failed", said)
 
 
 def test_a_whole_record_is_read(tmp_path: Path) -> None:
     damage(tmp_path / "session.json", json.dumps(WHOLE))
-    assert read_record(tmp_path) == Record("finished", seconds=1.5)
+    assert read_record(tmp_path) == SessionRecord("finished", seconds=1.5)
     trial = TrialRecord({"lr": 1.0, "baseline": True, "torso": "mlp"}, reports=((10, 0.5),))
     write_trial(tmp_path / "trial_0", trial)
     assert read_trials(tmp_path) == {0: trial}
@@ -67,7 +67,7 @@ def test_a_whole_record_is_read(tmp_path: Path) -> None:
 def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:
     first, second = planned(tmp_path)
     path = damage(first.folder / "session.json")
-    write_record(second.folder, Record("finished"))
+    write_record(second.folder, SessionRecord("finished"))
     lines: list[str] = []
     assert not Runner(Stop(), lines.append).run([first, second], verbose=False)
     assert lines[0].startswith(f"some trial_0 session 0: failed ({path} is damaged: ")
@@ -87,7 +87,7 @@ def test_a_schedule_of_which_a_part_fails_has_failed(
     spec.write_text("# none\ngame: probe:catch\nexperiments: {bad: {agent: dqn}, good: {agent: dqn}}\n")
     schedule.write_text(json.dumps({str(spec): {"bad": "train", "good": "train"}}))
     damage(root / "bad/train/trial_0/session_0/session.json")
-    write_record(root / "good/train/trial_0/session_0", Record("finished"))
+    write_record(root / "good/train/trial_0/session_0", SessionRecord("finished"))
     options = {"schedule": schedule, "results": root, "fits": lambda _: None}
     others = dict.fromkeys(("sync_dir", "detach", "ray_address"))
     assert commands.schedule(Namespace(**options, **others)) == 1

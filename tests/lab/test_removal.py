@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.folder import only_lab, started_at
-from lab.session import Record, write_record
+from lab.session import SessionRecord, write_record
 from lab.upkeep import unfinished
 from run_lab import main
 
@@ -19,7 +19,7 @@ def root(tmp_path: Path) -> Path:
     """A lab with two experiments, one of them with a file of the user's."""
     root = tmp_path / "lab"
     for name in ("one", "two"):
-        write_record(root / name / "train" / "trial_0" / "session_0", Record("failed"))
+        write_record(root / name / "train" / "trial_0" / "session_0", SessionRecord("failed"))
         (root / name / "train" / "experiment.csv").touch()
     (root / "lab.lock").touch()
     (root / "two" / "notes.txt").touch()
@@ -34,7 +34,7 @@ def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
     trial = tmp_path / "some" / "train" / "trial_0"
     states = ("finished", "failed", "out of time", "stopped")
     for number, state in enumerate(states):
-        write_record(trial / f"session_{number}", Record(state))
+        write_record(trial / f"session_{number}", SessionRecord(state))
     assert [folder.name for folder in unfinished(tmp_path)] == ["session_1", "session_3"]
 
 
@@ -42,7 +42,7 @@ def test_clearing_spares_what_is_done(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", ["benchmark", "benchmark/runs"])
 def test_a_benchmark_s_sessions_are_found_by_its_folder(command: str, named: str, tmp_path: Path) -> None:
     session = tmp_path / "benchmark" / "runs" / "some" / "train" / "trial_0" / "session_0"
-    write_record(session, Record("stopped"))
+    write_record(session, SessionRecord("stopped"))
     words = [command, "--yes", "--results", str(tmp_path / named)]
     with only_lab(tmp_path / "benchmark" / "runs"), pytest.raises(SystemExit):
         main(words)
@@ -56,7 +56,7 @@ def test_a_benchmark_s_sessions_are_found_by_its_folder(command: str, named: str
 def test_a_session_that_outlives_its_lab_stays(command: str, root: Path) -> None:
     """It may still save."""
     session = root / "one" / "train" / "trial_0" / "session_0"
-    write_record(session, Record("stopped", pid=os.getpid(), began=started_at(os.getpid())))
+    write_record(session, SessionRecord("stopped", pid=os.getpid(), began=started_at(os.getpid())))
     with pytest.raises(SystemExit):
         main([command, "--yes", "--results", str(root)])
     assert session.exists()
@@ -98,7 +98,7 @@ def test_only_an_experiment_is_reset(
     name: str, sentence: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     precious = tmp_path / "precious" / "train" / "trial_0" / "session_0"
-    write_record(precious, Record("finished"))
+    write_record(precious, SessionRecord("finished"))
     (root / "foreign" / "train").mkdir(parents=True)
     (root / "foreign" / "train" / "photo.png").touch()
     (root / "link").symlink_to(tmp_path / "precious")

@@ -18,7 +18,7 @@ from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals, is_stopped_early, planned
 from lab.search.space import Asha, Search
 from lab.search.trial import Job, Progress, TrialPlayer, TrialRecord, as_of, measures, read_trials
-from lab.session import Curve, Record, SessionResult, write_record
+from lab.session import Curve, SessionRecord, SessionResult, write_record
 from lab.spec import find_experiment
 
 
@@ -30,7 +30,7 @@ def space(method: str = "optuna", trials: int = 4, **others: object) -> Search:
 
 def session(steps: list[float], scores: list[float]) -> SessionResult:
     curve = Curve(np.array(steps), np.array(scores))
-    game, record = "probe:catch", Record("running")
+    game, record = "probe:catch", SessionRecord("running")
     return SessionResult(Path("session_0"), record, game, 0, "", curve, {game: curve})
 
 
@@ -52,7 +52,7 @@ def test_the_ledger_keeps_what_was_reported_across_starts(tmp_path: Path) -> Non
     ledger.end(0, "stopped early")
     ledger.begin(1, {"lr": 0.1, "baseline": False}, "here")
     ledger.report(1, Progress(50, {}, 0.1, "abc", False))  # before the first episode's end
-    write_record(tmp_path / "trial_1" / "session_0", Record("failed", "no luck."))
+    write_record(tmp_path / "trial_1" / "session_0", SessionRecord("failed", "no luck."))
     ledger.end(1, "failed")
     ledger.begin(2, {"lr": 0.2, "baseline": False})
     ledger.end(2, "stopped")
@@ -155,7 +155,7 @@ def test_a_report_waits_for_the_end_of_its_session(tmp_path: Path, monkeypatch: 
         (500, 1007, "running", False), (500, 1007, "finished", True),
     ):  # fmt: skip
         player._reported = reported
-        player._results = [session([100, last], [1, 3])._replace(record=Record(state))]
+        player._results = [session([100, last], [1, 3])._replace(record=SessionRecord(state))]
         assert player._is_due() == is_due
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from args import UserError
 from lab.results import report_experiment, report_trial
-from lab.session import Curve, Record, SessionResult, fitness_of, read_session, write_record
+from lab.session import Curve, SessionRecord, SessionResult, fitness_of, read_session, write_record
 from reporting.measures.fitness import standard_of
 from reporting.tables import EpisodeRecord, EpisodeTable
 
@@ -29,7 +29,7 @@ def episodes_of(game: str, strength: float, count: int = 150) -> Curve:
 def playing(**strengths: float) -> SessionResult:
     episodes = {game: episodes_of(game, strength) for game, strength in strengths.items()}
     return SessionResult(
-        Path("s"), Record("finished"), ",".join(strengths), 0, "", Curve(*np.zeros((2, 0))), episodes
+        Path("s"), SessionRecord("finished"), ",".join(strengths), 0, "", Curve(*np.zeros((2, 0))), episodes
     )
 
 
@@ -61,7 +61,7 @@ def test_a_trial_of_two_games_says_each_score(tmp_path: Path) -> None:
     for number, of_pong in enumerate(points):
         folder = experiment / "trial_0" / f"session_{number}"
         folder.mkdir(parents=True)
-        write_record(folder, Record("finished"))
+        write_record(folder, SessionRecord("finished"))
         (folder / "spec.yaml").write_text(f"# test\ngame: pong,breakout\nlr: 0.1\nseed: {number}\n")
         run = {
             "arguments": {"game": "pong,breakout"},
@@ -97,7 +97,7 @@ def test_a_session_that_failed_or_was_moved_away_says_nothing_of_its_agent(tmp_p
     for score, (name, state) in enumerate(states.items()):
         folder = experiment / "trial_0" / name
         folder.mkdir(parents=True)
-        write_record(folder, Record(state))
+        write_record(folder, SessionRecord(state))
         run = {"arguments": {"game": "pong"}, "seed": 1, "commit": None}
         (folder / "run_pong.json").write_text(json.dumps(run))
         count = 200 if state == "failed" else 1  # enough for a fitness

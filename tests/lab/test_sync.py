@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from args import UserError
-from lab.session import Record, write_record
+from lab.session import SessionRecord, write_record
 from lab.upkeep import sync
 from run_lab import main
 
@@ -17,7 +17,7 @@ def test_only_finished_sessions_are_copied_and_only_once(tmp_path: Path) -> None
     root, target = tmp_path / "lab", tmp_path / "copy"
     trial = root / "some" / "train" / "trial_0"
     for number, state in enumerate(("finished", "running")):
-        write_record(trial / f"session_{number}", Record(state))
+        write_record(trial / f"session_{number}", SessionRecord(state))
     (trial / "trial.csv").write_text("a\n")
     assert sync(root, target) == 2 and sync(root, target) == 0
     copied = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
@@ -43,7 +43,7 @@ def test_a_rewrite_of_the_same_size_and_second_is_seen(tmp_path: Path) -> None:
 
 def test_a_benchmark_is_copied_with_its_tables(tmp_path: Path) -> None:
     root, target = tmp_path / "benchmark", tmp_path / "copy"
-    write_record(root / "runs" / "some" / "train" / "trial_0" / "session_0", Record("finished"))
+    write_record(root / "runs" / "some" / "train" / "trial_0" / "session_0", SessionRecord("finished"))
     files = ("README.md", "benchmark.csv", "benchmark.html", "benchmark.json", "pong.png", "sessions.csv")
     for name in (*files, "mine.txt"):
         (root / name).touch()
@@ -69,6 +69,6 @@ def test_results_and_copies_lie_outside_each_other(
 
 def test_a_target_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    write_record(tmp_path / "lab" / "some" / "train" / "trial_0" / "session_0", Record("finished"))
+    write_record(tmp_path / "lab" / "some" / "train" / "trial_0" / "session_0", SessionRecord("finished"))
     with pytest.raises(UserError, match=r"Nothing can be copied to .* \(Not a directory\): check --sync-dir"):
         sync(tmp_path / "lab", tmp_path / "file" / "below")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from live.curves import Line, ScoreCurves, joined
+from live.curves import IntervalCurve, ScoreCurves, joined
 from memory.runs.keys import Keys
 from memory.server.connection import Client
 from reporting.tables import EpisodeRecord, EpisodeTable
@@ -41,8 +41,8 @@ def test_an_episode_counts_once_from_table_and_stream(tmp_path: Path, client: Cl
 
 def test_runs_are_joined_where_all_have_values() -> None:
     steps = np.array([0.0, 50.0, 100.0])
-    lines = [Line(steps, steps * slope) for slope in (1.0, 2.0, 3.0)]
-    lines[0] = Line(steps[:2], steps[:2])
+    lines = [IntervalCurve(steps, steps * slope) for slope in (1.0, 2.0, 3.0)]
+    lines[0] = IntervalCurve(steps[:2], steps[:2])
     mean = joined(lines)
     assert mean.steps[-1] == 50.0 and mean.low is not None and mean.high is not None
     np.testing.assert_allclose(mean.values, 2 * mean.steps)
@@ -52,7 +52,7 @@ def test_runs_are_joined_where_all_have_values() -> None:
 
 
 def test_the_interval_of_alike_runs_has_no_width() -> None:
-    line = Line(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
+    line = IntervalCurve(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
     mean = joined([line, line])
     assert mean.low is not None
     np.testing.assert_allclose(mean.low, mean.values)

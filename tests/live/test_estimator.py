@@ -15,7 +15,7 @@ from safetensors.torch import save
 
 from args import read_args
 from live.page.panes import sight_pane
-from live.sight import Seen
+from live.sight import SeenChunk
 from live.watch import KnownRun, Watch
 from memory.runs.keys import Keys
 from memory.runs.run import open_run
@@ -80,7 +80,7 @@ def test_pictures_in_a_vector_have_their_convolutions(
     opened = open_run(client, keys, setting.args.shared(), False, 0, {}, "token")
     publish_weights(client, keys, Weights(opened.epoch, 1, 4, save(agent.acting_weights())))
     states = np.random.default_rng(0).random((5, *setting.problem.observation_shape), np.float32)
-    seen = Seen(0, painted, 1, states, np.zeros(5, np.int64), np.zeros(5, np.float32))
+    seen = SeenChunk(0, painted, 1, states, np.zeros(5, np.int64), np.zeros(5, np.float32))
     watch, known = known_run(redis_socket)
     with torch.inference_mode():
         expected = agent.estimates(torch.from_numpy(states)).numpy()

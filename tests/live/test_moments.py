@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from live.moments import Moments
+from live.moments import RecentMoments
 from live.reading import ServerRun
 from memory.runs.counters import Counters
 from memory.runs.reports import Status
@@ -18,7 +18,7 @@ def seen(time: float, steps: int, learner: Status, actors: dict[int, Status]) ->
 
 
 def test_rates_shares_and_ages() -> None:
-    moments = Moments()
+    moments = RecentMoments()
     acting: Status = {"time": 1.0, "state": "acting", "weights_age": 2.0}
     waiting: Status = {"state": "waiting for the learner"}
     moments.add(seen(10, 100, {"updates": 10, "waited_s": 5.0, "starved_s": 1.0}, {0: acting}))
@@ -36,7 +36,7 @@ def test_rates_shares_and_ages() -> None:
 
 def test_updates_per_step_begin_with_the_first_update() -> None:
     """In warm-up there are none, and the first of them are of no number of steps."""
-    moments = Moments()
+    moments = RecentMoments()
     looks: list[tuple[float, int, Status]] = [
         (10, 100, {}),
         (20, 150, {"updates": 0}),
@@ -50,7 +50,7 @@ def test_updates_per_step_begin_with_the_first_update() -> None:
 
 
 def test_a_learner_that_was_started_anew_has_no_shares() -> None:
-    moments = Moments()
+    moments = RecentMoments()
     moments.add(seen(10, 100, {"updates": 10, "waited_s": 500.0, "starved_s": 1.0}, {}))
     moments.add(seen(20, 140, {"updates": 20, "waited_s": 1.0, "starved_s": 0.0}, {}))
     assert moments.learner_shares() == {}
@@ -58,7 +58,7 @@ def test_a_learner_that_was_started_anew_has_no_shares() -> None:
 
 def test_shares_are_those_of_the_lives_on_both_sides_of_a_new_start() -> None:
     """Whose sums begin anew; the new one's may be above the old one's at the last look."""
-    moments = Moments()
+    moments = RecentMoments()
     sums = [(10, 100.0), (20, 105.0), (80, 1.0), (100, 11.0), (1080, 201.0)]
     for time, waited in sums:
         moments.add(seen(time, 0, {"waited_s": waited, "starved_s": waited}, {}))

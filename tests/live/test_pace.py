@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from live.pace import LONGEST_REST_S, Pace
+from live.pace import LONGEST_REST_S, RefreshPace
 
 
 def rests(monkeypatch: pytest.MonkeyPatch, *costs: float) -> list[float]:
     """Of refreshes that take so many seconds of the processor one after the other."""
     clock = itertools.accumulate([100.0, *costs])
     monkeypatch.setattr(time, "process_time", lambda: next(clock))
-    tested = Pace(share=0.005, every_s=5.0)
+    tested = RefreshPace(share=0.005, every_s=5.0)
     return [tested.rest() for _ in costs]
 
 

@@ -20,7 +20,7 @@ from live.estimator import NoEstimate
 from live.page.overview import HEADER, groups_of, row_of, settings_rows, state_of
 from live.page.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
 from live.reading import ReadOnlyClient
-from live.sight import Seen
+from live.sight import SeenChunk
 from live.watch import KnownRun, Watch
 from memory.runs.access import acl_of
 from memory.runs.keys import Keys
@@ -185,7 +185,7 @@ def test_code_that_redis_names_is_not_run(
         sight_pane(watch, known, None)
     (known,) = (each for each in watch.runs if each.server)
     frames = np.zeros((2, 1, 4), np.float32)
-    seen = Seen(0, "hostile:Env", 1, frames, np.zeros(2, np.int64), np.zeros(2, np.float32))
+    seen = SeenChunk(0, "hostile:Env", 1, frames, np.zeros(2, np.int64), np.zeros(2, np.float32))
     with pytest.raises(NoEstimate):
         watch.quantiles(known, seen)
     assert not (tmp_path / "ran").exists() and "hostile" not in sys.modules

@@ -10,7 +10,7 @@ from threading import Timer
 import pytest
 
 from memory.server.channel import Channel
-from memory.server.cluster import Address, Moved, Route
+from memory.server.cluster import Moved, NodeAddress, Route
 from memory.server.connection import Client, RedisConfig, RedisRefused, connect
 from memory.server.patience import Patience
 from tests.cluster_nodes import redis_cluster
@@ -90,7 +90,7 @@ def test_a_replica_takes_over(tmp_path: Path) -> None:
 
 def test_every_known_node_is_tried() -> None:
     """Those that are away are passed, once for each connection that found them so."""
-    one, two, three = (Address("host", port) for port in (1, 2, 3))
+    one, two, three = (NodeAddress("host", port) for port in (1, 2, 3))
     route = Route([one, two])
     route.learn([two, three])
     tried = []

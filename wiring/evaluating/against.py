@@ -11,7 +11,7 @@ from args import Args, UserError
 from envs.config import EnvConfig
 from evaluation.matches.film import MatchFilm
 from evaluation.matches.play import games_bar, play_matches
-from evaluation.matches.ratings import Player, ratings_text, write_ratings
+from evaluation.matches.ratings import Rated, ratings_text, write_ratings
 from evaluation.matches.result import Matches, matches_text, write_matches
 from evaluation.policies import Policy, is_baseline
 from evaluation.result import file_digest
@@ -20,7 +20,7 @@ from wiring.record.page import renew_page
 from wiring.record.played import keep_earlier_result, send_film
 
 
-class Played(NamedTuple):
+class PlayedMatch(NamedTuple):
     """An opponent, and the games against it."""
 
     opponent: Opponent
@@ -49,7 +49,7 @@ def play_against(args: Args, candidate: Candidate, folder: Path) -> None:
         print(f"{page} shows all matches of this run.")
 
 
-def _play(args: Args, candidate: Candidate, folder: Path, opponent: Opponent) -> Played:
+def _play(args: Args, candidate: Candidate, folder: Path, opponent: Opponent) -> PlayedMatch:
     config, ending = candidate.args.select(EnvConfig), _ending(args, opponent)
     film = _film(args, candidate, opponent, ending)
     matches = _games(args, config, candidate.policy, opponent.policy, film)
@@ -63,7 +63,7 @@ def _play(args: Args, candidate: Candidate, folder: Path, opponent: Opponent) ->
         film.write()
         print(f"The first game is in {film.path}.")
         send_film(candidate.args.model_copy(update={"track": args.track}), film.path)
-    return Played(opponent, matches)
+    return PlayedMatch(opponent, matches)
 
 
 def _games(
@@ -96,7 +96,7 @@ def _origin(args: Args, candidate: Candidate, opponent: str) -> dict[str, object
     return origin
 
 
-def _rate(args: Args, candidate: Candidate, folder: Path, played: Sequence[Played]) -> None:
+def _rate(args: Args, candidate: Candidate, folder: Path, played: Sequence[PlayedMatch]) -> None:
     """Play the pairs of the pool too; print and write the ratings of all, the snapshot last."""
     config, count = candidate.args.select(EnvConfig), len(played)
     members = [each.opponent for each in played]
@@ -105,8 +105,8 @@ def _rate(args: Args, candidate: Candidate, folder: Path, played: Sequence[Playe
     print(f"For the ratings the members of the pool play each other: {games:,} games.")
     for one, other in combinations(range(count), 2):
         pairs[one, other] = _games(args, config, members[one].policy, members[other].policy)
-    players = [Player(each.name, each.updates) for each in members]
-    players.append(Player(candidate.name, candidate.origin["updates"]))
+    players = [Rated(each.name, each.updates) for each in members]
+    players.append(Rated(candidate.name, candidate.origin["updates"]))
     print(ratings_text(players, pairs, config.game))
     path = folder / f"matches_{evaluated_name(candidate.args)}_pool.json"
     origin = {**_origin(args, candidate, "pool"), "members": [each.updates for each in members]}

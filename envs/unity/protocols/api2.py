@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envs.playback import Frames
-from envs.unity.protocols.bodies import Actions, Bodies, Brain, Camera, PlayerFailed, TimeLimits
+from envs.unity.protocols.bodies import Actions, Bodies, Brain, Camera, PlayerFailed, PlayerLimits
 
 _LENGTH = struct.Struct("<I")
 _LONGEST = 64 * 2**20  # bytes of a message; a picture of 1920 x 1080 has less
@@ -38,7 +38,7 @@ class FirstProtocol:
     brains: dict[str, Brain]
     reset_parameters: dict[str, float] | None
 
-    def __init__(self, connection: socket.socket, limits: TimeLimits) -> None:
+    def __init__(self, connection: socket.socket, limits: PlayerLimits) -> None:
         self._socket, self._limits = connection, limits
         self.watched = set[str]()
         connection.settimeout(limits.reply)

@@ -12,7 +12,7 @@ from envs.playback import Frames
 
 
 @dataclass(frozen=True)
-class TimeLimits:
+class PlayerLimits:
     """Seconds after which a player counts as hung."""
 
     start: float = 60.0  # until it has connected and said what it has

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from envs.unity.protocols.bodies import PlayerFailed, TimeLimits
+from envs.unity.protocols.bodies import PlayerFailed, PlayerLimits
 from envs.unity.protocols.messages import SERVICE, Message
 
 _LONGEST = 64 * 2**20  # bytes of a message; the pictures of a hundred bodies have less
@@ -36,7 +36,7 @@ class _DaemonThreads(Executor):
 class Calls:
     """A gRPC server on a free port of this machine."""
 
-    def __init__(self, limits: TimeLimits) -> None:
+    def __init__(self, limits: PlayerLimits) -> None:
         self._limits = limits
         self._said: queue.Queue[Any] = queue.Queue()
         self._answers: queue.Queue[Any] = queue.Queue()

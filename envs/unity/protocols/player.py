@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from envs.unity.protocols.api2 import FirstProtocol
-from envs.unity.protocols.bodies import Conversation, PlayerFailed, TimeLimits
+from envs.unity.protocols.bodies import Conversation, PlayerFailed, PlayerLimits
 from envs.unity.protocols.calls import Calls
 from envs.unity.protocols.mlagents import PresentProtocol
 
 
-class Player:
+class UnityPlayer:
     """One running build.
 
     Args:
@@ -27,7 +27,7 @@ class Player:
         OSError: It does not start, connect or speak as it should; as PlayerFailed.
     """
 
-    def __init__(self, program: Path, limits: TimeLimits, seed: int = 0) -> None:
+    def __init__(self, program: Path, limits: PlayerLimits, seed: int = 0) -> None:
         self._limits = limits
         calls = Calls(limits)
         with socket.socket() as listener:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.on_policy.losses import Steps, gae, vtrace
+from agents.on_policy.losses import Trajectories, gae, vtrace
 from agents.on_policy.rollouts import episodic_steps, unbroken_steps
 from memory.rollouts.rollout import Rollout
 
@@ -61,7 +61,7 @@ def oracle(
     return found
 
 
-def steps_of(rollout: Rollout, values: NDArray[np.float64], head: str) -> Steps:
+def steps_of(rollout: Rollout, values: NDArray[np.float64], head: str) -> Trajectories:
     rewards = torch.from_numpy(rollout.rewards).double()
     return HEADS[head](rollout, rewards, torch.from_numpy(values), GAMMA, LAMBDA)
 
