@@ -71,7 +71,7 @@ def _files(path: Path) -> list[Path]:
 def _named(found: Sequence[Run], path: Path, paths: Sequence[Path]) -> list[Run]:
     """The runs, named by their folder or csv, or by their agents where it has several."""
     is_alone = sum(_name(path) == _name(other) for other in paths) == 1
-    called = _name(path) if is_alone else path.with_suffix("").as_posix()
+    called = _name(path) if is_alone else (path.parent / _name(path)).as_posix()
     if len(agents_of(found)) == 1:
         return [run._replace(agent=called) for run in found]
     before = f"{called}/" if len(paths) > 1 else ""

@@ -120,7 +120,7 @@ class Watch:
             found = {run.name: run.server for run in self._runs.values() if run.server is not None}
         self._join({name: run for name, run in found.items() if run is not None})
         for run in self._runs.values():
-            if run.server is not None and not self._is_away:
+            if run.server is not None:
                 run.moments.add(run.server)
                 self._asked(run.scores.read_stream, self._client, Keys(run.name))
 
@@ -162,7 +162,9 @@ class Watch:
         self._runs = runs
 
     def _asked(self, question: Callable[..., Result], *arguments: object) -> Result | None:
-        """The answer; None where there is none, and why in `trouble`."""
+        """The answer; None where there is none, and why in `trouble`. Nothing is asked while it is away."""
+        if self._is_away:
+            return None
         try:
             with refusals_as_outages():
                 return question(*arguments)

@@ -297,7 +297,9 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
     for row in rows:
         standard = standard_of(row.game)
         if standard and row.scores:
-            groups.setdefault(row.agent, {})[row.game] = standard.strength(np.array(row.scores))
+            games = groups.setdefault(row.agent, {})
+            known = games.get(row.game, np.zeros(0))
+            games[row.game] = np.append(known, standard.strength(np.array(row.scores)))
     found = {agent: over_games(each) for agent, each in groups.items() if len(each) > 1}
     return dict(sorted(found.items(), key=lambda item: item[1].games))
 

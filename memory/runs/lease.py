@@ -34,6 +34,8 @@ class LeaseTaken(RuntimeError):
 
 
 class _Redlock(redlock.Redlock):  # type: ignore[misc]
+    default_retry_count, default_retry_delay = 1, 0.0  # redlock-py also sleeps after its last try
+
     def get_unique_id(self) -> bytes:
         return secrets.token_hex(16).encode()
 
@@ -60,7 +62,7 @@ class Lease:
     ) -> None:
         self.key, self.lost = key, threading.Event()
         self._client, self._ttl_ms, self._renew_every_s = client, int(ttl_s * 1000), renew_every_s
-        self._redlock = _Redlock([client], retry_count=1)
+        self._redlock = _Redlock([client])
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"lease {key}", daemon=True)
 

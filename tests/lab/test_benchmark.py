@@ -127,6 +127,19 @@ def test_every_number_of_a_table_is_of_the_sessions_that_are_done(tmp_path: Path
     assert over_all["interval"][0] < over_all["iqm"] < over_all["interval"][1]
 
 
+def test_all_experiments_of_an_agent_count_over_the_games(tmp_path: Path) -> None:
+    """Also two in the same game."""
+    spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
+    games = {"first": "CartPole-v1", "second": "CartPole-v1", "third": "probe:catch"}
+    rows = [f"  {name}: {{agent: dqn, game: '{game}', T-max: 2000}}\n" for name, game in games.items()]
+    spec.write_text("# test\nexperiments:\n" + "".join(rows))
+    for (name, game), score in zip(games.items(), (100.0, 300.0, 1.0), strict=True):
+        folder = runs / name / "train" / "trial_0" / "session_0"
+        leave_session(folder, {game: score}, SessionRecord("finished"), steps=1000)
+    write_table(tmp_path, [*read_experiments(spec).values()], runs)
+    assert json.loads((tmp_path / "benchmark.json").read_text())["dqn"]["sessions"] == 3
+
+
 @pytest.mark.parametrize(("game", "steps"), [("probe:catch", 900), ("CartPole-v1,probe:catch", 0)])
 def test_a_session_that_cannot_be_evaluated_is_a_fault(
     game: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -96,6 +96,14 @@ def test_tables_of_one_name_are_two_agents(tmp_path: Path) -> None:
     assert [run.agent for run in runs] == [str(tmp_path / name / "scores") for name in ("a", "b")]
 
 
+def test_folders_of_one_name_are_called_by_all_of_it(tmp_path: Path) -> None:
+    """What follows a dot is the end of a csv's name, and no end of a folder's."""
+    folders = [tmp_path / parent / f"seed.{number}" for parent in "ab" for number in (1, 2)]
+    for folder in folders:
+        _evaluation(folder, "pong", 10.0, 0.25)
+    assert [run.agent for run in read_runs(folders)] == [*map(str, folders)]
+
+
 def test_a_folder_of_evaluations(tmp_path: Path) -> None:
     """All three caps; published scores only beside play with their sticky actions."""
     _evaluation(tmp_path / "ours/session_0", "pong", 10.0, 0.25)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import redis
 import torch
 
 from args import read_args
 from live.estimator import NoEstimate
 from live.page.overview import HEADER, groups_of, row_of, settings_rows, state_of
 from live.page.panes import learning_pane, replay_pane, scores_pane, settings_pane, sight_pane, time_pane
-from live.reading import ReadOnlyClient
+from live.reading import ReadOnlyClient, ServerRun
 from live.sight import SeenChunk
 from live.watch import KnownRun, Watch
 from memory.runs.access import acl_of
@@ -221,6 +222,24 @@ def test_runs_stay_while_the_server_is_away(client: Client, redis_socket: str, t
     watch._client, watch._look_at, watch._list_at = answers, 0, 0
     watch.look()
     assert not watch.trouble and {run.label: run for run in watch.runs} == before
+
+
+def test_a_silent_server_is_asked_once_a_look(
+    client: Client, redis_socket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a look would take the patience of a connection for each run."""
+    for name in ("a", "b", "c"):
+        open_run(client, Keys(name), read_args([]).shared(), False, 0, {}, "token")
+    watch, asked = watch_of(redis_socket, None), []
+
+    def silent(_: object, name: str) -> ServerRun:
+        asked.append(name)
+        raise redis.exceptions.TimeoutError("silent")
+
+    monkeypatch.setattr("live.watch.read_run", silent)
+    watch._look_at = 0
+    watch.look()
+    assert watch.trouble and asked == ["a"] and {run.label for run in watch.runs} == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize("fault", ["forbidden", "damaged"])

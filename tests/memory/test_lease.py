@@ -26,12 +26,17 @@ def test_a_second_holder_is_refused_while_the_first_renews(client: Client) -> No
     Lease(client, "role").acquire("learner").release()
 
 
-def test_the_lowest_free_number_is_taken_at_once(client: Client) -> None:
+def test_the_lowest_free_number_is_taken_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = Keys("run")
     held = [first_free(client, keys.actor_lease) for _ in range(3)]
     assert [number for number, _ in held] == [0, 1, 2]
     held[1][1].release()
-    number, lease = first_free(client, keys.actor_lease)
+    time.sleep(0.05)  # it runs out a millisecond later
+    with monkeypatch.context() as patched:
+        rests = list[float]()
+        patched.setattr(time, "sleep", rests.append)
+        number, lease = first_free(client, keys.actor_lease)
+    assert sum(rests) == 0, "a number that is taken costs no rest"
     assert number == 1 and client.get(keys.actor_lease(1)) == lease.token.encode()
     for each in (lease, held[0][1], held[2][1]):
         each.release()
