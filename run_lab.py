@@ -34,11 +34,12 @@ Command = Callable[[str, str], argparse.ArgumentParser]
 
 def fits(experiment: Experiment) -> None:
     """Look at the environments, and see whether the agent can play them. Raises UserError."""
-    from wiring.checks import check_agent_fits
+    from wiring.checks import check_agent_fits, check_divided, check_serial
     from wiring.code import canonical, check_games
     from wiring.endings import USER_ERRORS
     from wiring.setting import setting_of_run
     from wiring.sources import check_length, check_store
+    from wiring.starting.run_plan import check_parts
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
@@ -46,6 +47,9 @@ def fits(experiment: Experiment) -> None:
             args = canonical(args)
             setting = setting_of_run(args)
             check_games(args)
+            check_parts(args)
+            check_divided(args)
+            check_serial(args)
             check_agent_fits(setting)
             check_store(setting.args)
             check_length(setting.args)

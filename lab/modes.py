@@ -52,13 +52,20 @@ def trials_of(experiment: Experiment, mode: str) -> Mapping[str, Mapping[str, Pl
 
 
 def _dev(experiment: Experiment) -> dict[str, Plain]:
-    """Short, in one process, every line shown, and the play in a window where there is a display."""
+    """Short, in one process, every line shown, and the play in a window where there is a display.
+
+    Of several games each has an actor of its own.
+    """
     args = experiment.args()
+    games = len(args.games)
     changes: dict[str, Plain] = {
         "T_max": min(args.T_max, args.learn_start + DEV_STEPS),
         "log_interval": DEV_STEPS // 10,
         "max_episode_steps": DEV_EPISODE,
-        "serial": True,
+        "serial": games == 1,
+        "nb_actor": games,
+        "shards": 1,
+        "learners": 1,
     }
     return {**changes, "render": True} if os.environ.get("DISPLAY") else changes
 

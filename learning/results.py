@@ -100,7 +100,7 @@ class Results:
             if len(own) < len(episodes):
                 self.left_out += len(episodes) - len(own)
                 log.warning("%d episodes are of no game of this run: left out.", len(episodes) - len(own))
-            for record in self.episodes.add(EpisodeRecord(*episode) for episode in own):
+            for record in self.episodes.add(own):
                 self._take_in(record)
             self._read_to = read_to
 

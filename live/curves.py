@@ -47,7 +47,7 @@ class ScoreCurves:
             self._read_to, episodes, _ = read_episodes(client, keys, self._read_to)
             if not episodes:
                 return
-            self._add(EpisodeRecord(*episode) for episode in episodes)
+            self._add(episodes)
 
     def points(self, game: str, evaluation: bool) -> list[RewardPoint]:
         """Of training or of evaluation."""

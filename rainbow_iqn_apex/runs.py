@@ -50,7 +50,7 @@ class RunTables(NamedTuple):
 
 def train(
     game: str,
-    agent: str = "iqn",
+    agent: str | None = None,
     results: str | Path = "results",
     on_line: Callable[[str], object] = print,
     **flags: Any,
@@ -62,7 +62,7 @@ def train(
     Args:
         on_line: gets what the processes say, line by line.
         flags: those of start_learning.py with underscores, as T_max=20000 or env_args={"size": 5};
-            None: not given.
+            None: not given, as `agent` where a spec names it.
 
     Raises:
         ValueError: a flag is wrong.

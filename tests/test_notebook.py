@@ -15,7 +15,7 @@ import torch
 from args import read_args
 from memory.runs.keys import Keys
 from memory.server.connection import Client
-from rainbow_iqn_apex import read_run
+from rainbow_iqn_apex import read_run, train
 from tests.processes import ONE_THREAD, ROOT
 from tests.test_own_code import CORRIDOR
 
@@ -182,6 +182,19 @@ def test_a_run_is_read_by_the_name_of_its_game_or_of_its_files(game: str, tmp_pa
         read_run(tmp_path, "breakout")
     with pytest.raises(ValueError, match="holds no run"):
         read_run(tmp_path / "nothing", game)
+
+
+def test_the_agent_is_that_of_a_spec_unless_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = list[list[str]]()
+    monkeypatch.setattr("rainbow_iqn_apex.runs._run_to_end", lambda words, _: commands.append(words))
+    (tmp_path / "run_probe_catch.json").write_text("{}")
+    spec = tmp_path / "some.yaml"
+    spec.write_text("# Mnih et al. 2015\nagent: dqn\n")
+    for named in ({}, {"agent": "iqn"}):
+        train("probe:catch", results=tmp_path, spec=str(spec), **named)
+    assert ["--agent" in words for words in commands] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ RULES: dict[str, Rule] = {
     "envs": _rule("own_code", "ale_py cv2 google grpc gymnasium minatar miniworld numpy pyglet vizdoom"),
     "envs.check": _rule(f"{EVERY_ROOM} own_code wiring", "gymnasium numpy"),
     "kernels": _rule(packages="isal llvmlite lz4 numba numpy torch"),
-    "memory": _rule("kernels", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
+    "memory": _rule("kernels reporting.tables", "hiredis isal lz4 msgpack numpy redis redlock zstandard"),
     "memory.runs.__main__": _rule("supervision.process", "redis"),
     "models": _rule("kernels", "torch"),
     "agents": _rule(

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from acting.links.weights import ActingWeights, WeightsSource
 from acting.player import VectorStep
 from memory.runs.counters import Counters
-from memory.runs.episodes import Episode, recent_episodes
+from memory.runs.episodes import recent_episodes
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import Status
 from memory.runs.run import RunInfo
 from memory.server.connection import Client
+from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Link:
     def wait_until_stored(self, are_last: bool = False) -> None:
         """Wait for the reply to the packets that were sent; `are_last`: the actor sends no more."""
 
-    def report(self, episode: Episode) -> None:
+    def report(self, episode: EpisodeRecord) -> None:
         """Send a finished episode, which gets its sequence number here."""
         self._episodes += 1
         log.info("Episode %d: score %g in %d steps.", self._episodes, episode.score_saber, episode.length)
@@ -82,7 +83,7 @@ class ActorSlot:
     lease: Lease
     run: RunInfo
     find_run: Callable[[], RunInfo | None]  # finds the run again after the learner restarted
-    reported: deque[Episode] = field(default_factory=recent_episodes)  # by this process in this run
+    reported: deque[EpisodeRecord] = field(default_factory=recent_episodes)  # by this process in this run
 
 
 class Writer(ABC):

@@ -11,8 +11,8 @@ import numpy as np
 from acting.episodes import FinishedEpisode
 from acting.links.link import ActorConfig, Link
 from memory.runs.counters import Counters
-from memory.runs.episodes import Episode
 from memory.runs.reports import STATUS_EVERY_S, Status
+from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Reports:
         """Report episodes that ended now, played with weights of the learner's step `t_learner`."""
         for episode in episodes:
             self.scores = [*self.scores[-99:], episode.score_saber]
-            record = Episode(
+            record = EpisodeRecord(
                 actor=self._config.id_actor,
                 sequence=0,
                 actor_steps=self._link.counters.played,

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from acting.links.link import ActorSlot, Link, RunChanged
 from memory.runs.counters import read_counters
-from memory.runs.episodes import Episode, EpisodeReporter
+from memory.runs.episodes import EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.reports import Status, publish_status
 from memory.runs.scripts import LostLease, StaleEpoch
 from memory.server.patience import Interrupted, Patience
+from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class RunLink(Link):
         if self._pusher.unsettled:
             self.counters = self._until_accepted(self._pusher.settle) or self.counters
 
-    def report(self, episode: Episode) -> None:
+    def report(self, episode: EpisodeRecord) -> None:
         """Send the episode through Redis; one sent twice counts once."""
         log.debug("Actor %d: score %g in %d steps.", self._actor, episode.score_saber, episode.length)
         if self._reports:
@@ -74,7 +75,7 @@ class RunLink(Link):
         role = f"actor:{self._actor}"
         self._patience(publish_status, self._slot.client, self._slot.keys, role, values)
 
-    def _report(self, episode: Episode) -> None:
+    def _report(self, episode: EpisodeRecord) -> None:
         record = episode._replace(sequence=self._reporter.sequence + 1)
         self._patience(self._reporter.report, record)
 

@@ -16,13 +16,14 @@ from typing import Any
 from acting.links.link import ActorSlot
 from acting.links.run_link import RunLink
 from memory.runs.counters import read_counters
-from memory.runs.episodes import Episode, EpisodeReporter
+from memory.runs.episodes import EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.run import POLL_EVERY_S
 from memory.runs.scripts import LostLease, Sender
 from memory.runs.shards import admit, next_look
 from memory.server.patience import Interrupted, Patience
 from memory.server.replies import UNREACHABLE, Refusing, Wait, explained, refusals_as_outages, wait_of
+from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class ShardLink(RunLink):
             self._look_back()
         super().push(packets, num_transitions)
 
-    def report(self, episode: Episode) -> None:
+    def report(self, episode: EpisodeRecord) -> None:
         """As `RunLink.report`."""
         self._or_elsewhere(partial(super().report, episode))
 
@@ -127,7 +128,9 @@ class ShardLink(RunLink):
                     raise
 
     def _has_moved(self, error: Exception) -> bool:
-        """Whether another shard takes what comes next; `error` is that of the present one."""
+        """Whether another shard takes what comes next; `error` is that of the present one, or of shard 0."""
+        if self._answers(self._pusher.sender) and not self._answers(self._home):
+            return False
         left, self._look_at = self._present, next_look(0.0)
         for number in self._ways:
             if number not in (left, self._own) and self._uses(number):
@@ -135,6 +138,13 @@ class ShardLink(RunLink):
                 log.warning(sentence, left, explained(error), number)
                 return True
         return False
+
+    def _answers(self, sender: Sender) -> bool:
+        try:
+            with refusals_as_outages():
+                return bool(sender.client.ping())
+        except UNREACHABLE:
+            return False
 
     def _uses(self, number: int) -> bool:
         """Whether packets go to this shard from now on: it answers, and the learner has joined it."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from memory.runs.counters import parse_counts
 from memory.runs.scripts import REPORT_EPISODE, Sender, refuse, run_script
+from reporting.tables import EpisodeRecord
 
 KEPT = 200_000
 """Most episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
@@ -22,31 +21,10 @@ LARGEST_SCORE = 1e100
 """Bound that every score lies below: it is beyond any game's, and its square is still finite."""
 
 
-class Episode(NamedTuple):
-    """One finished episode; (actor, sequence) names it within its run."""
-
-    actor: int
-    sequence: int
-    environment: int
-    actor_steps: int  # T_actors when it ended
-    learner_steps: int  # T_learner of the weights it ended with
-    score_5min: float
-    score_30min: float
-    score_saber: float
-    length: int  # agent steps
-    evaluation: bool = False  # played without noise by an evaluation actor
-    action_counts: Sequence[Sequence[int]] = ()  # of acting.episodes.ActionCounter; empty: not counted
-    rooms: Sequence[int] = ()  # that it came to; empty where the game tells of none
-    game: str = (
-        ""  # that was played; with agent and (actor, environment) the coordinates of the body that played
-    )
-    agent: int = 0  # which learning agent of the run; there is one so far
-
-
-def parsed_episode(data: bytes) -> Episode | None:
+def parsed_episode(data: bytes) -> EpisodeRecord | None:
     """The episode in `data`; None where there is none, or where something is not what it should be."""
     try:
-        episode = Episode(*json.loads(data))
+        episode = EpisodeRecord(*json.loads(data))
     except (ValueError, TypeError, RecursionError):
         return None
     counts = [
@@ -75,7 +53,7 @@ def _flat(rows: object) -> list[object]:
     return [item for row in rows for item in (row if isinstance(row, list | tuple) else [row, None])]
 
 
-def recent_episodes() -> deque[Episode]:
+def recent_episodes() -> deque[EpisodeRecord]:
     """Room for those that an actor can send again."""
     return deque(maxlen=RECENT)
 
@@ -83,7 +61,7 @@ def recent_episodes() -> deque[Episode]:
 class EpisodeReporter:
     """Sends an actor's episodes; one sent twice counts once, one that the server forgot is sent again."""
 
-    def __init__(self, sender: Sender, recent: deque[Episode] | None = None) -> None:
+    def __init__(self, sender: Sender, recent: deque[EpisodeRecord] | None = None) -> None:
         """`recent`: what this process reported last, in this run; goes on being filled."""
         self._client, keys, self._actor, self._token, self.epoch = sender
         self._counters, self._field = keys.counters, f"episodes:{self._actor}"
@@ -100,7 +78,7 @@ class EpisodeReporter:
         if not self._unanswered:
             self.sequence = max(self.sequence, self._held())
 
-    def report(self, episode: Episode) -> None:
+    def report(self, episode: EpisodeRecord) -> None:
         """Send one episode whose sequence follows `self.sequence`; before it, those that the server forgot.
 
         Raises StaleEpoch or LostLease; may be called again after any error.
@@ -114,7 +92,7 @@ class EpisodeReporter:
         if not self._recent or self._recent[-1].sequence < episode.sequence:
             self._recent.append(episode)
 
-    def _send(self, episode: Episode, order: str) -> int | None:
+    def _send(self, episode: EpisodeRecord, order: str) -> int | None:
         """The last number that the server has, where others are missing before this one."""
         arguments = [self.epoch, self._token, self._actor, episode.sequence, json.dumps(episode), KEPT, order]
         self._unanswered += 1

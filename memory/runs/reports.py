@@ -11,9 +11,10 @@ import re
 import time
 from typing import NamedTuple
 
-from memory.runs.episodes import Episode, parsed_episode
+from memory.runs.episodes import parsed_episode
 from memory.runs.keys import Keys
 from memory.server.connection import Client
+from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Read(NamedTuple):
     """What `read_episodes` found."""
 
     read_to: str  # stream id to read on from
-    episodes: list[Episode]
+    episodes: list[EpisodeRecord]
     left_out: int  # entries that are no episodes
 
 

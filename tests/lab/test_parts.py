@@ -14,13 +14,17 @@ import pytest
 from args import UserError
 from lab import modes
 from lab.folder import end, is_alive, only_lab, started_at
-from lab.modes import ENJOYED_EPISODES, enjoy, sessions_of
+from lab.modes import ENJOYED_EPISODES, enjoy, sessions_of, trials_of
 from lab.results import report_experiment, report_trial
 from lab.session import Curve, Session, SessionRecord, read_record, spread, write_record
-from lab.spec import find_experiment
+from lab.spec import find_experiment, read_experiments
 from lab.upkeep import remove
 from reporting.model_files import steps_in
+from run_lab import fits
 from tests.lab.left import leave_session, program_that_ends
+from tests.processes import ROOT
+from wiring.checks import check_divided, check_serial
+from wiring.starting.run_plan import check_parts
 
 SPEC = """# Mnih et al. 2015
 agent: dqn
@@ -52,6 +56,25 @@ def test_modes_plan_trials_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
     monkeypatch.setenv("DISPLAY", ":0")
     assert planned(tmp_path, "dev")[0].changes["render"]
+
+
+@pytest.mark.parametrize("name", ["through_all", "atari_100k"])
+def test_dev_is_one_process_of_any_experiment(name: str) -> None:
+    """However many actors, shards and learners it has otherwise; several games have an actor each."""
+    for experiment in read_experiments(ROOT / "specs" / "lab" / f"{name}.yaml").values():
+        (changes,) = trials_of(experiment, "dev").values()
+        args = experiment.args(**changes)
+        assert args.serial == (len(args.games) == 1)
+        check_parts(args)
+        check_divided(args)
+        check_serial(args)
+
+
+def test_what_would_not_start_is_not_ready(tmp_path: Path) -> None:
+    spec = tmp_path / "some.yaml"
+    spec.write_text("# Mnih et al. 2015\nagent: dqn\ngame: probe:catch\nserial: true\nnb-actor: 2\n")
+    with pytest.raises(UserError, match="--serial has one actor"):
+        fits(find_experiment(spec, "some"))
 
 
 def test_a_session_has_a_plain_spec_and_refuses_another_ones_folder(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from learning.results import LearnerStatus, PatientDisk, Results
 from learning.saved.figures import Figures, set_aside
-from memory.runs.episodes import Episode, EpisodeReporter
+from memory.runs.episodes import EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.scripts import Sender
 from memory.server.connection import Client
 from reporting.pages.run_page import GameFacts, RunFacts
-from reporting.tables import LearningPoint
+from reporting.tables import EpisodeRecord, LearningPoint
 from tests.memory.road import begin
 
 
@@ -36,7 +36,9 @@ def play(client: Client, keys: Keys, scores: list[tuple[float, bool]]) -> None:
         for number, (score, evaluation) in enumerate(scores, start=1):
             steps = 10 * number
             counts = [[number, 9]]
-            reporter.report(Episode(0, number, 0, steps, 0, score, score, score, 10, evaluation, counts))
+            reporter.report(
+                EpisodeRecord(0, number, 0, steps, 0, score, score, score, 10, evaluation, counts)
+            )
 
 
 def test_rows_of_learning_are_written_when_due(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_an_episode_of_another_game_is_left_out(client: Client, keys: Keys, tmp_
     with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
         reporter = EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, 64).epoch))
         for number, game in enumerate(("elsewhere", "pong"), start=1):
-            reporter.report(Episode(0, number, 0, 10, 0, 1.0, 1.0, 1.0, 10, game=game))
+            reporter.report(EpisodeRecord(0, number, 0, 10, 0, 1.0, 1.0, 1.0, 10, game=game))
     for _ in range(2):
         run = results(tmp_path)
         run.collect(client, keys)

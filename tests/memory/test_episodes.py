@@ -6,19 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.runs.episodes import Episode, EpisodeReporter
+from memory.runs.episodes import EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import read_episodes
 from memory.runs.scripts import LostLease, Sender, StaleEpoch
 from memory.server.connection import Client
+from reporting.tables import EpisodeRecord
 from tests.memory.road import begin
 
 
-def episode_of(sequence: int, actor: int = 0) -> Episode:
+def episode_of(sequence: int, actor: int = 0) -> EpisodeRecord:
     """One with something in every field."""
     counts = [[sequence, 0, 8], [4, 4, 1]]
-    return Episode(actor, sequence, 1, 100 * sequence, 80, 1.5, 2.5, 3.5, 9, sequence == 2, counts, [1, 7])
+    return EpisodeRecord(
+        actor, sequence, 1, 100 * sequence, 80, 1.5, 2.5, 3.5, 9, sequence == 2, counts, [1, 7]
+    )
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from memory.runs.scripts import LostLease, Sender
 from memory.runs.shards import admitted, own_steps
 from memory.server.channel import LOOK_AGAIN_AFTER_S
 from memory.server.patience import Patience
+from reporting.tables import EpisodeRecord
 from tests.memory.sharded import (
     SomeActor,
     begin_sharded,
@@ -310,6 +311,30 @@ def test_where_all_shards_answer_and_refuse_patience_ends(
             actor.push()
     assert all(actor.link._pushers[shard].unsettled for shard in (2, 0)), "it has tried both"
     places[0].client.replicaof("NO", "ONE")
+
+
+def test_a_shard_is_not_left_while_shard_0_is_away(
+    three: tuple[Stage, Shards, MovingActor], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where episodes are reported; what is known of a third shard tempts it."""
+    (places, nodes), shards, actor = three
+    places[1].client.save()
+    nodes[1].die()
+    for _ in range(2):
+        actor.push()
+    actor.link.wait_until_stored()
+    nodes[1].start(empty=False)
+    time.sleep(LOOK_AGAIN_AFTER_S + 0.2)
+    settle(shards)
+    actor.push()
+    actor.link.wait_until_stored()
+    assert 2 in actor.link._pushers and actor.link._present == 1
+    nodes[0].die()
+    actor.link._patience = Patience(0.5)
+    caplog.clear()
+    with pytest.raises(redis.exceptions.ConnectionError):
+        actor.link.report(EpisodeRecord(1, 1, actor.sent, 10, 0, 1.0, 1.0, 1.0, 10))
+    assert actor.link._present == 1 and "Shard 1 is away" not in caplog.text
 
 
 def test_what_a_third_shard_may_have_is_settled_when_it_is_back(
