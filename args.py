@@ -64,11 +64,10 @@ class Args(
 ):
     """All parameters of one process, checked; --help shows them in this order."""
 
-    def select(self, kind: type[Dataclass], **others: object) -> Dataclass:
-        """A dataclass of some room, filled with the parameters of the same names and with `others`."""
-        names = {field.name for field in dataclasses.fields(cast(Any, kind))} - others.keys()
+    def select(self, kind: type[Dataclass]) -> Dataclass:
+        """A dataclass of some room, filled with the parameters of the same names."""
         own = {name.lower(): getattr(self, name) for name in type(self).model_fields}
-        return kind(**{name: own[name] for name in names}, **others)
+        return kind(**{field.name: own[field.name] for field in dataclasses.fields(cast(Any, kind))})
 
     @property
     def run_name(self) -> str:
@@ -158,8 +157,7 @@ def _help(argv: Sequence[str], page: Page) -> None:
     word = asked_for(argv)
     if word is None:
         return
-    first = _first_look([each for each in argv if each != "all"])
-    kind = args_type(first.get("agent") or agent_of_spec(first.get("spec")))
+    kind = _type_named([each for each in argv if each != "all"])
     text = help_text(page, Args.__bases__, kind.model_fields, word == "all")
     try:
         print(text, flush=True)
@@ -181,8 +179,7 @@ def complain(error: Exception) -> None:
 
 def read_args(argv: Sequence[str]) -> Args:
     """As `parse_args`, raising UserError."""
-    first = _first_look(argv)
-    kind = args_type(first.get("agent") or agent_of_spec(first.get("spec")))
+    kind = _type_named(argv)
     given = vars(_parser(kind).parse_args(argv))
     if not given.get("spec"):
         return checked_args(given)
@@ -196,12 +193,13 @@ def args_type(agent: object) -> type[Args]:
     return create_model("Args", __base__=Args, **cast(dict[str, Any], fields)) if fields else Args
 
 
-def _first_look(argv: Sequence[str]) -> dict[str, str]:
-    """--agent and --spec, which say what other flags there are."""
-    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+def _type_named(argv: Sequence[str]) -> type[Args]:
+    """`args_type` of --agent, or of the agent of --spec, which say what other flags there are."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--agent")
     parser.add_argument("--spec")
-    return vars(parser.parse_known_args(argv)[0])
+    first, _ = parser.parse_known_args(argv)
+    return args_type(first.agent or agent_of_spec(first.spec))
 
 
 def checked_args(values: Mapping[str, Any], written: Mapping[str, str] | None = None) -> Args:

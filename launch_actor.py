@@ -80,7 +80,7 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
         if env is not None:
             setting = at_tables(setting, env)
         id_actor, lease = take_number(args.id_actor, client, keys, stop)
-        setting = setting._replace(args=setting.args.model_copy(update={"id_actor": id_actor}))
+        setting = setting.with_args(id_actor=id_actor)
         with lease:
             try:
                 slot = ActorSlot(client, keys, lease, run, find_run, reported)

@@ -77,7 +77,7 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
             log.warning("%s Beginning again.", lost)
             updates = 0
         else:
-            setting = setting._replace(args=setting.args.model_copy(update={"model": None}))
+            setting = setting.with_args(model=None)
         if updates is None:
             return
         losses_in_a_row = 0 if updates else losses_in_a_row + 1

@@ -97,7 +97,6 @@ class Agent(ABC):
     """One algorithm. With learning=False (actors, evaluation) it has no optimiser and no target network."""
 
     config_type: ClassVar[type]  # the frozen dataclass of its hyper-parameters
-    store: ClassVar[str]  # where its experience waits: "replay" | "rollouts"
     learns: bool = True  # False: its scores do not count as scores of the run
     eval_noise: bool = True  # default of --eval-noise: whether evaluation is with its noise too
     priority_exponent: ClassVar[float | None] = None  # default of --priority-exponent, where there is one
@@ -113,11 +112,15 @@ class Agent(ABC):
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Fresh noise for `rows` environments, from `generator` alone."""
 
-    @abstractmethod
     def next_acting_noise(
         self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
     ) -> ActingNoise:
-        """The noise that follows `noise` after a period; rows of `first` [N] begin an episode."""
+        """The noise that follows `noise` after a period: fresh unless overridden.
+
+        Args:
+            first: [N], True where the row begins an episode.
+        """
+        return self.draw_acting_noise(len(first), generator)
 
     @abstractmethod
     def mean_acting_noise(self, rows: int) -> ActingNoise:
@@ -146,7 +149,7 @@ class Agent(ABC):
 
     @abstractmethod
     def update(self, experience: Any, t_learner: int) -> Update:
-        """Learn from what its store gives: a Batch from the replay, a Rollout from rollouts."""
+        """Learn from a Batch of the replay, or from a Rollout."""
 
     @abstractmethod
     def acting_weights(self) -> dict[str, Tensor]:
@@ -167,8 +170,6 @@ class Agent(ABC):
 
 class ReplayAgent(Agent):
     """An agent that learns off-policy, from batches of a prioritised replay."""
-
-    store = "replay"
 
     @abstractmethod
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
@@ -200,7 +201,6 @@ class ReplayAgent(Agent):
 class RolloutAgent(Agent):
     """An agent that learns on-policy, from whole rollouts of several environments."""
 
-    store = "rollouts"
     value_heads: ClassVar[tuple[str, ...]]  # what the columns of `values` estimate the return of
 
     @abstractmethod

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
+from agents.base import Acting, ActingNoise, Problem, TensorBatch
 from agents.losses import Bootstrap, DoubleBootstrap, Estimate, huber_error, huber_loss
 from agents.parts.exploration import EpsilonGreedy, EpsilonGreedyConfig
 from agents.parts.learning import PeriodicTarget
@@ -29,10 +29,6 @@ class DqnConfig(OffPolicyConfig, EpsilonGreedyConfig, MunchausenConfig):
 
     target_update: int  # steps between copies of the online network to the target network
     kappa: float  # where the Huber loss turns linear
-
-    def __post_init__(self) -> None:
-        if self.kappa <= 0:
-            raise AgentError(f"kappa must be above 0, not {self.kappa}.")
 
 
 class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):

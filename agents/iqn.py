@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.base import Acting, ActingNoise, AgentError, Problem, TensorBatch
+from agents.base import Acting, ActingNoise, Problem, TensorBatch
 from agents.losses import Estimate, of_action, quantile_huber_loss
 from agents.parts.munchausen import MunchausenConfig, bootstrap_of
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
@@ -30,10 +30,6 @@ class IqnConfig(NoisyConfig, MunchausenConfig):
     num_quantile_samples: int  # K: taus for selecting actions, in acting and for the argmax at s_t
     quantile_embedding_dim: int  # cosines that embed a tau
     kappa: float  # where the Huber loss turns linear
-
-    def __post_init__(self) -> None:
-        if self.kappa <= 0:
-            raise AgentError(f"kappa must be above 0, not {self.kappa}.")
 
 
 class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):

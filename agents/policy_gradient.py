@@ -105,8 +105,7 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         }
         if self.config.standardise_advantages:
             advantages = standardised(advantages, transitions)
-        a_t, log_mu = torch.from_numpy(rollout.a_t), torch.from_numpy(rollout.log_prob)
-        return FlatBatch.of(a_t, log_mu, advantages, targets, self.device), metrics
+        return FlatBatch.of(rollout, advantages, targets, self.device), metrics
 
     def _losses(
         self, states: RolloutStates, batch: FlatBatch, rows: Tensor, means: Means

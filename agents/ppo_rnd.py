@@ -156,13 +156,8 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
             vtrace(steps, ratios) if config.v_trace else gae(steps) for steps in heads
         )
         targets = values[:-1] + torch.stack([ext_advantages, int_advantages], dim=2)  # [T, B, 2]
-        batch = FlatBatch.of(
-            torch.from_numpy(rollout.a_t),
-            torch.from_numpy(rollout.log_prob),
-            config.ext_coeff * ext_advantages + config.int_coeff * int_advantages,
-            targets,
-            self.device,
-        )
+        advantages = config.ext_coeff * ext_advantages + config.int_coeff * int_advantages
+        batch = FlatBatch.of(rollout, advantages, targets, self.device)
         rewards = torch.stack([extrinsic, intrinsic], dim=2)
         return batch, _metrics(*(each[transitions] for each in (ratios, rewards, values[:-1], targets)))
 

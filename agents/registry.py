@@ -2,12 +2,12 @@
 
 A new one is a file, a network, flags in agents/settings.py, a line here, and its name in agents/names.py. A
 flag that adds a part to it stands in SWITCHES (wiring/checks.py) too, so that agents without that part refuse
-it. Where it values every action, evaluation/estimates.py says how to get the values.
+it. Where it values every action, its method `estimates` says how.
 """
 
 from __future__ import annotations
 
-from agents.base import Agent, AgentError
+from agents.base import Agent, AgentError, ReplayAgent, RolloutAgent
 from agents.dqn import DoubleDqnAgent, DqnAgent
 from agents.iqn import IqnAgent
 from agents.naf import NafAgent
@@ -48,8 +48,15 @@ def agent_type(name: str) -> type[Agent]:
     return AGENTS[name]
 
 
+def has_replay(name: str) -> bool:
+    """Whether the agent of that name learns from a replay; else from rollouts. Raises AgentError."""
+    return issubclass(agent_type(name), ReplayAgent)
+
+
 def _own_type(code: OwnCode) -> type[Agent]:
     kind = code.thing
-    if not (isinstance(kind, type) and issubclass(kind, Agent)):
-        raise AgentError(f"{code.name} is no class that derives from Agent (agents/base.py).")
+    if not (isinstance(kind, type) and issubclass(kind, ReplayAgent | RolloutAgent)):
+        raise AgentError(
+            f"{code.name} is no class that derives from ReplayAgent or RolloutAgent (agents/base.py)."
+        )
     return kind

@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 class PoolConfig:
     """Named as the flags."""
 
-    opponents: str  # "self", "past" or "pfsp"
     pool_size: int  # most members
     pool_every: int  # agent steps of the learner's clock
 

@@ -18,7 +18,7 @@ from memory.server.connection import Client
 from reporting.history import RunHistory
 from reporting.measures.fitness import EVALUATION_WINDOW, WINDOW
 from reporting.measures.scores import GameScores
-from reporting.tables import EpisodeRecord, EpisodeTable, LearningPoint, LearningTable
+from reporting.tables import EpisodeRecord, EpisodeTable, LearningPoint, LearningTable, learning_path
 
 log = logging.getLogger(__name__)
 
@@ -192,11 +192,6 @@ class LearnerStatus:
             "warning": self._warning,
             "state": "learning" if source.drawn else "refilling the replay" if learner.updates else "warm-up",
         }
-
-
-def learning_path(table: Path) -> Path:
-    """The history of learning beside the table of episodes."""
-    return table.with_name(f"learning_{table.name}")
 
 
 def closing_sentence(learner: Learner, frames_per_step: int) -> str:

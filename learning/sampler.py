@@ -92,6 +92,7 @@ class Sampler(Source[Batch]):
             "replay/mean_priority": self._replay.total_priority / max(self._replay.fill, 1),
             "replay/samples_per_insert": self.drawn * self._config.batch_size / max(inserted, 1),
             "replay/left_out": float(self._replay.left_out),
+            **self._replay.scalars(),
         }
 
     def size_sentence(self) -> str:

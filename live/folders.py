@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reporting.tables import LearningPoint, read_learning
+from reporting.tables import LearningPoint, learning_path, read_learning
 
 DEEPEST = 6
 """Levels of folders below --path-to-results that are searched for runs: a benchmark keeps a session's results
@@ -42,7 +42,7 @@ class FolderRun(NamedTuple):
     @property
     def learning(self) -> Path:
         """Its history of learning."""
-        return self.episodes.with_name(f"learning_{self.episodes.name}")
+        return learning_path(self.episodes)
 
 
 def find_runs(root: Path) -> Iterator[FolderRun]:

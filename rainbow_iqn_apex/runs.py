@@ -20,6 +20,7 @@ from envs.config import EnvError
 from envs.registry import canonical_game
 from own_code.code import names_code, short_name
 from own_code.folder_imports import ROOT
+from reporting.tables import learning_path
 
 TELLS = 5
 """Number of the last lines of a run that failed which the error shows."""
@@ -129,8 +130,8 @@ def read_run(folder: str | Path = "results", game: str | None = None) -> RunTabl
         path.stem.removeprefix("evaluation_"): json.loads(path.read_text())
         for path in sorted(place.glob("evaluation_*.json"))
     }
-    episodes, learning = _table(place / f"{name}.csv"), _table(place / f"learning_{name}.csv")
-    return RunTables(name, settings, episodes, learning, evaluations)
+    table = place / f"{name}.csv"
+    return RunTables(name, settings, _table(table), _table(learning_path(table)), evaluations)
 
 
 def _only_run(folder: Path, game: str | None) -> str:

@@ -153,6 +153,11 @@ class LearningPoint(NamedTuple):
     metrics: Mapping[str, float]  # "loss", "q", "grad_norm", "updates_per_second" and the agent's own
 
 
+def learning_path(table: Path) -> Path:
+    """The history of learning beside the table of episodes."""
+    return table.with_name(f"learning_{table.name}")
+
+
 class LearningTable:
     """Owner of `learning_<game>.csv`, the history of learning.
 

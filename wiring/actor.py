@@ -97,7 +97,7 @@ def _moved(way: Callable[[], Sender], slots: int) -> Pusher:
 
 def build_lone_actor(setting: Setting, stopped: Callable[[], bool]) -> Actor:
     """An actor that needs no Redis: nothing is pushed, weights come from --ckpt-dir if it is given."""
-    setting = setting._replace(args=setting.args.model_copy(update={"end_by": "actors"}))
+    setting = setting.with_args(end_by="actors")
     agent, setting = _acting_agent(setting), setting.of_actor(setting.args.id_actor)
     return _actor(setting, agent, Link(stopped), Exchange(_snapshot_weights(setting.args)))
 
@@ -167,7 +167,7 @@ def _replay_sink(
 ) -> ExperienceSink:
     """Chunks with first priorities; an actor waits when the learner is too far behind."""
     sizes = sizes_of(args)
-    pusher = ChunkPusher(sender, sizes.replay.slots, patience)
+    pusher = patience(ChunkPusher, sender, sizes.replay.slots, patience)
     writer = ExperienceWriter(agent, args.envs_per_actor, sizes.chunk, sizes.rule, _meta(args, slot))
     return ExperienceSink(pusher, writer, sizes.limiter.actor_may_step)
 
@@ -186,7 +186,7 @@ def _evenly(args: Args, sink: ExperienceSink, sender: Sender) -> ExperienceSink:
 
 def _rollout_sink(args: Args, slot: ActorSlot, sender: Sender, patience: Patience) -> ExperienceSink:
     """A sink of whole rollouts, each with the newest weights; an actor waits while too many are in flight."""
-    pusher = RolloutPusher(sender, args.max_policy_lag, patience)
+    pusher = patience(RolloutPusher, sender, args.max_policy_lag, patience)
     shape, meta = args.select(RolloutShape), _meta(args, slot)
     writer = RolloutWriter(shape, args.envs_per_actor, pusher.sequence, meta)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from agents.base import Agent, AgentError
-from agents.registry import AGENTS, agent_type
+from agents.registry import AGENTS, agent_type, has_replay
 from args import Args, UserError
 from envs.config import EnvConfig, EnvError
 from envs.registry import check_reads
@@ -78,8 +78,7 @@ def _check_resets(args: Args) -> None:
 
 
 def _check_sequential(args: Args) -> None:
-    agent = agent_type(args.agent)
-    if args.sequential and agent.learns and agent.store == "replay":
+    if args.sequential and agent_type(args.agent).learns and has_replay(args.agent):
         raise AgentError(
             f"--sequential is for agents that learn from rollouts, and --agent {args.agent} has a replay:"
             " --serial has one process, in which acting and learning take turns."
@@ -98,7 +97,7 @@ def _reads(agent: type[Agent], name: str) -> bool:
 
 
 def _check_kinds(args: Args) -> None:
-    if agent_type(args.agent).store != "replay":
+    if not has_replay(args.agent):
         raise AgentError(
             f"--agent {args.agent} learns from rollouts of games of one kind: games that differ in frames or"
             " actions are for agents with a replay."
@@ -140,7 +139,7 @@ def _check_turns(args: Args, game: str) -> None:
 def _check_opponents(setting: Setting) -> None:
     if not (setting.description.by_turns or setting.description.seats == 2):
         raise EnvError(f"--opponents is for games of two seats, which {setting.args.game} is not.")
-    if agent_type(setting.args.agent).store != "replay":
+    if not has_replay(setting.args.agent):
         raise AgentError(
             f"--agent {setting.args.agent} learns from its own moves alone, not from those of past selves:"
             " --opponents is for agents with a replay."
@@ -176,6 +175,6 @@ def with_own_agent(args: Args, settings: Settings) -> Settings:
     """The run's settings; a random actor may help a run that learns from a replay."""
     if args.agent != "random":
         return settings
-    if agent_type(str(settings["agent"])).store != agent_type("random").store:
+    if not has_replay(str(settings["agent"])):
         raise UserError(f"Random play cannot help {settings['agent']}, which learns from its own play.")
     return {**settings, "agent": "random"}

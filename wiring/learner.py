@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from agents.base import Agent
-from agents.registry import agent_type
+from agents.registry import has_replay
 from args import Args, UserError
 from learning.each_second import HousekeepingConfig
 from learning.housekeeping import Housekeeper
@@ -144,7 +144,7 @@ def _saver(
     kept: Snapshot,
 ) -> Saver:
     args = setting.args
-    has_dump = args.save_replay and agent_type(args.agent).store == "replay"
+    has_dump = args.save_replay and has_replay(args.agent)
     dump = replay_dump(args, slot) if has_dump else None
     described = [each.description for each in setting.games or (setting,)]
     plays_itself = any(each.by_turns or each.seats > 1 for each in described)
@@ -211,7 +211,7 @@ def _first_snapshot(setting: Setting, folder: Path) -> Snapshot | None:
             "run": args.run_name,
             "history_length": args.history_length,
         }
-        parts = SNAPSHOT_PARTS[agent_type(args.agent).store]
+        parts = SNAPSHOT_PARTS[has_replay(args.agent)]
         found = newest_snapshot(folder, args.file_name, expected, parts)
         if found is not None:
             check_code(args, found["settings"], f"The snapshot in {folder}")

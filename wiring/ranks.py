@@ -18,7 +18,7 @@ from torch.distributed.launcher.api import LaunchConfig, launch_agent
 from agents.base import Agent
 from agents.parts.devices import Staging
 from agents.parts.off_policy import OffPolicyAgent
-from agents.registry import agent_type
+from agents.registry import agent_type, has_replay
 from args import Args, UserError
 from learning.ranks.following import FetchedRows, follow
 from learning.ranks.group import LEADER, TIMEOUT, Ranks, reason
@@ -44,15 +44,14 @@ def check_ranks(args: Args, count: int) -> None:
     """Raise UserError where `count` learners cannot learn this run together."""
     if args.learners not in (1, count):
         raise UserError(f"--learners {args.learners} and torchrun's {count} processes are not the same.")
-    kind = agent_type(args.agent)
-    if kind.store != "replay":
+    if not has_replay(args.agent):
         raise UserError(
             f"{count} learners divide the batches of a replay, and {args.agent} learns from rollouts."
         )
     for flag, is_given in (("--intrinsic", args.intrinsic != "none"), ("--gpu-replay", args.gpu_replay)):
         if is_given:
             raise UserError(f"{flag} has one learner: leave it out, or the other {count - 1} learners.")
-    if not issubclass(kind, OffPolicyAgent):
+    if not issubclass(agent_type(args.agent), OffPolicyAgent):
         raise UserError(f"{count} learners need an agent that derives from OffPolicyAgent, not {args.agent}.")
     if len(args.games) > 1 and setting_of(args).games:
         raise UserError(f"{args.game}: games with different frames or actions need one learner, not {count}.")

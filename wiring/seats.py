@@ -69,4 +69,4 @@ def at_tables(setting: Setting, env: SeatView) -> Setting:
                 f"The runs of the seats differ: {name} is {wanted[name]} of {args.run_name!r}, and {first}"
                 " of the first one."
             )
-    return setting._replace(args=args.model_copy(update={"envs_per_actor": env.num_envs}))
+    return setting.with_args(envs_per_actor=env.num_envs)

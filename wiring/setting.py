@@ -16,7 +16,7 @@ from agents.base import Agent, AgentError, OtherNetworkError, Problem, ReplayAge
 from agents.registry import agent_type
 from agents.wrappers.intrinsic import RndBonusConfig, with_intrinsic
 from agents.wrappers.kinds import KindsAgent, part_of
-from args import Args, UserError
+from args import Args, Plain, UserError
 from envs.config import EnvConfig, EnvDescription
 from envs.registry import describe_env
 from kernels.choice import use as use_kernels
@@ -56,6 +56,10 @@ class Setting(NamedTuple):
         """The setting of the game that an actor plays."""
         return self.games[id_actor % len(self.games)] if self.games else self
 
+    def with_args(self, **changes: Plain) -> Setting:
+        """With other values of these parameters."""
+        return self._replace(args=self.args.model_copy(update=changes))
+
 
 def setting_of(args: Args) -> Setting:
     """Look at the environment, and fill what the agent or the environment decides where the user did not.
@@ -90,10 +94,8 @@ def setting_of_run(args: Args) -> Setting:
         "trunk_size": args.trunk_size or args.hidden_size,
     }
 
-    def with_both(one: Setting) -> Setting:
-        return one._replace(args=one.args.model_copy(update=filled))
-
-    return with_both(setting)._replace(games=tuple(map(with_both, setting.games)))
+    games = tuple(game.with_args(**filled) for game in setting.games)
+    return setting.with_args(**filled)._replace(games=games)
 
 
 def _setting(args: Args, description: EnvDescription) -> Setting:
@@ -159,8 +161,8 @@ def acting_agent(setting: Setting, id_actor: int) -> Agent:
     """The agent as an actor has it: in the game that it plays."""
     own, games = setting.of_actor(id_actor), setting.args.games
     count = len(games)
-    among = {"id_actor": id_actor // count, "nb_actor": -(-setting.args.nb_actor // count)}
-    own = own._replace(args=own.args.model_copy(update=among))  # its place among the actors of its game
+    place, actors = id_actor // count, -(-setting.args.nb_actor // count)  # among the actors of its game
+    own = own.with_args(id_actor=place, nb_actor=actors)
     if not setting.games:
         return build_agent(own.args, own.problem, learning=False)
     game = games[id_actor % count]

@@ -13,7 +13,7 @@ from functools import partial
 from acting.links.link import ActorSlot
 from acting.links.reports import ANNOUNCE_WAIT_AFTER_S
 from acting.links.shard_link import MOVE_AFTER_S
-from agents.registry import agent_type
+from agents.registry import has_replay
 from args import Args, UserError
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys, tag_suffix
@@ -41,7 +41,7 @@ def check_shards(args: Args) -> None:
         )
     if shards == 1:
         return
-    if agent_type(args.agent).store != "replay":
+    if not has_replay(args.agent):
         raise UserError(f"--shards {shards} divides a replay, and {args.agent} has none.")
     if args.serial:
         raise UserError(f"--serial has one actor, which fills one shard: leave --shards {shards} out.")

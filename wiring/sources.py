@@ -12,10 +12,9 @@ import numpy as np
 
 from agents.parts.devices import Staging
 from agents.parts.off_policy import OffPolicyAgent
-from agents.registry import agent_type
+from agents.registry import agent_type, has_replay
 from args import Args, UserError
 from event_log.reader import read_header
-from learning.games_sampler import GamesSampler
 from learning.rollout_source import RolloutSource, RolloutSourceConfig
 from learning.sampler import Sampler, SamplerConfig
 from learning.saved.fill_replay import (
@@ -51,10 +50,10 @@ if TYPE_CHECKING:  # a run without them imports none of it
 log = logging.getLogger(__name__)
 
 SNAPSHOT_PARTS = {
-    "replay": ("sampler_generator", "replay_slots", "owed_steps"),
-    "rollouts": ("steps_learned",),
+    True: ("sampler_generator", "replay_slots", "owed_steps"),
+    False: ("steps_learned",),
 }
-"""Store that agents name -> parts of a snapshot that a resumed source needs."""
+"""Whether there is a replay -> parts of a snapshot that a resumed source needs."""
 
 
 class ReplaySizes(NamedTuple):
@@ -88,7 +87,7 @@ def check_store(args: Args) -> None:
     check_shards(args)
     if args.gpu_replay:
         _check_mirrored(args)
-    if agent_type(args.agent).store == "rollouts":
+    if not has_replay(args.agent):
         if args.weights_dtype != "float32":
             raise UserError(
                 f"--weights-dtype {args.weights_dtype} is for agents with a replay: {args.agent} learns from"
@@ -114,7 +113,7 @@ def check_length(args: Args) -> None:
     Say where one rollout goes beyond the run's end.
     """
     rollout = args.rollout_length * args.envs_per_actor * args.nb_actor
-    if agent_type(args.agent).store == "rollouts":
+    if not has_replay(args.agent):
         if rollout > args.T_max:
             sentence = "One rollout has %s steps: the run ends after it, beyond --T-max %s."
             log.info(sentence, f"{rollout:,}", args.T_max)
@@ -161,7 +160,7 @@ def _mirror_shape(setting: Setting) -> MirrorShape:
 def memory_sentence(setting: Setting) -> str:
     """How much of Redis' memory a new run takes; a replay when it is full, if nothing can be compressed."""
     args, games = setting.args, setting.games or (setting,)
-    if agent_type(args.agent).store == "rollouts":
+    if not has_replay(args.agent):
         return f"Redis holds no more than {args.max_policy_lag + 1} rollouts of each actor."
     chunk_bytes = sum(map(_largest_chunk, games)) / len(games)
     megabytes = sizes_of(args).replay.all_slots * chunk_bytes / 1e6
@@ -186,7 +185,7 @@ def build_source(
     ranks: Ranks | None = None,
 ) -> Source[Any]:
     """The source for the agent's store, going on from `snapshot`; `ranks`: of several learners."""
-    if agent_type(setting.args.agent).store == "rollouts":
+    if not has_replay(setting.args.agent):
         return _rollout_source(setting, slot, snapshot)
     return _sampler(setting, slot, opened, snapshot, ranks)
 
@@ -209,7 +208,7 @@ def _sampler(
         with restoring():
             generator.bit_generator.state = snapshot["sampler_generator"]
     replay = _replay(setting, sizes, slot, opened, generator, ranks)
-    replay.load()
+    slot.patience(replay.load)
     steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
     missing = 0  # where the run is finished: nothing is learned from it any more
     if not opened.counters.finished:
@@ -222,13 +221,13 @@ def _sampler(
         args.select(SamplerConfig),
         replay,
         sizes.limiter,
-        read_counters(slot.client, slot.keys),
+        slot.patience(read_counters, slot.client, slot.keys),
         int(snapshot["updates"]) if snapshot else 0,
         wanted_slots(snapshot, sizes.replay),
         Staging(device).stage if device.type == "cuda" and not args.gpu_replay else None,
     )
     if ranks is None:
-        return GamesSampler(*parts) if setting.games else Sampler(*parts)
+        return Sampler(*parts)
     from learning.ranks.leading import LeadingSampler
 
     return LeadingSampler(ranks, *parts)
@@ -262,7 +261,7 @@ def _replay(
     if args.shards == 1 and ranks is None:
         own = slot.client, slot.keys, sizes.replay, slot.epoch, *draws
         return _mirrored(setting, own) if args.gpu_replay else Replay(*own)
-    run = read_settings(slot.client, slot.keys)
+    run = slot.patience(read_settings, slot.client, slot.keys)
     assert run is not None, "this learner has just opened it"
     places = slot.shards, sizes.replay, slot.epoch, run.fresh_since, opened.elsewhere
     if ranks is not None:
@@ -288,5 +287,5 @@ def _rollout_source(setting: Setting, slot: LearnerSlot, snapshot: Snapshot | No
     limits = RolloutLimits(args.rollout_length, args.history_length, chunk_limits(setting))
     store = slot.patience(RolloutStore, slot.client, slot.keys, slot.epoch, limits)
     updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
-    counters = read_counters(slot.client, slot.keys)
+    counters = slot.patience(read_counters, slot.client, slot.keys)
     return RolloutSource(args.select(RolloutSourceConfig), store, updates, steps, counters)

@@ -32,9 +32,9 @@ class RunLink(Link):
         self._slot, self._pusher, self._patience = slot, pusher, patience
         self._reports, self._waits = reports, waits
         self._actor, self._run = pusher.sender.actor, slot.run
-        self._reporter = EpisodeReporter(pusher.sender, slot.reported)
+        self._reporter = patience(EpisodeReporter, pusher.sender, slot.reported)
         self._shard = pusher.sender.client, pusher.sender.keys
-        self.counters = read_counters(*self._shard)
+        self.counters = patience(read_counters, *self._shard)
 
     def refresh_counters(self) -> None:
         """Read the counters; continue under the learner's new epoch if it has one."""

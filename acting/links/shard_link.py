@@ -60,7 +60,7 @@ class ShardLink(RunLink):
                 is taken. They may raise redis errors.
         """
         super().__init__(slot, pusher, patience, reports)
-        self._reporter = EpisodeReporter(home, slot.reported)
+        self._reporter = patience(EpisodeReporter, home, slot.reported)
         self._home, self._own, self._ways = home, own, ways
         self._pushers = {pusher.sender.keys.shard: pusher}  # to where something was sent
         self._look_at = 0.0  # monotonic

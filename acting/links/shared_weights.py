@@ -54,19 +54,15 @@ class SharedWeightsReader(WeightsReader):
         fcntl.flock(readers, fcntl.LOCK_SH)
         weakref.finalize(self, _leave, self._path, readers)  # at the latest when this process ends
 
-    def poll(self) -> Weights | None:
-        """As of `WeightsReader`."""
-        version = self._version()
-        if version is None or version == self.seen:
-            return None
-        weights = self._shared(version) or self._fetched()
-        if weights is not None:
-            self.seen = weights.version
-        return weights
-
-    def _version(self) -> bytes | None:
-        version: bytes | None = self._client.get(self._keys.weights_version)
-        return version
+    def _read(self, version: bytes) -> Weights | None:
+        """Those that are shared, of Redis, or what another actor has fetched while this one waited."""
+        if (weights := self._shared(version)) is not None:
+            return weights
+        with _locked(self._fetching) as is_mine:
+            weights = self._shared(self._version())
+            if weights is None and (weights := super()._read(version)) is not None and is_mine:
+                self._share(weights)
+            return weights
 
     def _shared(self, version: bytes | None) -> Weights | None:
         """Those of this version, if they are there and whole."""
@@ -74,14 +70,6 @@ class SharedWeightsReader(WeightsReader):
             weights = parse_weights(self._path.read_bytes())
             return weights if weights.version == version else None
         return None
-
-    def _fetched(self) -> Weights | None:
-        """From Redis, or what another actor has fetched while this one waited."""
-        with _locked(self._fetching) as is_mine:
-            weights = self._shared(self._version())
-            if weights is None and (weights := super().poll()) is not None and is_mine:
-                self._share(weights)
-            return weights
 
     def _share(self, weights: Weights) -> None:
         """Only who holds the lock does: a file that a killed one has left half written is overwritten."""

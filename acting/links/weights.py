@@ -78,14 +78,21 @@ class WeightsReader:
 
     def poll(self) -> Weights | None:
         """The weights if they are others than those returned last, else None. Raises WeightsError."""
-        version = self._client.get(self._keys.weights_version)
+        version = self._version()
         if version is None or version == self.seen:
             return None
-        if (data := self._client.get(self._keys.weights)) is None:
-            return None
-        weights = parse_weights(data)
-        self.seen = weights.version
+        if (weights := self._read(version)) is not None:
+            self.seen = weights.version
         return weights
+
+    def _version(self) -> bytes | None:
+        version: bytes | None = self._client.get(self._keys.weights_version)
+        return version
+
+    def _read(self, version: bytes) -> Weights | None:
+        """Those of Redis, of this version or of a later one."""
+        data = self._client.get(self._keys.weights)
+        return None if data is None else parse_weights(data)
 
 
 class PublishedWeights(WeightsSource):

@@ -51,10 +51,9 @@ class FlatBatch(NamedTuple):
     targets: Tensor  # [T * B], or [T * B, V], of the values
 
     @classmethod
-    def of(
-        cls, a_t: Tensor, log_prob: Tensor, advantages: Tensor, targets: Tensor, device: torch.device
-    ) -> FlatBatch:
-        """A batch made from columns [T, B, ...] on the CPU."""
+    def of(cls, rollout: Rollout, advantages: Tensor, targets: Tensor, device: torch.device) -> FlatBatch:
+        """The rollout with its advantages [T, B] and targets [T, B] or [T, B, V], which are on the CPU."""
+        a_t, log_prob = torch.from_numpy(rollout.a_t), torch.from_numpy(rollout.log_prob)
         assert a_t.shape[:2] == log_prob.shape == advantages.shape == targets.shape[:2]
         return cls(*(column.flatten(0, 1).to(device) for column in (a_t, log_prob, advantages, targets)))
 
@@ -114,12 +113,6 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """The randomness of a draw from the policy."""
         return self._distribution.draw_noise(rows, generator)
-
-    def next_acting_noise(
-        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
-    ) -> ActingNoise:
-        """Fresh noise in every environment."""
-        return self.draw_acting_noise(len(first), generator)
 
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """The noise of the most likely action."""

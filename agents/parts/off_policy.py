@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Share, TensorBatch, Update
@@ -73,12 +71,6 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
     def join_learners(self, share: Share, average: Callable[[list[nn.Parameter]], None]) -> None:
         """Learn from `share` of each batch, by gradients that `average` makes the mean of all learners'."""
         self.share, self._gradient_step.average = share, average
-
-    def next_acting_noise(
-        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
-    ) -> ActingNoise:
-        """Fresh noise in every environment."""
-        return self.draw_acting_noise(len(first), generator)
 
     def _priority_losses(self, losses: Tensor) -> Tensor:
         """Losses [B] in the form in which they become priorities; unchanged unless overridden."""

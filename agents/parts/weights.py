@@ -19,7 +19,6 @@ from models.trunk import split_name, with_trunk
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ACTING_ONLY = "This agent was built for acting only: it cannot learn or resume learning."
-PRECISIONS = ("float32", "bfloat16", "auto")
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class TorsoConfig:
 
     torso: str  # one of models.layers.TORSOS
     hidden_size: int  # units of each hidden layer: of a dueling head's streams, of the mlp torso
-    precision: str  # of forward passes, one of PRECISIONS
+    precision: str  # of forward passes: "float32" | "bfloat16" | "auto"
 
 
 class Stateful(Protocol):
@@ -63,32 +62,6 @@ def load_state(part: Part, state: Any) -> None:
         load_weights(part, state)
     else:
         part.load_state_dict(state)
-
-
-class Resumable(ABC):
-    """An agent whose learning can be continued from the state of its parts."""
-
-    _learning: bool
-
-    @abstractmethod
-    def _parts(self) -> dict[str, Part]:
-        """All that learning needs to resume exactly, by the names that snapshots have for it."""
-
-    def state_dict(self) -> dict[str, object]:
-        """Networks, Adam's moments, generators, clocks and counts."""
-        if not self._learning:
-            raise AgentError(ACTING_ONLY)
-        return {name: copied_to_cpu(state_of(part)) for name, part in self._parts().items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
-        if not self._learning:
-            raise AgentError(ACTING_ONLY)
-        parts = self._parts()
-        if missing := parts.keys() - state.keys():
-            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
-        for name, part in parts.items():
-            load_state(part, state[name])
 
 
 def copied_to_cpu(value: Any) -> Any:
@@ -200,9 +173,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def uses_bfloat16(precision: str, device: torch.device) -> bool:
-    """Whether forward passes run in bfloat16; AgentError for an unknown precision."""
-    if precision not in PRECISIONS:
-        raise AgentError(f"There is no precision '{precision}': choose one of {', '.join(PRECISIONS)}.")
+    """Whether forward passes run in bfloat16."""
     return precision == "bfloat16" or (precision == "auto" and has_bfloat16_units(device))
 
 

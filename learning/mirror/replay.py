@@ -8,7 +8,6 @@ from concurrent.futures import Executor
 from typing import Any
 
 from learning.mirror.mirror import Mirror
-from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch
 from memory.replay.fetch import Fetch
 from memory.replay.priorities import Draw
@@ -68,11 +67,7 @@ class MirroredReplay(Replay):
             for chunk_id, data in zip(part, self._client.hmget(self._keys.chunks, part), strict=True):
                 self._mirror.take(chunk_id, data)
 
-    def _request(self, batch_size: int, beta: float) -> Fetch:
-        """Draw a batch, and gather it before a later chunk takes the place of one of its own."""
-        draw = self._ring.draw(batch_size, beta, self.generator)
+    def _fetched(self, draw: Draw) -> Fetch:
+        """Gathered before a later chunk takes the place of one of its own."""
         batch = self._mirror.batch(draw)
-        if batch is not None:
-            return GatheredBatch(draw, batch)
-        assembly = Assembly(self._reader, batch_size, self.shape.history_length)
-        return Fetch([(self._channel, self._keys.chunks, range(batch_size))], draw, assembly)
+        return super()._fetched(draw) if batch is None else GatheredBatch(draw, batch)

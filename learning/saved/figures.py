@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from learning.results import Results, learning_path
+from learning.results import Results
 from reporting.pages.run_page import RunFacts, write_run_html
+from reporting.tables import learning_path
 from reporting.tensorboard import Scalars
 from reporting.trackers import Tracking
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from learning.saved.lock import FolderLock
@@ -46,24 +46,12 @@ class SnapshotFolder:
         Where another learner has taken over, or has written more learning, it goes beside. Raises OSError.
         """
         path = last_model_path(self._folder, self._file_name, snapshot["t_actors"])
-        with self.lock.writing() as ours:
-            if not ours or self._is_outdone(snapshot):
-                return self._put_beside(snapshot)
-            self._write(path, snapshot)
-            if best:
-                save_snapshot(best_model_path(self._folder, self._file_name), snapshot)
-            self._remove(old for old in self._all() if old != path)
-        return path
+        return self._save(path, snapshot, self._all, best)
 
     def save_emergency(self, snapshot: Snapshot) -> Path:
         """Write what a learner knew when it failed, beside its last good snapshot. Raises OSError."""
         path = self._folder / f"emergency_{self._file_name}_{snapshot['t_actors']}.pth"
-        with self.lock.writing() as ours:
-            if not ours or self._is_outdone(snapshot):
-                return self._put_beside(snapshot)
-            self._write(path, snapshot)
-            self._remove(old for old in emergencies(self._folder, self._file_name) if old != path)
-        return path
+        return self._save(path, snapshot, lambda: emergencies(self._folder, self._file_name))
 
     def save_beside(self, snapshot: Snapshot) -> Path:
         """Write what a learner knew that another one has replaced. Raises OSError."""
@@ -73,9 +61,18 @@ class SnapshotFolder:
     def _all(self) -> list[Path]:
         return [*last_models(self._folder, self._file_name), *emergencies(self._folder, self._file_name)]
 
-    def _write(self, path: Path, snapshot: Snapshot) -> None:
-        save_snapshot(path, snapshot)
-        self._known[path] = _identity(path)
+    def _save(
+        self, path: Path, snapshot: Snapshot, replaceable: Callable[[], list[Path]], best: bool = False
+    ) -> Path:
+        with self.lock.writing() as ours:
+            if not ours or self._is_outdone(snapshot):
+                return self._put_beside(snapshot)
+            save_snapshot(path, snapshot)
+            self._known[path] = _identity(path)
+            if best:
+                save_snapshot(best_model_path(self._folder, self._file_name), snapshot)
+            self._remove(old for old in replaceable() if old != path)
+        return path
 
     def _put_beside(self, snapshot: Snapshot) -> Path:
         name = f"superseded_{self._file_name}_{snapshot['t_actors']}_{snapshot['epoch']}.pth"

@@ -117,12 +117,9 @@ class Saver:
         snapshot, scores = self._snapshot(actor), self._figures.results.leading.summary()
         if not is_finite(snapshot):
             raise Diverged(NOT_FINITE)
-        is_best = (
-            self._scores_rank
-            and scores is not None
-            and is_better(scores, snapshot["best_mean"], snapshot["best_episodes"])
-        )
-        if scores is not None and is_best:
+        best = snapshot["best_mean"], snapshot["best_episodes"]
+        if is_best := self._scores_rank and scores is not None and is_better(scores, *best):
+            assert scores is not None
             snapshot |= {"best_mean": scores.mean, "best_episodes": scores.episodes}
         log.info("Saved %s.", self._snapshots.save(snapshot, is_best))
         self._saved_updates = snapshot["updates"]

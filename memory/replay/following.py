@@ -13,7 +13,7 @@ from memory.chunks.chunk import ChunkLimits, UnsoundRow
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch
 from memory.replay.fetch import Fetch, Overwritten
-from memory.replay.leading import CHUNK_ID, OFFSET, SHARD, WEIGHT
+from memory.replay.leading import ID, OFFSET, SHARD, WEIGHT
 from memory.replay.priorities import Draw
 from memory.replay.shards import stretches_of
 from memory.runs.run import Place
@@ -81,7 +81,7 @@ class RowReader:
         whole = rows.astype(np.int64)
         draw = Draw(
             np.zeros(len(rows), np.int64),  # priorities are not this learner's
-            whole[:, CHUNK_ID],
+            whole[:, ID],
             whole[:, OFFSET],
             rows[:, WEIGHT].astype(np.float32),
             None,

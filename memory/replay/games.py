@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from memory.chunks.chunk import ChunkLimits
 from memory.chunks.reader import Assembly, ChunkReader
 from memory.replay.batch import Batch
+from memory.replay.priorities import SumTree
 from memory.replay.replay import Replay
 from memory.replay.shards import Shards
 
@@ -27,13 +28,6 @@ class GameShape(NamedTuple):
     limits: ChunkLimits
 
 
-class GameFill(NamedTuple):
-    """What the replay holds of one game."""
-
-    transitions: int
-    total_priority: float
-
-
 class GamesReplay(Shards):
     """Draws each batch from the shards of one game."""
 
@@ -43,13 +37,15 @@ class GamesReplay(Shards):
         self._games, self._readers = games, [ChunkReader(game.limits) for game in games]
         self._game = -1  # that the last batch was drawn from
 
-    def by_game(self) -> dict[str, GameFill]:
-        """What there is of each game."""
-        fills = {}
+    def scalars(self) -> dict[str, float]:
+        """Transitions and their mean priority, of each game."""
+        figures = {}
         for number, game in enumerate(self._games):
-            trees = [replay._ring.tree for replay in self._replays_of(number).values()]
-            fills[game.game] = GameFill(sum(t.filled for t in trees), sum(t.total for t in trees))
-        return fills
+            trees = self._trees(number)
+            transitions, total = sum(tree.filled for tree in trees), sum(tree.total for tree in trees)
+            figures[f"replay/transitions/{game.game}"] = float(transitions)
+            figures[f"replay/mean_priority/{game.game}"] = total / max(transitions, 1)
+        return figures
 
     def sample(self, batch_size: int, beta: float, later_betas: Sequence[float] = ()) -> Batch:
         """As `Shards.sample`; the batch says of which game it is."""
@@ -67,10 +63,10 @@ class GamesReplay(Shards):
         """The next game that there is something of."""
         count = len(self._games)
         order = [(self._game + 1 + ahead) % count for ahead in range(count)]
-        return next(game for game in order if self._has(game))
+        return next(game for game in order if any(tree.filled for tree in self._trees(game)))
 
-    def _has(self, game: int) -> bool:
-        return any(replay._ring.tree.filled for replay in self._replays_of(game).values())
+    def _trees(self, game: int) -> list[SumTree]:
+        return [replay._ring.tree for replay in self._replays_of(game).values()]
 
     def _replays_of(self, game: int) -> dict[int, Replay]:
         """A shard's lives are equal modulo the number of shards, so of games too."""

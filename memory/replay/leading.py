@@ -17,7 +17,7 @@ from memory.replay.fetch import Fetch
 from memory.replay.priorities import Draw
 from memory.replay.shards import Shards
 
-SHARD, CHUNK_ID, OFFSET, WEIGHT = range(4)
+SHARD, ID, OFFSET, WEIGHT = range(4)
 """Columns of the rows that learners are told: float64, in which ids below 2^53 are exact."""
 COLUMNS = 4
 

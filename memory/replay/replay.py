@@ -186,9 +186,12 @@ class Replay:
 
     def _request(self, batch_size: int, beta: float) -> Fetch:
         """Draw a batch and request its chunks."""
-        draw = self._ring.draw(batch_size, beta, self.generator)
-        assembly = Assembly(self._reader, batch_size, self.shape.history_length, self._lookahead)
-        return Fetch([(self._channel, self._keys.chunks, range(batch_size))], draw, assembly)
+        return self._fetched(self._ring.draw(batch_size, beta, self.generator))
+
+    def _fetched(self, draw: Draw) -> Fetch:
+        rows = len(draw.leaf)
+        assembly = Assembly(self._reader, rows, self.shape.history_length, self._lookahead)
+        return Fetch([(self._channel, self._keys.chunks, range(rows))], draw, assembly)
 
     def _abandon(self) -> None:
         """Drop all batches in flight."""
@@ -226,9 +229,13 @@ class Replay:
             rows = ring.tree.leaves[ring.leaves_of(part)].astype(np.float32)  # [slots, L]
             for slot, chunk_id, row in zip(part, ring.ids[part].tolist(), rows, strict=True):
                 arguments += [slot, CHUNK_ID.pack(chunk_id) + row.tobytes()]
-            if self._write_back([self._keys.counters, self._keys.priorities], arguments) == -1:
+            if not self._write_back([self._keys.counters, self._keys.priorities], arguments):
                 raise ReplayLost("Redis no longer holds this learner's epoch.")
             ring.dirty.difference_update(part)
+
+    def scalars(self) -> dict[str, float]:
+        """Figures of each game by the names of their plots, where there are games of several kinds."""
+        return {}
 
     def stored_bytes(self) -> float:
         """Mean size of a stored chunk; 0 when there is none. Any thread."""

@@ -21,6 +21,7 @@ from memory.rollouts.rollout import Rollout, RolloutLimits
 from memory.runs.counters import FIELDS, Counters, parse_counts
 from memory.runs.keys import Keys
 from memory.runs.push import Pusher
+from memory.runs.reports import living_actors
 from memory.runs.scripts import PUSH_ROLLOUTS, Sender
 from memory.server.channel import ServerWatch
 from memory.server.connection import Client
@@ -145,9 +146,7 @@ class RolloutStore:
 
     def living(self, actors: Iterable[int]) -> set[int]:
         """Those of the `actors` whose leases are held."""
-        asked = list(actors)
-        held = self._client.mget([self._keys.actor_lease(actor) for actor in asked]) if asked else []
-        return {actor for actor, token in zip(asked, held, strict=True) if token is not None}
+        return living_actors(self._client, self._keys, actors)
 
     def take(self) -> list[TakenRollout]:
         """All rollouts that wait, oldest first; they are outstanding until `done`."""

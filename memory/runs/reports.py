@@ -9,6 +9,7 @@ import json
 import logging
 import re
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from memory.runs.episodes import parsed_episode
@@ -22,6 +23,8 @@ Status = dict[str, float | int | str | None]
 
 STATUS_EVERY_S = 1.0
 """How often a process publishes its status."""
+
+EPISODES_PER_READ = 1000
 
 _ACTOR = re.compile(rb"actor:[0-9]{1,19}")
 
@@ -41,12 +44,22 @@ def read_statuses(client: Client, keys: Keys) -> dict[str, Status]:
     return {role: status for role, status in found.items() if status is not None}
 
 
+def living_actors(client: Client, keys: Keys, actors: Iterable[int]) -> set[int]:
+    """Those of the `actors` whose leases are held."""
+    asked = list(actors)
+    held = client.mget([keys.actor_lease(actor) for actor in asked]) if asked else []
+    return {actor for actor, token in zip(asked, held, strict=True) if token is not None}
+
+
 def read_living(client: Client, keys: Keys) -> dict[str, Status]:
-    """Role -> the last status of each living actor; one is living while its lease is held."""
-    found = {role: status for role, status in read_statuses(client, keys).items() if role != "learner"}
-    leases = [keys.actor_lease(int(role.removeprefix("actor:"))) for role in found]
-    held = client.mget(leases) if leases else []
-    return {role: found[role] for role, token in zip(found, held, strict=True) if token is not None}
+    """Role -> the last status of each living actor."""
+    statuses = {
+        int(role.removeprefix("actor:")): status
+        for role, status in read_statuses(client, keys).items()
+        if role != "learner"
+    }
+    living = living_actors(client, keys, statuses)
+    return {f"actor:{actor}": status for actor, status in statuses.items() if actor in living}
 
 
 def _parsed_status(values: bytes) -> Status | None:
@@ -67,9 +80,9 @@ class Read(NamedTuple):
     left_out: int  # entries that are no episodes
 
 
-def read_episodes(client: Client, keys: Keys, after: str, limit: int = 1000) -> Read:
+def read_episodes(client: Client, keys: Keys, after: str) -> Read:
     """Episodes that came after stream id `after` ("0-0" for all); entries that are none are left out."""
-    answer = client.xread({keys.episodes: after}, count=limit)
+    answer = client.xread({keys.episodes: after}, count=EPISODES_PER_READ)
     if not answer:
         return Read(after, [], 0)
     entries = answer[0][1]

@@ -135,16 +135,14 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]
 """Script that ends a lease by SET, which taking and renewing need as well: an actor's user needs no DEL."""
 
 WRITE_PRIORITIES = """
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return -1 end
-local written = 0
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
 for i = 2, #ARGV, 2 do
   local held = redis.call('HGET', KEYS[2], ARGV[i])
   if held and string.sub(held, 1, 8) == string.sub(ARGV[i + 1], 1, 8) then
     redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
-    written = written + 1
   end
 end
-return written
+return 1
 """
 """Script that writes priorities. The learner calls it, whose user may load scripts, like the two below. A
 slot that another chunk has taken, which the first 8 bytes name, keeps its own priorities.

@@ -56,6 +56,20 @@ def link(make_link: Callable[..., RunLink]) -> RunLink:
     return make_link()
 
 
+def test_a_blip_while_an_actor_joins_is_waited_for(
+    make_link: Callable[..., RunLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [redis.exceptions.ConnectionError("away")]
+
+    def read(*place: Any) -> Counters:
+        if answers:
+            raise answers.pop()
+        return read_counters(*place)
+
+    monkeypatch.setattr("acting.links.run_link.read_counters", read)
+    assert make_link().counters.epoch and not answers
+
+
 def _hold_up(client: Client) -> float:
     """The server writes nothing for a while; returns when that began."""
     client.execute_command("CLIENT", "PAUSE", PAUSE_MS, "WRITE")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from agents.base import Agent, AgentError
+from agents.base import Agent
 from agents.parts import devices
 from agents.parts.devices import ForwardPasses
 from memory.replay.batch import Batch
@@ -78,5 +78,3 @@ def test_cuda_graphs_need_cuda(caplog: pytest.LogCaptureFixture) -> None:
     run = ForwardPasses("cuda-graphs", CPU)
     assert torch.equal(run(LINE, torch.ones(1, 3)), LINE(torch.ones(1, 3)))
     assert [sentence.split(": ")[1] for sentence in _said(caplog)] == ["CUDA graphs need a CUDA device."]
-    with pytest.raises(AgentError, match="There is no way to compile 'all': choose one of none, default"):
-        ForwardPasses("all", CPU)

@@ -177,11 +177,9 @@ def test_an_actor_equals_the_learner_after_loading(make_bonus: MakeBonus, draw: 
         actor.load_acting_weights(learner.agent.acting_weights())
 
 
-def test_what_cannot_be_is_one_sentence(make_agent: MakeAgent) -> None:
+def test_an_agent_without_intrinsic_rewards_stays_as_it_is(make_agent: MakeAgent) -> None:
     iqn = make_agent("iqn")
     assert with_intrinsic("none", iqn, PIXELS, CONFIG, CPU, 0, True) is iqn
-    with pytest.raises(AgentError, match="no intrinsic reward 'icm': choose one of none, rnd"):
-        with_intrinsic("icm", iqn, PIXELS, CONFIG, CPU, 0, True)
 
 
 def test_the_predictor_learns_the_mean_error_of_a_share(make_bonus: MakeBonus, draw: MakeBatch) -> None:

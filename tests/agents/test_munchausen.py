@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.base import AgentError, TensorBatch
+from agents.base import TensorBatch
 from agents.losses import huber_loss, quantile_huber_loss
 from agents.parts.learning import batch_to_device
 from agents.parts.munchausen import MunchausenBootstrap, MunchausenConfig, scaled_log_policy, soft_value
@@ -213,9 +213,3 @@ def test_explored_actions_have_their_own_bonus(
         np.testing.assert_allclose(each.chosen[:, -1], ALPHA * np.clip(logs, CLIP, 0), rtol=1e-4, atol=1e-5)
         assert (each.greedy[:, -1] == 0).all()
         assert (each.greedy[:, :-1].mean(1) > each.chosen[:, :-1].mean(1)).all()  # entropy
-
-
-@NAMES
-def test_an_unknown_policy_is_refused(name: str, make_agent: MakeAgent) -> None:
-    with pytest.raises(AgentError, match="There is no Munchausen policy 'both': choose one of none, online"):
-        make_agent(name, munchausen="both")

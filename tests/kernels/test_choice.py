@@ -18,11 +18,6 @@ def test_compiled_loops_are_the_default_and_plain_twins_can_be_asked_for() -> No
     assert choice.compiled_in_use()
 
 
-def test_other_kinds_are_refused() -> None:
-    with pytest.raises(ValueError, match="no kernels 'fast': choose one of compiled, plain"):
-        choice.use("fast")
-
-
 def test_what_is_missing_is_logged_once_and_leaves_plain_operations(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

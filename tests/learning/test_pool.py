@@ -23,7 +23,7 @@ def _pool(client: Client, keys: Keys, folder: Path, epoch: int) -> Pool:
     slot = SimpleNamespace(client=client, keys=keys, epoch=epoch, patience=Patience(1.0, lambda: False))
     agent = SimpleNamespace(acting_weights=lambda: {"weight": torch.ones(2)})
     learner = SimpleNamespace(slot=slot, agent=agent, updates=0, t_learner=0)
-    pool = Pool(PoolConfig("past", 4, 10), folder, "game", cast(Any, learner))
+    pool = Pool(PoolConfig(4, 10), folder, "game", cast(Any, learner))
     learner.updates = learner.t_learner = 20
     return pool
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from memory.runs import reports
 from memory.runs.episodes import EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -35,11 +36,14 @@ def reporter(client: Client, keys: Keys, lease: Lease) -> EpisodeReporter:
     return EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, 64).epoch))
 
 
-def test_each_episode_arrives_once(client: Client, keys: Keys, reporter: EpisodeReporter) -> None:
+def test_each_episode_arrives_once(
+    client: Client, keys: Keys, reporter: EpisodeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that is sent again after a lost reply counts once; readers go on where they were."""
     for sequence in (1, 2, 2, 1, 3):
         reporter.report(episode_of(sequence))
-    after, episodes, _ = read_episodes(client, keys, "0-0", limit=2)
+    monkeypatch.setattr(reports, "EPISODES_PER_READ", 2)
+    after, episodes, _ = read_episodes(client, keys, "0-0")
     assert episodes == [episode_of(1), episode_of(2)]
     after, episodes, _ = read_episodes(client, keys, after)
     assert episodes == [episode_of(3)]

@@ -68,8 +68,8 @@ def test_batches_are_of_one_game_each_and_take_turns(places: list[Place]) -> Non
     replay = replay_of(places, begin_sharded(places, keep=True))
     size = replay.shape.slots * SHAPE.chunk_length
     shards: list[set[int]] = [set(), set()]
-    held = replay.by_game()
-    assert held["cart"].transitions + held["catch"].transitions == replay.fill > 500
+    held = replay.scalars()
+    assert held["replay/transitions/cart"] + held["replay/transitions/catch"] == replay.fill > 500
     for turn in range(40):
         batch = replay.sample(32, 0.6, [0.6, 0.6])
         game = GAMES[turn % 2]
@@ -82,7 +82,7 @@ def test_batches_are_of_one_game_each_and_take_turns(places: list[Place]) -> Non
         of_shard, in_shard = np.divmod(batch.leaf, size)
         shards[turn % 2] |= set(of_shard.tolist())
         leaves = in_shard + 1  # of one actor's pushes, 1, 2, 3 ...
-        weights = (held[game.game].transitions * leaves / held[game.game].total_priority) ** -0.6
+        weights = (leaves / held[f"replay/mean_priority/{game.game}"]) ** -0.6
         np.testing.assert_allclose(batch.weights, weights / weights.max(), rtol=1e-5)
     assert shards == [{0, 2}, {1, 3}]
     for actor in actors:
@@ -96,16 +96,15 @@ def test_new_priorities_are_of_the_drawn_game_alone(places: list[Place]) -> None
     for number, actor in enumerate(actors):
         play(actor, number % 2, 60, 1.0)
     replay.ingest()
-    before = replay.by_game()
+    before = replay.scalars()
     replay.sample(32, 0.5)
     batch = replay.sample(32, 0.5)
     replay.update(batch.leaf, batch.chunk_id, np.full(32, 9.0))
-    after = replay.by_game()
-    assert after["cart"] == before["cart"]
-    changed = len(set(batch.leaf.tolist()))
-    assert after["catch"].total_priority == pytest.approx(
-        before["catch"].total_priority + 8 * changed, rel=1e-4
-    )
+    after = replay.scalars()
+    cart, catch = "replay/mean_priority/cart", "replay/mean_priority/catch"
+    assert after[cart] == before[cart]
+    rise = 8 * len(set(batch.leaf.tolist())) / before["replay/transitions/catch"]
+    assert after[catch] == pytest.approx(before[catch] + rise, rel=1e-4)
     for actor in actors:
         actor.lease.release()
 

@@ -17,7 +17,7 @@ from memory.chunks.chunk import ChunkLimits
 from memory.replay import following
 from memory.replay.batch import Batch
 from memory.replay.following import RowReader
-from memory.replay.leading import CHUNK_ID, SHARD, LeadingShards
+from memory.replay.leading import ID, SHARD, LeadingShards
 from memory.replay.shards import Shards
 from memory.runs.run import Place
 from memory.server import connection
@@ -107,10 +107,10 @@ def test_a_row_that_cannot_be_read_has_no_weight(places: list[Place], leader: Le
     own = leader.sample(BATCH, BETA)
     rows, reader = leader.rows()[1::RANKS], _reader(places, own)
     whole, _ = reader.read(rows)
-    shard, chunk_id = rows[3, SHARD], rows[3, CHUNK_ID]
+    shard, chunk_id = rows[3, SHARD], rows[3, ID]
     places[int(shard)].client.hdel(places[int(shard)].keys.chunks, str(int(chunk_id)))
     batch, readable = reader.read(rows)
-    gone = (rows[:, SHARD] == shard) & (rows[:, CHUNK_ID] == chunk_id)
+    gone = (rows[:, SHARD] == shard) & (rows[:, ID] == chunk_id)
     np.testing.assert_array_equal(readable, ~gone)
     assert batch is not None and whole is not None
     np.testing.assert_array_equal(batch.weights, np.where(gone, 0, whole.weights))

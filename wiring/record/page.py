@@ -12,12 +12,11 @@ from args import Args
 from envs.action_names import action_names
 from envs.config import EnvConfig, EnvDescription
 from envs.registry import describe_env
-from learning.results import learning_path
 from own_code.code import full_name
 from parameters.declare import flag_of
 from reporting.history import RunHistory
 from reporting.pages.run_page import GameFacts, RunFacts, write_run_html
-from reporting.tables import read_episodes, read_learning
+from reporting.tables import learning_path, read_episodes, read_learning
 from wiring.record.provenance import commit
 from wiring.setting import Setting
 

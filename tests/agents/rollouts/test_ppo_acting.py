@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agents.base import AgentError, Problem, RolloutAgent
 from agents.ppo_rnd import PpoRndAgent
-from agents.registry import agent_type
+from agents.registry import agent_type, has_replay
 from agents.wrappers.intrinsic import RndBonusConfig, with_intrinsic
 from memory.rollouts.rollout import Rollout
 from tests.agents.rollouts.conftest import PIXELS
@@ -29,7 +29,7 @@ def states(rows: int, seed: int = 0) -> NDArray[np.uint8]:
 def test_it_is_a_rollout_agent_without_defaults() -> None:
     kind = agent_type("ppo_rnd")
     assert kind is PpoRndAgent and issubclass(kind, RolloutAgent)
-    assert kind.store == "rollouts" and kind.value_heads == ("extrinsic", "intrinsic")
+    assert not has_replay("ppo_rnd") and kind.value_heads == ("extrinsic", "intrinsic")
     assert all(field.default is MISSING for field in fields(kind.config_type))
 
 

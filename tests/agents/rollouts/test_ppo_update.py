@@ -280,7 +280,6 @@ def test_explained_variance() -> None:
     [
         ({"head_sizes": "16,0"}, r"at least one unit, not \[16, 0\]"),
         ({"torso": "nature"}, "needs larger frames"),
-        ({"precision": "half"}, "There is no precision 'half'"),
     ],
 )
 def test_a_mistake_in_the_settings_is_one_sentence(
