@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.config import EnvConfig, EnvDescription
+from envs.legal import legal_actions
 from envs.playback import Action, Frames
 from envs.registry import describe_env, make_playback
 from evaluation.result import Evaluation
@@ -150,7 +151,8 @@ class EpisodePictures:
         description = describe_env(env_config)
         self.per_second = description.frames_per_second or _without_clock(description)
         self._playback = make_playback(env_config, seed)
-        self._playback.first()
+        self.first = self._playback.first()
+        """Its first frame [*frame]."""
 
     def step(self, action: Action) -> list[NDArray[np.uint8]]:
         """Those that show the action."""
@@ -168,13 +170,17 @@ def _without_clock(description: EnvDescription) -> float:
 
 def check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
-    EpisodePictures(env_config, seed=0).step(_some_action(describe_env(env_config)))
+    pictures = EpisodePictures(env_config, seed=0)
+    pictures.step(_some_action(describe_env(env_config), pictures.first))
 
 
-def _some_action(description: EnvDescription) -> Action:
-    if description.action_low is not None:
+def _some_action(description: EnvDescription, first: Frames) -> Action:
+    """One that the first frame [*frame] allows, or one of each seat."""
+    if description.num_actions is None:
         return np.array(description.action_low, np.float32)
-    return 0 if description.seats == 1 else np.zeros(description.seats, np.int64)
+    if description.seats > 1:
+        return np.zeros(description.seats, np.int64)
+    return int(legal_actions(first[None], description.num_actions)[0].argmax()) if description.masked else 0
 
 
 def _enlarged(picture: NDArray[Any]) -> NDArray[np.uint8]:

@@ -19,7 +19,7 @@ from args import UserError, read_args
 from envs.config import EnvConfig, EnvError
 from envs.registry import describe_env, make_env, make_playback
 from evaluation.evaluator import evaluate
-from evaluation.film import NOW, PAPER
+from evaluation.film import NOW, PAPER, FilmRecorder
 from evaluation.matches.film import MatchFilm, caption
 from evaluation.matches.play import play_matches
 from evaluation.matches.result import Matches, Tally, matches_text, write_matches
@@ -29,6 +29,7 @@ from own_code.code import OwnCode
 from reporting.film import FilmError
 from test_multiple_seed import run_evaluation
 from tests.processes import run
+from tests.values.pebbles import HEAP, Pebbles
 from wiring.checks import check_agent_fits
 from wiring.setting import setting_of
 
@@ -203,6 +204,31 @@ def test_a_film_shows_the_first_game_and_who_moves(tmp_path: Path) -> None:
     assert marked[0] < len(first) / 2 < marked[1]
     long = caption(("a" * 200, "random"), 0, 300)
     assert long.shape[1] == 300 and (long[:, -4:] == PAPER).all(), "it fits"
+
+
+class TwoFirst(Pebbles):
+    """Pebbles that can be drawn, of which the first move must take two: action 0 is forbidden."""
+
+    def observe(self, seat: str) -> dict[str, Any]:
+        own = super().observe(seat)
+        return {**own, "action_mask": own["action_mask"] * [self._left < HEAP, True]}
+
+    def render(self) -> NDArray[np.uint8]:
+        return np.full((10, 20, 3), 50 * self._left, np.uint8)
+
+
+def test_a_game_is_filmed_whose_first_position_forbids_action_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, path = "two_first.py:TwoFirst", tmp_path / "game.mp4"
+    monkeypatch.setitem(own_code._GIVEN, name, OwnCode(name, "", sys.modules[__name__], "TwoFirst"))
+    config = replace(CONFIG, game=name)
+    random, recorder = RandomBaseline(describe_env(config)), FilmRecorder(path, config)
+    recorder.write(evaluate(random, config, 1, 2, 1, observer=recorder))
+    assert path.exists()
+    film = MatchFilm(path, config, ("random", "random"))
+    play_matches(random, random, config, 2, 2, 0, 1, observer=film)
+    film.write()
 
 
 def test_games_that_end_within_their_opening_are_refused() -> None:
