@@ -54,6 +54,7 @@ def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
     """The replay of a game from its seed and all moves, with the game's own pictures. Raises EnvError."""
     seats = described(build(config), config).seats
     env = vector_of(config, [seed] * seats, lambda config, _=None: build(config, "rgb_array"))
+    env.game = config.game
     game = env.first_game
     if not hasattr(game, "render"):
         env.close()

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from envs.config import EnvConfig, EnvDescription, description_from_spaces, optional_package
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames, Screen, VectorPlayback, enlarged
-from envs.registry import Family
+from envs.registry import Family, make_env
 
 __all__ = ["FAMILY"]
 
@@ -99,7 +99,7 @@ def _describe(config: EnvConfig) -> EnvDescription:
 
 
 def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
-    return VectorPlayback(MinAtarVector(config, [seed]), lambda frame: enlarged(_colours(frame)))
+    return VectorPlayback(make_env(config, [seed]), lambda frame: enlarged(_colours(frame)))
 
 
 FAMILY = Family(

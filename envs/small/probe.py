@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames, Screen, VectorPlayback, enlarged
-from envs.registry import Family
+from envs.registry import Family, make_env
 from envs.saving import State, plain_state, restore_plain
 from envs.seeding import seed_rows
 
@@ -147,7 +147,7 @@ def _picture(frame: Frames) -> Screen:
 
 
 def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
-    return VectorPlayback(_make(config, [seed]), _picture)
+    return VectorPlayback(make_env(config, [seed]), _picture)
 
 
 FAMILY = Family(lambda game: game if game in PROBES else None, _known_names, _describe, _make, _playback)

@@ -129,6 +129,14 @@ def test_a_film_shows_the_board(config: EnvConfig) -> None:
     assert len(pictures) == 1 and pictures[0].ndim == 3 and len(np.unique(pictures[0])) > 1
 
 
+def test_a_film_of_an_illegal_move_names_the_game(config: EnvConfig) -> None:
+    playback = make_playback(config, 3)
+    playback.first()
+    with pytest.raises(EnvError, match=f"The rules of {config.game} forbid action 3 there"):
+        for _ in range(7):  # a column of connect four holds six
+            playback.step(3)
+
+
 def test_a_user_s_own_game(make_config: Callable[..., EnvConfig]) -> None:
     """Named by its file, as an environment is."""
     name = f"{Path(__file__).parents[1] / 'values' / 'pebbles.py'}:Pebbles"
