@@ -120,7 +120,7 @@ class GymVector(SeededVectorEnv):
         except ValueError as error:
             raise self._explained(error) from error
         self._warn_of_rules(infos)
-        return _to_frames(observations), infos
+        return _to_frames(observations), _without_ours(infos)
 
     def _warn_of_rules(self, infos: Infos) -> None:
         """Warn once of a mask that is not obeyed, as agents must know it from the spaces."""
@@ -139,9 +139,7 @@ class GymVector(SeededVectorEnv):
             observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
         except ValueError as error:
             raise self._explained(error) from error
-        for ours in ("interrupted", "life_lost", "room"):  # envs/__init__.py: a user's mean something else
-            infos.pop(ours, None)
-        return _to_frames(observations), rewards, terminated, truncated, infos
+        return _to_frames(observations), rewards, terminated, truncated, _without_ours(infos)
 
     def _explained(self, error: ValueError) -> Exception:
         """The error that names an observation of the wrong shape, which NumPy's own does not."""
@@ -208,6 +206,11 @@ def _shows_mask(env: Env) -> bool:
 
 def _to_frames(observations: npt.NDArray[Any]) -> Frames:
     return observations if observations.dtype == np.uint8 else to_float32(observations)
+
+
+def _without_ours(infos: Infos) -> Infos:
+    """Without words that mean something here (envs/__init__.py): a user's mean something else."""
+    return {word: said for word, said in infos.items() if word not in ("interrupted", "life_lost", "room")}
 
 
 def _to_env_actions(actions: npt.NDArray[Any], space: Space[Any]) -> npt.NDArray[Any]:
