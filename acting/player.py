@@ -11,9 +11,9 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from agents.base import Acting, ActingNoise, Agent, RolloutActing
-from agents.random_agent import RandomPolicy
 from envs.config import description_from_spaces
 from envs.contract import SeededVectorEnv
+from envs.legal import RandomPolicy
 from envs.saving import Saved
 
 

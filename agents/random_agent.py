@@ -1,4 +1,4 @@
-"""Uniformly random actions: for warm-up, for baselines, and as an agent that never learns."""
+"""Uniformly random actions as an agent that never learns."""
 
 from __future__ import annotations
 
@@ -8,49 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.base import Acting, ActingNoise, AgentError, Problem, ReplayAgent, Update
-from envs.legal import drawn_action, legal_actions
+from envs.legal import RandomPolicy
 from memory.replay.batch import Batch
-
-
-class RandomPolicy:
-    """Uniform over `num_actions` discrete actions or, where that is None, between two bounds [A].
-
-    `masked`: over those that a frame says are legal (envs/legal.py).
-    """
-
-    def __init__(
-        self, num_actions: int | None, low: ArrayLike | None, high: ArrayLike | None, masked: bool = False
-    ) -> None:
-        self._num_actions, self._low, self._high = num_actions, np.array(low), np.array(high)
-        self._masked = masked
-
-    @property
-    def num_components(self) -> int:
-        """A; 1 for discrete actions."""
-        return 1 if self._num_actions is not None else len(self._low)
-
-    def draw(self, frames: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
-        """[N] int64, or [N, A] float32, where frames [N, *frame] are seen."""
-        if self._masked:
-            return self.of_noise(generator.random((len(frames), 1)), frames)
-        if self._num_actions is not None:
-            actions: NDArray[Any] = generator.integers(self._num_actions, size=len(frames))
-            return actions
-        return generator.uniform(self._low, self._high, (len(frames), *self._low.shape)).astype(np.float32)
-
-    def of_noise(self, uniform: NDArray[Any], frames: NDArray[Any]) -> NDArray[Any]:
-        """The actions that numbers [N, A] in [0, 1) stand for."""
-        if self._num_actions is not None:
-            if self._masked:
-                return drawn_action(legal_actions(frames, self._num_actions), uniform[:, 0])
-            return (uniform[:, 0] * self._num_actions).astype(np.int64)
-        low, high = self._low.astype(np.float32), self._high.astype(np.float32)
-        actions: NDArray[Any] = np.clip(low + uniform * (high - low), low, high)
-        return actions
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ if __name__ == "__main__":
 import contextlib
 import os
 import shlex
-import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,13 +37,12 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from agents.base import AgentError
-from agents.random_agent import RandomPolicy
 from agents.registry import AGENTS
 from args import Args, UserError, parse_args
-from envs.config import EnvConfig, EnvDescription, description_from_spaces
+from envs.config import EnvConfig, EnvDescription
 from envs.gym.own import ForSeveral, unfitted
 from envs.multi.trial import try_game
-from envs.registry import family_name, make_env
+from envs.registry import family_name
 from models.layers import IMAGE_TORSOS, resolve_torso
 from models.torso import Torso
 from own_code.folder_imports import ROOT
@@ -95,7 +93,7 @@ def report(args: Args, flags: Sequence[str] = ()) -> list[str]:
         *(f"  torso         {line}" for line in _torsos(setting)),
         f"  actions       {taken}: {_actions(setting.description)}",
         *(f"  checker       {line}" for line in _checked(env)),
-        *(f"  {line}" for line in _played(config)),
+        *(f"  {line}" for line in _played(setting)),
         *(f"  {line}" for line in _fits(able, unable)),
         f"  start         {_command(args, setting.description, flags) if LEARNERS & set(able) else NOBODY}",
     ]
@@ -116,7 +114,8 @@ def _report_of_several(args: Args, setting: Setting, flags: Sequence[str]) -> li
 
 def _tried(setting: Setting) -> list[str]:
     """How fast random play is. Raises EnvError where the game does what cannot be played here."""
-    steps, games, took = try_game(setting.args.select(EnvConfig), setting.description, SEVERAL_TIMED_S)
+    steps, scores, took = try_game(setting.args.select(EnvConfig), setting.description, SEVERAL_TIMED_S)
+    games = len(scores)
     ended = "no game" if not games else f"{games:,} game{'s' if games > 1 else ''}"
     return [
         f"speed         {steps / took:,.0f} steps per second at random, one game at a time",
@@ -171,20 +170,9 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
     return [verdict, *dict.fromkeys(warned)]
 
 
-def _played(config: EnvConfig) -> list[str]:
+def _played(setting: Setting) -> list[str]:
     """How fast it is at random, and how it scores."""
-    env, generator = make_env(config, [0]), np.random.default_rng(0)
-    actions = description_from_spaces(env.single_observation_space, env.single_action_space)
-    random = RandomPolicy(actions.num_actions, actions.action_low, actions.action_high, env.masked)
-    frames, _ = env.reset()
-    steps, score, scores, began = 0, 0.0, list[float](), time.perf_counter()
-    while (took := time.perf_counter() - began) < TIMED_S:
-        frames, rewards, terminated, truncated, _ = env.step(random.draw(frames, generator))
-        steps, score = steps + 1, score + float(rewards[0])
-        if terminated[0] or truncated[0]:
-            scores.append(score)
-            score = 0.0
-    env.close()
+    steps, scores, took = try_game(setting.args.select(EnvConfig), setting.description, TIMED_S)
     speed = f"speed         {steps / took:,.0f} steps per second at random, one environment"
     if not scores:
         return [

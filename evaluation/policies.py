@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from agents.base import Agent
-from agents.random_agent import RandomPolicy
 from envs.config import EnvDescription
+from envs.legal import RandomPolicy
 
 PASS_ROWS = 16
 """Rows of every forward pass, filled up with zeros: another width may round a row differently."""

@@ -1,4 +1,4 @@
-"""A moment of random play, since only play shows whether the seats of a game leave early or move twice."""
+"""A moment of random play: only play shows whether the seats of a game leave early or move twice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from envs.config import EnvConfig, EnvDescription
-from envs.contract import SeededVectorEnv
-from envs.legal import drawn_action, legal_actions
+from envs.legal import RandomPolicy
 from envs.registry import make_env
 
 TRIED_S = 2.0
@@ -20,37 +18,32 @@ TRIED_S = 2.0
 
 
 class Trial(NamedTuple):
-    """What was played: vector steps, games that ended, seconds."""
+    """What was played."""
 
-    steps: int
-    games: int
+    steps: int  # of the vector
+    scores: list[float]  # of the episodes that ended; where there are seats, those of the first
     seconds: float
 
 
 def try_game(config: EnvConfig, described: EnvDescription, seconds: float = TRIED_S) -> Trial:
-    """Plays one table of a game of several players at random.
+    """Plays one environment, or one table of a game of several players, at random.
 
     Raises EnvError where the game does what cannot be played here, and EnvFailure where it fails.
     """
     env, generator = make_env(config, [0] * described.seats), np.random.default_rng(0)
+    random = RandomPolicy(
+        described.num_actions, described.action_low, described.action_high, described.masked
+    )
+    steps, score, scores = 0, 0.0, list[float]()
     try:
         frames, _ = env.reset()
-        steps, games, began = 0, 0, time.monotonic()
+        began = time.monotonic()
         while (took := time.monotonic() - began) < seconds:
-            frames, _, terminated, truncated, _ = env.step(_drawn(env, frames, described, generator))
-            steps, games = steps + 1, games + int(terminated[0] or truncated[0])
+            frames, rewards, terminated, truncated, _ = env.step(random.draw(frames, generator))
+            steps, score = steps + 1, score + float(rewards[0])
+            if terminated[0] or truncated[0]:
+                scores.append(score)
+                score = 0.0
     finally:
         env.close()
-    return Trial(steps, games, took)
-
-
-def _drawn(
-    env: SeededVectorEnv,
-    frames: npt.NDArray[np.generic],
-    described: EnvDescription,
-    generator: np.random.Generator,
-) -> npt.NDArray[np.int64]:
-    assert described.num_actions is not None  # of every game of several players
-    if not env.masked:
-        return generator.integers(described.num_actions, size=len(frames))
-    return drawn_action(legal_actions(frames, described.num_actions), generator.random(len(frames)))
+    return Trial(steps, scores, took)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from agents.base import Problem
-from agents.random_agent import RandomAgent, RandomConfig, RandomPolicy
+from agents.random_agent import RandomAgent, RandomConfig
+from envs.legal import RandomPolicy
 
 Draw = Callable[[Problem, int], np.ndarray]
 LOW, HIGH = (-2.0, 0.0), (-1.0, 5.0)
