@@ -34,8 +34,8 @@ come with the first name that is looked up. To add a family,
 
 1. write envs/<family>.py, or envs/<family>/__init__.py where it takes several files;
 2. derive the N environments of one actor from SeededVectorEnv: its `_restart` and `_advance` do the work, its
-   `reset` and `step` check seeds, masks and actions first. A game that only knows itself and is steered by
-   turning and moving needs less: give N of them to envs/solo.py;
+   `reset` and `step` check seeds, masks and actions first. A game that only knows itself needs less: give N
+   of them to envs/solo.py;
 3. make FAMILY from five functions, and add the module's name to FAMILIES in envs/registry.py;
 4. add a game to GAMES in tests/envs/test_contract.py, which checks all the rules. `Catch` in
    envs/small/probe.py is a complete example of 65 lines.

@@ -1,4 +1,4 @@
-"""N independent games that are steered by turning and moving, as one vector environment."""
+"""N independent games as one vector environment; spaces of those that are steered by turning and moving."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -6,14 +6,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
 from envs.seeding import draw_seed, seed_rows
 
-Picture = npt.NDArray[np.uint8]  # [h, w, 3], RGB
 Steering = npt.NDArray[np.float32]  # [2] turn to the right and move forward, both within [-1, 1]
 
 STEERING = Box(-1.0, 1.0, (2,), np.float32)
@@ -22,7 +21,7 @@ STEERING = Box(-1.0, 1.0, (2,), np.float32)
 class SoloStep(NamedTuple):
     """What one step of one game did."""
 
-    frame: Picture  # at an episode's end, the last one
+    frame: npt.NDArray[Any]  # [*frame]; at an episode's end, the last one
     reward: float
     terminated: bool
     truncated: bool
@@ -31,11 +30,11 @@ class SoloStep(NamedTuple):
 class SoloGame(Protocol):
     """One game, which plays one episode after another."""
 
-    def begin(self, seed: int) -> Picture:
-        """Starts the episode that belongs to `seed` and returns its first frame [h, w, 3]."""
+    def begin(self, seed: int) -> Frames:
+        """Starts the episode that belongs to `seed` and returns its first frame [*frame]."""
 
-    def step(self, action: Steering) -> SoloStep:
-        """Takes one action in a running episode."""
+    def step(self, action: Any) -> SoloStep:
+        """Takes one action, a number or [A], in a running episode."""
 
     def close(self) -> None:
         """Ends the game."""
@@ -56,11 +55,13 @@ def describe(config: EnvConfig) -> EnvDescription:
 
 
 class SoloVector(SeededVectorEnv):
-    """N games: frames uint8 [N, frame_height, frame_width, 3], their own rewards.
+    """N games: their own frames [N, *frame] and rewards.
 
     Each row has a random generator, which draws the seed of each of its episodes.
 
     Args:
+        frames: The space of one frame.
+        actions: The actions of one game.
         games: One per seed; they are closed with the vector.
         seeds: Of the rows' generators, in [0, 2^31).
         map_rows: Does a task for several rows, as `map`; by default in turn.
@@ -68,17 +69,17 @@ class SoloVector(SeededVectorEnv):
 
     def __init__(
         self,
-        config: EnvConfig,
+        frames: Box,
+        actions: Discrete | Box,
         games: Sequence[SoloGame],
         seeds: Sequence[int],
         map_rows: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
     ) -> None:
-        super().__init__(frame_space(config), STEERING, seeds)
+        super().__init__(frames, actions, seeds)
         self._games = games
         self._map_rows = map_rows
         self._generators = [np.random.default_rng(seed) for seed in seeds]
-        black = np.zeros(self.single_observation_space.shape, np.uint8)
-        self._frames: list[Picture] = [black] * self.num_envs
+        self._frames: Frames = np.zeros((self.num_envs, *frames.shape), frames.dtype)
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
@@ -86,23 +87,24 @@ class SoloVector(SeededVectorEnv):
         for row, frame in zip(rows, self._map_rows(self._begin, rows), strict=True):
             self._frames[row] = frame
         self._ended[rows] = False
-        return np.stack(self._frames), {}
+        return self._frames.copy(), {}
 
     def _advance(self, actions: Actions) -> Steps:
         def turn(row: int) -> SoloStep:
             if self._ended[row]:
                 return SoloStep(self._begin(row), 0.0, False, False)
-            return self._games[row].step(actions[row].astype(np.float32))
+            return self._games[row].step(actions[row])
 
         steps: list[SoloStep] = list(self._map_rows(turn, range(self.num_envs)))
-        self._frames = [step.frame for step in steps]
+        for row, step in enumerate(steps):
+            self._frames[row] = step.frame
         rewards = np.array([step.reward for step in steps], np.float64)
         terminated = np.array([step.terminated for step in steps], np.bool_)
         truncated = np.array([step.truncated for step in steps], np.bool_)
         self._ended = terminated | truncated
-        return np.stack(self._frames), rewards, terminated, truncated, {}
+        return self._frames.copy(), rewards, terminated, truncated, {}
 
-    def _begin(self, row: int) -> Picture:
+    def _begin(self, row: int) -> Frames:
         return self._games[row].begin(draw_seed(self._generators[row]))
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -21,7 +21,7 @@ from envs.contract import SeededVectorEnv
 from envs.playback import Action, Screen
 from envs.registry import Family
 from envs.seeding import draw_seed
-from envs.solo import Picture, SoloStep, SoloVector, Steering, describe
+from envs.solo import STEERING, SoloStep, SoloVector, Steering, describe, frame_space
 
 if TYPE_CHECKING:
     from vizdoom import DoomGame
@@ -50,7 +50,7 @@ class VizDoomGame:
         self._tics = config.action_repeat
         self._doom = _started(config)
 
-    def begin(self, seed: int) -> Picture:
+    def begin(self, seed: int) -> Screen:
         """Starts the episode that belongs to `seed` and returns its first frame [h, w, 3]."""
         self._doom.set_seed(seed)
         self._doom.new_episode()
@@ -74,7 +74,7 @@ class VizDoomGame:
         """Ends the process."""
         self._doom.close()
 
-    def _screen(self) -> Picture:
+    def _screen(self) -> Screen:
         screen = self._doom.get_state().screen_buffer
         if screen.shape[1::-1] == self._size:
             return np.array(screen)
@@ -88,12 +88,12 @@ class VizDoomPlayback:
         self._seed, self._tics = seed, config.action_repeat
         self._game = VizDoomGame(config)
 
-    def first(self) -> Picture:
+    def first(self) -> Screen:
         """Starts the episode and returns its first frame [h, w, 3]."""
         self._frame = self._game.begin(draw_seed(np.random.default_rng(self._seed)))
         return self._frame
 
-    def step(self, action: Action) -> tuple[Picture, list[Screen]]:
+    def step(self, action: Action) -> tuple[Screen, list[Screen]]:
         """Returns the frame [h, w, 3] after `action`, and the pictures of this step's tics.
 
         The step that ends an episode may show tics that are newer than its frame.
@@ -177,7 +177,7 @@ def _describe(config: EnvConfig) -> EnvDescription:
 
 def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
     games = [VizDoomGame(config) for _ in seeds]
-    return SoloVector(config, games, seeds)
+    return SoloVector(frame_space(config), STEERING, games, seeds)
 
 
 FAMILY = Family(

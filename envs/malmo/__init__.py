@@ -18,9 +18,9 @@ from envs.config import EnvConfig, EnvError
 from envs.malmo.clients import Clients, parse_addresses
 from envs.malmo.connection import ClientAddress, Connection, MalmoLimits
 from envs.malmo.missions import GOAL_REWARD, ROOMS, draw_arena, mission_init
-from envs.playback import Playback
+from envs.playback import Playback, Screen
 from envs.registry import Family
-from envs.solo import Picture, SoloStep, SoloVector, Steering, describe, frame_space
+from envs.solo import STEERING, SoloStep, SoloVector, Steering, describe, frame_space
 
 __all__ = ["FAMILY", "MalmoVector"]
 
@@ -41,7 +41,7 @@ class MalmoGame:
         self._client: ClientAddress | None = None  # that runs a mission
         self._connection: Connection | None = None  # to that client
 
-    def begin(self, seed: int) -> Picture:
+    def begin(self, seed: int) -> Screen:
         """Starts a mission and returns its first frame [h, w, 3]; EnvError if no client can be had."""
         self.close()
         self._gold_touched = False
@@ -104,7 +104,7 @@ class MalmoGame:
             self._client = self._connection = None
             return None
 
-    def _upright(self, picture: bytes) -> Picture:
+    def _upright(self, picture: bytes) -> Screen:
         return np.frombuffer(picture, np.uint8).reshape(self._shape)[::-1].copy()
 
 
@@ -125,7 +125,7 @@ class MalmoVector(SoloVector):
         clients = Clients(addresses, limits)
         self._threads = ThreadPoolExecutor(len(seeds), "malmo")
         games = [MalmoGame(config, clients, limits) for _ in seeds]
-        super().__init__(config, games, seeds, self._threads.map)
+        super().__init__(frame_space(config), STEERING, games, seeds, self._threads.map)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the missions."""

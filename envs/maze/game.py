@@ -12,7 +12,7 @@ from envs.maze.missions import mission
 from envs.maze.world import STEP, View, World
 from envs.playback import Action, Screen
 from envs.seeding import draw_seed
-from envs.solo import Picture, SoloStep, SoloVector, Steering
+from envs.solo import STEERING, SoloStep, SoloVector, Steering, frame_space
 
 TURN = 15.0  # degrees, at a full turn; as MiniWorld's own discrete actions
 BACK = STEP / 5  # metres, at a full move backwards
@@ -39,9 +39,9 @@ class MazeGame:
         self._time_limit, self._repeat = mission(config.game).time_limit, config.action_repeat
         self.world = World(mission(config.game), view)
 
-    def begin(self, seed: int) -> Picture:
+    def begin(self, seed: int) -> Screen:
         """Builds the maze that belongs to `seed` and returns the first frame [h, w, 3]."""
-        frame: Picture = self.world.reset(seed=seed)[0]
+        frame: Screen = self.world.reset(seed=seed)[0]
         self._moves = 0
         return frame
 
@@ -69,7 +69,8 @@ class MazeVector(SoloVector):
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int]) -> None:
         self._view = View(config.frame_width, config.frame_height)
-        super().__init__(config, [MazeGame(config, self._view) for _ in seeds], seeds)
+        games = [MazeGame(config, self._view) for _ in seeds]
+        super().__init__(frame_space(config), STEERING, games, seeds)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Frees the mazes and the context."""
@@ -85,13 +86,13 @@ class MazePlayback:
         self._large, self._map = View(FILM_WIDTH, FILM_HEIGHT), View(FILM_HEIGHT, FILM_HEIGHT)
         self._game = MazeGame(config, View(config.frame_width, config.frame_height))
 
-    def first(self) -> Picture:
+    def first(self) -> Screen:
         """Starts the episode and returns its first frame [h, w, 3]."""
         frame = self._game.begin(draw_seed(np.random.default_rng(self._seed)))
         self._path = [self._place()]
         return frame
 
-    def step(self, action: Action) -> tuple[Picture, list[Screen]]:
+    def step(self, action: Action) -> tuple[Screen, list[Screen]]:
         """Returns the frame [h, w, 3] after `action`, and the pictures of this step."""
         frame = self._game.step(np.asarray(action)).frame
         self._path.append(self._place())

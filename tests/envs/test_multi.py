@@ -113,6 +113,18 @@ def test_a_saved_match_goes_on(config: EnvConfig) -> None:
     assert same(played(env, frames, 30, seed=3), played(other, frames, 30, seed=3))
 
 
+def test_a_saved_match_that_was_cut_short_begins_anew(make_config: Callable[..., EnvConfig]) -> None:
+    config = make_config(BOARDS[0], max_episode_steps=3)
+    env, other = make_env(config, [1]), make_env(config, [7])
+    first, _ = env.reset()
+    assert played(env, first, 3)[-1][3].all()
+    other.reset()
+    state = env.state_dict()
+    assert state is not None and state["duels"][0][1] is True
+    other.load_state_dict(state)
+    assert np.array_equal(other.step([0])[0], first)
+
+
 def test_a_marked_row_restarts_alone(config: EnvConfig) -> None:
     env = make_env(config, [1, 2])
     first, _ = env.reset()
