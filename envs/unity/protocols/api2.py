@@ -36,11 +36,11 @@ class FirstProtocol:
     """The conversation with a player that has connected. Any method may raise an OSError, as PlayerFailed."""
 
     brains: dict[str, Brain]
-    reset_parameters: dict[str, float] | None
+    reset_parameters: dict[str, float] | None  # with their defaults, where the protocol names them
 
     def __init__(self, connection: socket.socket, limits: PlayerLimits) -> None:
         self._socket, self._limits = connection, limits
-        self.watched = set[str]()
+        self.watched = set[str]()  # brains whose pictures are decoded
         connection.settimeout(limits.reply)
         try:
             self._read_greeting()
@@ -55,7 +55,11 @@ class FirstProtocol:
         return self._states()[0]
 
     def step(self, actions: Actions) -> tuple[dict[str, Bodies], bool]:
-        """Takes actions for the first n bodies of each brain that has some; all others take action 0."""
+        """Takes actions for the first n bodies of each brain that has some; all others take action 0.
+
+        Returns:
+            the bodies of those brains, and whether the scene is over and wants a reset.
+        """
         taken = {name: _nothing(self.brains[name], count) for name, count in self._bodies_of.items()}
         for name, chosen in actions.items():
             taken[name][: len(chosen)] = chosen.reshape(len(chosen), *taken[name].shape[1:])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,27 +58,3 @@ class Bodies(NamedTuple):
 
 Actions = Mapping[str, npt.NDArray[Any]]
 """Of each brain's first n bodies, [n] or [n, A]."""
-
-
-class Conversation(Protocol):
-    """A player's side of a protocol. Every method may raise an OSError, as PlayerFailed."""
-
-    reset_parameters: dict[str, float] | None  # with their defaults, where the protocol names them
-    watched: set[str]  # brains whose pictures are decoded; none, until it is said
-
-    @property
-    def brains(self) -> dict[str, Brain]:
-        """The brains that are controlled from outside."""
-
-    def reset(self, parameters: Mapping[str, float]) -> dict[str, Bodies]:
-        """Starts the whole scene anew; returns the bodies of each brain."""
-
-    def step(self, actions: Actions) -> tuple[dict[str, Bodies], bool]:
-        """Takes actions for the first n bodies of each brain that has some; all others take action 0.
-
-        Returns:
-            the bodies of those brains, and whether the scene is over and wants a reset.
-        """
-
-    def close(self) -> None:
-        """Asks the player to end."""

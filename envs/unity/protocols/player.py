@@ -11,9 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from envs.unity.protocols.api2 import FirstProtocol
-from envs.unity.protocols.bodies import Conversation, PlayerFailed, PlayerLimits
+from envs.unity.protocols.bodies import PlayerFailed, PlayerLimits
 from envs.unity.protocols.calls import Calls
 from envs.unity.protocols.mlagents import PresentProtocol
+
+Conversation = FirstProtocol | PresentProtocol
+"""A player's side of a protocol; both have the same methods."""
 
 
 class UnityPlayer:
