@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
 from envs.config import EnvConfig, EnvFailure, failure_of
 from envs.contract import SeededVectorEnv
@@ -82,24 +82,32 @@ class SeatView(SeededVectorEnv):
     environments: range  # which rows they would be in a run that plays all seats
 
 
-class Tables(Protocol):
-    """Environments that several seats play together, each in its own thread and for its own run."""
+class Tables(ABC):
+    """Environments that `seats` seats play together, each in its own thread and for its own run."""
 
-    @property
-    def seats(self) -> int:
-        """How many there are."""
+    def __init__(
+        self, seats: int, barriers: Sequence[StepBarrier], ends: Sequence[Callable[[], None]]
+    ) -> None:
+        """`barriers`: where seats wait; `ends`: end the environments."""
+        self.seats, self._barriers, self._ends = seats, barriers, ends
 
+    @abstractmethod
     def seat(self, seat: int) -> SeatView:
         """The environments of a seat."""
 
+    @abstractmethod
     def leave(self, seat: int) -> None:
         """A seat has stopped playing."""
 
     def close(self) -> None:
         """Wake all seats that wait: no further step is taken."""
+        for barrier in self._barriers:
+            barrier.close()
 
     def end(self) -> None:
         """Ends the environments, once no seat plays."""
+        for end in self._ends:
+            end()
 
 
 def play_seats(tables: Tables, play: Callable[[int, SeatView], None]) -> None:

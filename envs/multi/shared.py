@@ -11,13 +11,13 @@ import numpy as np
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Actions, Flags, Infos, Steps
-from envs.multi.barrier import SeatView, StepBarrier
+from envs.multi.barrier import SeatView, StepBarrier, Tables
 from envs.multi.seats import SeatsVector
 from envs.playback import Frames
 from envs.registry import make_env
 
 
-class SharedTables:
+class SharedTables(Tables):
     """N tables of S seats; `seat(s)` is for the thread that plays seat s. Raises EnvError."""
 
     def __init__(self, config: EnvConfig, seats: int, seeds: Sequence[int]) -> None:
@@ -26,11 +26,12 @@ class SharedTables:
         if not isinstance(tables, SeatsVector) or tables.seats != seats:
             tables.close()
             raise EnvError(f"--seat-runs names {seats} runs, and {config.game} is no game of so many seats.")
-        self.tables, self.seats, self.config = tables, seats, config
+        self.tables, self.config = tables, config
         self.frames: Frames = tables.reset()[0]
         self.steps: Steps | None = None
         self.actions = np.zeros((len(seeds), seats), np.int64)
         self.barrier = StepBarrier(seats, self._advance, tables.game)
+        super().__init__(seats, [self.barrier], [tables.close])
 
     def seat(self, seat: int) -> SeatView:
         """The environments of a seat."""
@@ -39,14 +40,6 @@ class SharedTables:
     def leave(self, seat: int) -> None:
         """The games end: nobody plays against an empty seat."""
         self.close()
-
-    def close(self) -> None:
-        """Wake all seats that wait: no further step is taken."""
-        self.barrier.close()
-
-    def end(self) -> None:
-        """Ends the games."""
-        self.tables.close()
 
     def _advance(self) -> None:
         self.steps = self.tables.step(self.actions.ravel())

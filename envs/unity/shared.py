@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from envs.config import EnvConfig, EnvError
 from envs.contract import Flags, Infos
-from envs.multi.barrier import SeatView, StepBarrier
+from envs.multi.barrier import SeatView, StepBarrier, Tables
 from envs.playback import Frames
 from envs.unity.arguments import Arguments
 from envs.unity.protocols.bodies import PlayerLimits
@@ -17,7 +17,7 @@ from envs.unity.scene import BrainPart, BrainStep, UnityScene, begin_scenes
 from envs.unity.vector import UnityVector
 
 
-class SharedScenes:
+class SharedScenes(Tables):
     """A player for each of `seeds`, and a seat for each of `configs`, which name a brain each of their build.
 
     Raises:
@@ -28,13 +28,10 @@ class SharedScenes:
         parts = [Arguments.of(config) for config in configs]
         _check(configs, parts)
         self._configs = configs
-        self._scenes = begin_scenes(configs[0], parts, PlayerLimits(), seeds)
-        self._shared = [_SharedScene(scene, len(configs)) for scene in self._scenes]
-
-    @property
-    def seats(self) -> int:
-        """How many brains are played."""
-        return len(self._configs)
+        scenes = begin_scenes(configs[0], parts, PlayerLimits(), seeds)
+        self._shared = [_SharedScene(scene, len(configs)) for scene in scenes]
+        barriers = [shared.barrier for shared in self._shared]
+        super().__init__(len(configs), barriers, [scene.close for scene in scenes])
 
     def seat(self, seat: int) -> SeatView:
         """All bodies of one of them."""
@@ -45,16 +42,6 @@ class SharedScenes:
         for shared in self._shared:
             shared.actions[seat] = np.zeros(0)
             shared.barrier.leave(seat)
-
-    def close(self) -> None:
-        """Wake all seats that wait: no further step is taken."""
-        for shared in self._shared:
-            shared.barrier.close()
-
-    def end(self) -> None:
-        """Ends the players."""
-        for scene in self._scenes:
-            scene.close()
 
 
 class BrainView(UnityVector, SeatView):

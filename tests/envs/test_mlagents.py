@@ -208,7 +208,7 @@ def test_several_brains_are_played_at_once_each_by_a_thread(
     assert seen[0][0][:2] == ([[0, 1, 4]] * 6, [0.5] * 6) and seen[0][3][2]
     assert seen[1][0] == ([[0.5]] * 2, [0.5] * 2, False, False)
     assert [step[3] for step in seen[1]] == [False, True, False, False, True], "its own limit of steps alone"
-    left = [scene.bodies["Counters"].numbers[2, 2] for scene in scenes._scenes]
+    left = [shared.scene.bodies["Counters"].numbers[2, 2] for shared in scenes._shared]
     assert left == [0, 0], "in the last step nobody played them any more"
 
 
