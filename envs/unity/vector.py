@@ -32,11 +32,7 @@ class UnityVector(SeededVectorEnv):
         self._scene_frames: Frames = self._returned_frames.copy()  # of the scenes as they stand
 
     def _restart(self, mask: Flags, seeds: Sequence[int] | None) -> tuple[Frames, Infos]:
-        for part, rows in zip(self._parts, self._rows, strict=True):
-            if mask[rows].any():
-                frames = part.reset() if mask[rows].all() else part.begin_anew()
-                self._scene_frames[rows] = frames[: rows.stop - rows.start]
-        self._returned_frames[mask] = self._scene_frames[mask]
+        self._begin(mask, may_reset=True)
         self._steps[mask], self._ended[mask] = 0, False
         return self._returned_frames.copy(), {}
 
@@ -62,16 +58,17 @@ class UnityVector(SeededVectorEnv):
         self._returned_frames = np.where(
             _column(ended & ~began, self._scene_frames), last, self._scene_frames
         )
-        self._begin_anew(began & over)
+        self._begin(began & over)  # no flag can end episodes that began in this step
         interrupted = truncated & ~cut & ~stopped & (failed | (over & (self._steps < age)))
         return self._returned_frames.copy(), rewards, terminated, truncated, {"interrupted": interrupted}
 
-    def _begin_anew(self, cut_off: Flags) -> None:
-        """Restart the scenes of these rows: no flag can end episodes that began in this step."""
+    def _begin(self, mask: Flags, may_reset: bool = False) -> None:
+        """Restart the scenes of these rows that are over; `may_reset`: and those of which it marks all."""
         for part, rows in zip(self._parts, self._rows, strict=True):
-            if cut_off[rows].any():
-                self._scene_frames[rows] = part.begin_anew()[: rows.stop - rows.start]
-        self._returned_frames[cut_off] = self._scene_frames[cut_off]
+            if mask[rows].any():
+                frames = part.reset() if may_reset and mask[rows].all() else part.begin_anew()
+                self._scene_frames[rows] = frames[: rows.stop - rows.start]
+        self._returned_frames[mask] = self._scene_frames[mask]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the players."""
