@@ -104,17 +104,14 @@ class EventLogWriter:
             episode.frames.append(last_frame)
             self._write(environment, episode, closes=True)
 
-    def flush(self) -> None:
-        """Bring all that was added into the file."""
+    def close(self) -> None:
+        """Bring all that was added into the file and free it; episodes without an end count as broken off."""
+        if self._file.closed:
+            return
         for environment, episode in self._open.items():
             if episode.rewards:
                 self._write(environment, episode, closes=False)
-
-    def close(self) -> None:
-        """Flush and free the file; episodes without an end count as broken off."""
-        if not self._file.closed:
-            self.flush()
-            self._file.close()
+        self._file.close()
 
     def abandon(self) -> None:
         """Free the file without another write; readers leave out a last record that is not whole."""
