@@ -84,7 +84,6 @@ class FirstProtocol:
         found = dict(
             zip(said["brainNames"], map(_brain, said["brainNames"], said["brainParameters"]), strict=True)
         )
-        self._order = list(found)
         self.brains = {name: found[name] for name in said["externalBrainNames"] or []}
         self.reset_parameters = {name: float(value) for name, value in said["resetParameters"].items()}
         self._all = found
@@ -102,7 +101,7 @@ class FirstProtocol:
     def _states(self) -> tuple[dict[str, Bodies], bool]:
         states = dict[str, Bodies]()
         try:
-            for _ in self._order:
+            for _ in self._all:
                 said = self._framed_json()
                 brain = self._all[said["brain_name"]]
                 states[brain.name] = self._bodies(brain, said)
