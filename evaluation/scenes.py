@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from acting.player import FrameStack
 from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.playback import Screen
 from envs.registry import make_env, make_playback
 from event_log.reader import check_header, read_episodes, read_header
 from event_log.records import log_header
 
 Chooser = Callable[[NDArray[Any]], NDArray[Any]]
 """States [N, H, *frame] -> actions [N, A]."""
-Picture = NDArray[np.uint8]
-"""[h, w, 3], RGB."""
 
 
 class SceneError(ValueError):
@@ -32,7 +31,7 @@ class Scene(NamedTuple):
 
     name: str  # for the reader: "step 50", "room.png"
     s_t: NDArray[Any]  # [H, *frame]
-    picture: Picture | None  # rendered, where the environment can
+    picture: Screen | None  # rendered, where the environment can
     taken: NDArray[np.float32] | None  # [A] the action that was taken there, where one was
 
 
@@ -66,7 +65,7 @@ def scenes_of_play(
     return _at_steps((scene._replace(taken=None) for scene in played), steps)
 
 
-def frame_picture(frame: NDArray[Any]) -> Picture | None:
+def frame_picture(frame: NDArray[Any]) -> Screen | None:
     """A frame as a picture; None for vectors and other shapes."""
     if frame.dtype != np.uint8 or frame.ndim < 2 or frame.shape[2:] not in ((), (3,)):
         return None
@@ -106,9 +105,9 @@ def _played(choose: Chooser, config: EnvConfig, history_length: int, seed: int) 
         env.close()
 
 
-def _pictures(config: EnvConfig, seed: int, actions: Sequence[Any]) -> list[Picture | None]:
+def _pictures(config: EnvConfig, seed: int, actions: Sequence[Any]) -> list[Screen | None]:
     """The picture before each action, from a playback, which shows it after the action before; or None."""
-    pictures: list[Picture | None] = [None]
+    pictures: list[Screen | None] = [None]
     try:
         playback = make_playback(config, seed)
         playback.first()
