@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from acting.episodes import FinishedEpisode, tracker_of
-from acting.player import FrameStack
 from envs.config import EnvConfig
 from envs.playback import Action, Frames
 from envs.registry import describe_env, make_env
-from evaluation.policies import Policy
+from evaluation.policies import Policy, SeeingPolicy
 from evaluation.result import Evaluation
 
 log = logging.getLogger(__name__)
@@ -135,10 +134,8 @@ class _VectorPlay:
         seats = description.seats
         whole_tables = len(seeds) - len(seeds) % seats or len(seeds)
         rows = min(max(width - width % seats, seats), whole_tables)
-        self._policy, self._seeds, self._observer = policy, seeds, observer
-        self._stack = FrameStack(
-            rows, policy.history_length, description.frame_shape, description.frame_dtype
-        )
+        self._seeds, self._observer = seeds, observer
+        self._policy = SeeingPolicy(policy, rows, description)
         self._tracker = tracker_of(description, rows)
         self._env = make_env(env_config, [each.environment for each in seeds[:rows]])
         self.seats = description.seats
@@ -147,7 +144,6 @@ class _VectorPlay:
         self.steps_without_end = 0  # vector steps since an episode ended
         self._first = np.ones(rows, np.bool_)
         self.results: dict[int, FinishedEpisode] = {}
-        policy.begin(rows)
         self._frames, _ = self._env.reset()
         self._start(self._first)
 
@@ -158,7 +154,7 @@ class _VectorPlay:
 
     def step(self) -> list[FinishedEpisode]:
         """One vector step; returns the episodes that it ended."""
-        a_t = self._policy.act(self._stack.push(self._frames, self._first))
+        a_t = self._policy.act(self._frames, self._first)
         active = self._episodes >= 0
         self._notify(a_t, active)
         self._frames, rewards, terminated, truncated, infos = self._env.step(a_t)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from acting.player import FrameStack
 from agents.base import Agent
 from envs.config import EnvDescription
 from envs.legal import RandomPolicy
@@ -159,6 +160,25 @@ class EpsilonPolicy:
             if generator.random() < self._epsilon:
                 actions[row] = random_actions[row]
         return actions
+
+
+class SeeingPolicy:
+    """A policy and the states that it has seen in N rows."""
+
+    def __init__(self, policy: Policy, rows: int, description: EnvDescription) -> None:
+        self._policy = policy
+        self._stack = FrameStack(
+            rows, policy.history_length, description.frame_shape, description.frame_dtype
+        )
+        policy.begin(rows)
+
+    def start(self, row: int, seed: int) -> None:
+        """An episode starts in `row`; its randomness comes from `seed` alone."""
+        self._policy.start(row, seed)
+
+    def act(self, frames: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[Any]:
+        """Actions for frames [N, *frame], which begin episodes where `first` [N]."""
+        return self._policy.act(self._stack.push(frames, first))
 
 
 def _discrete_action(action: str, description: EnvDescription) -> NDArray[Any]:

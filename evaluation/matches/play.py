@@ -9,19 +9,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from acting.player import FrameStack
 from envs.config import EnvConfig, EnvDescription, EnvError
 from envs.legal import drawn_action, legal_actions
 from envs.registry import describe_env, make_env
 from evaluation.evaluator import Observer, episode_seeds
 from evaluation.matches.result import Matches
-from evaluation.policies import Policy
+from evaluation.policies import Policy, SeeingPolicy
 
 log = logging.getLogger(__name__)
 
@@ -92,23 +91,6 @@ class _Pairing(NamedTuple):
     seed: int
 
 
-class _Side:
-    """A policy and the states that it has seen."""
-
-    def __init__(self, policy: Policy, rows: int, description: EnvDescription) -> None:
-        self._policy = policy
-        self._stack = FrameStack(
-            rows, policy.history_length, description.frame_shape, description.frame_dtype
-        )
-        policy.begin(rows)
-
-    def start(self, row: int, seed: int) -> None:
-        self._policy.start(row, seed)
-
-    def act(self, frames: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[Any]:
-        return self._policy.act(self._stack.push(frames, first))
-
-
 class _Play:
     """Games that are played beside each other; each place goes on with the next game of the list."""
 
@@ -118,7 +100,7 @@ class _Play:
         self._game_hash = [0] * places  # a hash of our seat, frames and moves so far
         self.game_hashes = set[int]()
         """Of games that have ended: as many as there are different games."""
-        self._sides = [_Side(policy, rows, pairing.description) for policy in pairing.policies]
+        self._sides = [SeeingPolicy(policy, rows, pairing.description) for policy in pairing.policies]
         self._seed, self._games, self._next = pairing.seed, np.arange(places), places
         seeds = [self._seed_of(row * places // rows) for row in range(rows)]
         self._env = make_env(pairing.config, seeds)
