@@ -162,7 +162,8 @@ def spread_graph(curves: Mapping[str, Curve], over_all: Spread) -> Graph:
         Line(name.replace("_", " "), curve.steps, curve.scores, MUTED, width=1, kind="a session")
         for name, curve in curves.items()
     ]
-    over_sessions = Line("mean", steps, mean, BLUE, width=2.6, std=std, band="± 1 std")
+    edges = mean - std, mean + std
+    over_sessions = Line("mean", steps, mean, BLUE, width=2.6, edges=edges, band="± 1 std")
     parts = [*sessions, over_sessions] if len(steps) else []
     title = f"mean score of the last {WINDOW} episodes"
     return Graph(Axis("agent steps", steps=True), title, parts, legend=bool(curves))

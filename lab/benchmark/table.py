@@ -283,4 +283,4 @@ def _published_marks(rows: Sequence[Row]) -> list[Marks]:
 
 def _training_line(row: Row, colour: str) -> Line:
     steps, mean, std = spread(row.curves)
-    return Line(row.agent, steps, mean, colour, width=2.2, std=std, shade=0.12)
+    return Line(row.agent, steps, mean, colour, width=2.2, edges=(mean - std, mean + std), shade=0.12)

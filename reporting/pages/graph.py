@@ -38,14 +38,14 @@ from reporting.pages.page import (
 
 
 class Line(NamedTuple):
-    """A curve, and around it a band of one standard deviation where `std` is given."""
+    """A curve, and beside it a band where `edges` are given."""
 
     name: str
     x: Floats  # [P]
     y: Floats  # [P]
     colour: str
     width: float = 2.0
-    std: Floats | None = None  # [P]
+    edges: tuple[Floats, Floats] | None = None  # [P] each: the band's lower and upper one
     band: str = ""  # what the legend calls the band; "" leaves it out
     shade: float = 0.16  # opacity of the band
     kind: str = ""  # a PNG's legend has one entry for all lines of a kind
@@ -155,10 +155,10 @@ def _traces(part: Line | Bars | Marks, graph: Graph) -> list[BaseTraceType]:
 
 def _line_traces(line: Line) -> list[BaseTraceType]:
     drawn = curve(line.x, line.y, line.name, line.colour, line.width, mode="lines")
-    if line.std is None:
+    if line.edges is None:
         return [drawn]
-    edges, named = (line.y - line.std, line.y + line.std), {"name": line.band, "showlegend": bool(line.band)}
-    return [*band(line.x, *edges, line.colour, line.shade, **named), drawn]
+    named = {"name": line.band, "showlegend": bool(line.band)}
+    return [*band(line.x, *line.edges, line.colour, line.shade, **named), drawn]
 
 
 def _bar_trace(bars: Bars, categories: Sequence[str]) -> BaseTraceType:
@@ -273,9 +273,9 @@ def _draw(axes: Axes, graph: Graph) -> None:
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
-    if line.std is not None:
-        edges, name = (line.y - line.std, line.y + line.std), line.band or None
-        axes.fill_between(line.x, *edges, color=line.colour, alpha=line.shade, linewidth=0, label=name)
+    if line.edges is not None:
+        look: dict[str, Any] = {"color": line.colour, "alpha": line.shade, "linewidth": 0}
+        axes.fill_between(line.x, *line.edges, label=line.band or None, **look)
     axes.plot(line.x, line.y, color=line.colour, linewidth=0.8 * line.width, label=line.kind or line.name)
 
 

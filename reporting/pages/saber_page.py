@@ -109,9 +109,8 @@ def _profiles(runs: Sequence[Run]) -> dict[str, Graph]:
 
 
 def _figure(graph: Graph) -> go.Figure:
-    """The graph for the page; bands would turn the order of its legend round, and have entries in it."""
+    """The graph for the page; bands would turn the order of its legend round."""
     figure = plotly_figure(graph, PROFILE_PIXELS if graph.legend else PANEL_PIXELS, NO_REFERENCE)
-    figure.update_traces(showlegend=False, selector={"name": ""})
     return figure.update_layout(legend={"traceorder": "normal"}, margin={"t": 24, "b": 48})
 
 
@@ -183,8 +182,6 @@ def profile_graph(runs: Sequence[Run], reference: Reference) -> Graph:
         groups = [*by_game(runs, agent, WHOLE, reference).values()]
         if groups:
             found = Profile(*(PERCENT * each for each in profile(groups)))
-            middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
-            parts.append(Line("", PERCENT * TAUS, middle, colour, 0.0, half))
-            parts.append(Line(agent, PERCENT * TAUS, found.share, colour))
+            parts.append(Line(agent, PERCENT * TAUS, found.share, colour, edges=(found.low, found.high)))
     axis = Axis(f"score, % of {reference.name} (0 %: random play)")
     return Graph(axis, "share of runs above, %", parts, legend=True, grid=True)

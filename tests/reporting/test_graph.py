@@ -30,21 +30,22 @@ def rectangles(graph: Graph) -> list[tuple[float, float, float, float]]:
 
 
 STEPS = np.array([0.0, 100.0])
-CURVE = Line("mean", STEPS, np.array([1.0, 3.0]), "#1f5fbf", std=np.array([0.5, 1.0]), band="± 1 std")
+EDGES = np.array([0.5, 2.0]), np.array([1.5, 4.5])
+CURVE = Line("mean", STEPS, np.array([1.0, 3.0]), "#1f5fbf", edges=EDGES, band="± 1 std")
 ERRORS = np.array([[0.5, 1.0], [0.7, np.nan]])
 SCORES = Bars("score", [5.0, -1.0], ["#1f5fbf", "#d1603d"], ERRORS, floor=-2.0)
 BESIDE = Marks("published", [1], [4.0], "#1c2733", "diamond", ["a paper"])
 
 
-def test_a_band_lies_one_standard_deviation_around_its_line() -> None:
+def test_a_band_lies_between_its_edges_beside_its_line() -> None:
     graph = Graph(Axis("agent steps", steps=True), "score", [CURVE], legend=True)
     lower, upper, line = plotly_figure(graph, 400).data
-    assert [*lower.y] == [0.5, 2.0] and [*upper.y] == [1.5, 4.0] and [*line.y] == [1.0, 3.0]
+    assert [*lower.y] == [0.5, 2.0] and [*upper.y] == [1.5, 4.5] and [*line.y] == [1.0, 3.0]
     assert (upper.fill, upper.name, line.name) == ("tonexty", "± 1 std", "mean")
     axes = Figure().subplots()
     _draw(axes, graph)
     edges = np.asarray(axes.collections[0].get_paths()[0].vertices)
-    assert {(x, y) for x, y in edges} == {(0, 0.5), (100, 2), (0, 1.5), (100, 4)}
+    assert {(x, y) for x, y in edges} == {(0, 0.5), (100, 2), (0, 1.5), (100, 4.5)}
     assert [*np.asarray(axes.lines[0].get_ydata())] == [1, 3]
 
 
