@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reporting.measures.aggregates import Aggregates, Estimate, Floats, aggregates
-from reporting.measures.fitness import Standard, normalised, references, rows_of, standard_of
+from reporting.measures.fitness import normalised, references, rows_of, score_levels, standard_of
 
 CAPS = ("5 min", "30 min", "SABER")
 WHOLE = CAPS.index("SABER")
@@ -39,13 +39,8 @@ class Reference(NamedTuple):
 
 
 def _by_goal(game: str, score: float) -> float | None:
-    standard = _standard_outside_ale(game)
-    return None if standard is None else standard.strength(score)
-
-
-def _standard_outside_ale(game: str) -> Standard | None:
-    _, human, _ = references(game)
-    return standard_of(game) if human is None else None
+    standard, (_, human, _) = standard_of(game), references(game)
+    return None if standard is None or human is not None else standard.strength(score)
 
 
 GOAL = Reference("goal", _by_goal)
@@ -125,6 +120,8 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
+_LEVELS = ("random", "human", "world record", "goal")
+"""Names of `score_levels`, in the order of their columns."""
 GAME_COLUMNS = (
     "agent", "game", "runs", "5_min", "30_min", "saber", "saber_std",
     *(f"{reference.name}_normalised" for reference in REFERENCES),
@@ -147,18 +144,13 @@ def _game_cells(runs: Sequence[Run]) -> list[object]:
     fractions = [reference.normalise(game, float(means[2])) for reference in REFERENCES]
     same = all(run.sticky == STICKY for run in runs)
     beside = _published().get(game, ("",) * len(ALGORITHMS)) if same else ("",) * len(ALGORITHMS)
-    numbers = [*means, spread, *fractions, *_levels(game)]
+    levels = score_levels(game, with_record=True)
+    numbers = [*means, spread, *fractions, *map(levels.get, _LEVELS)]
     return [
         len(runs),
         *("" if each is None or np.isnan(each) else f"{each:.9g}" for each in numbers),
         *beside,
     ]
-
-
-def _levels(game: str) -> list[float | None]:
-    """What random play, a human and the record have, and the goal."""
-    standard = _standard_outside_ale(game)
-    return [*references(game), None] if standard is None else [standard.random, None, None, standard.score]
 
 
 @cache
