@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from live.reading import ServerRun
-from memory.runs.reports import Status
+from memory.runs.reports import Status, number
 
 KEPT = 720
 """Looks that are kept: an hour of them at one in five seconds."""
@@ -38,7 +38,7 @@ class RecentMoments:
 
     def add(self, run: ServerRun) -> None:
         """The next look."""
-        spoke = _number(run.learner, "time")
+        spoke = number(run.learner, "time")
         if spoke and not (self.kept and self.kept[-1].time == spoke):
             self.kept.append(Moment(spoke, run.counters.played, run.learner, run.actors))
 
@@ -46,7 +46,7 @@ class RecentMoments:
         """Updates per agent step between neighbouring looks, from the first update on."""
         for one, two in pairwise(self.kept):
             steps, updates = two.played - one.played, _change(one, two, "updates")
-            if steps > 0 and _number(one.learner, "updates"):
+            if steps > 0 and number(one.learner, "updates"):
                 yield Rate(two.time, updates / steps)
 
     def weights_age(self) -> dict[int, list[Rate]]:
@@ -55,7 +55,7 @@ class RecentMoments:
         for moment in self.kept:
             for actor, status in moment.actors.items():
                 if status.get("weights_age") is not None:
-                    found.setdefault(actor, []).append(Rate(moment.time, _number(status, "weights_age")))
+                    found.setdefault(actor, []).append(Rate(moment.time, number(status, "weights_age")))
         return found
 
     def learner_shares(self) -> dict[str, float]:
@@ -86,10 +86,5 @@ class RecentMoments:
         }
 
 
-def _number(status: Status, name: str) -> float:
-    value = status.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _change(one: Moment, two: Moment, name: str) -> float:
-    return _number(two.learner, name) - _number(one.learner, name)
+    return number(two.learner, name) - number(one.learner, name)

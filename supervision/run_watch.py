@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memory.runs.keys import Keys
-from memory.runs.reports import read_statuses
+from memory.runs.reports import Status, number, read_statuses
 from memory.server.connection import RedisConfig, make_client
 from memory.server.replies import UNREACHABLE, refusals_as_outages
 
@@ -23,8 +23,6 @@ PACE_AFTER_S = 10.0
 MOST_SCORES = 2_000
 """Most points of the scores that are kept; beyond that every second one is dropped."""
 LEARNING = "learning"
-
-Status = Mapping[str, float | int | str | None]
 
 
 @dataclass
@@ -151,9 +149,3 @@ def time_left(seconds: float) -> str:
     if days:
         return f"{days:,} d {hours} h left"
     return f"{hours} h {minutes} min left" if hours else f"{minutes} min {seconds} s left"
-
-
-def number(status: Status, key: str) -> float:
-    """0 where it is unknown."""
-    value = status.get(key, 0.0)
-    return value if isinstance(value, int | float) else 0.0

@@ -12,7 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from supervision.run_watch import LEARNING, RunWatch, Status, Story, number, phase, time_left
+from memory.runs.reports import Status, number
+from supervision.run_watch import LEARNING, RunWatch, Story, phase, time_left
 from supervision.score_chart import score_chart
 from supervision.terminal_echo import without_control_keys
 

@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from memory.runs.episodes import parsed_episode
@@ -19,7 +19,7 @@ from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
-Status = dict[str, float | int | str | None]
+Status = Mapping[str, float | int | str | None]
 
 STATUS_EVERY_S = 1.0
 """How often a process publishes its status."""
@@ -42,6 +42,12 @@ def read_statuses(client: Client, keys: Keys) -> dict[str, Status]:
         if role == b"learner" or _ACTOR.fullmatch(role)
     }
     return {role: status for role, status in found.items() if status is not None}
+
+
+def number(status: Status, name: str) -> float:
+    """0 where it is unknown."""
+    value = status.get(name)
+    return value if isinstance(value, int | float) else 0.0
 
 
 def living_actors(client: Client, keys: Keys, actors: Iterable[int]) -> set[int]:

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from memory.runs.keys import Keys
-from memory.runs.reports import publish_status
+from memory.runs.reports import Status, publish_status
 from memory.server.connection import Client, RedisConfig
 from reporting.measures.fitness import score_levels
 from supervision.last_words import PaceAdvice, last_words
-from supervision.run_watch import RunWatch, Status, Story, phase, time_left
+from supervision.run_watch import RunWatch, Story, phase, time_left
 from supervision.score_chart import score_chart
 from supervision.score_lines import AT_LATEST_S, ScoreLines
 from supervision.terminal_view import TerminalView, last_view, live_view
