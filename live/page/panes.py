@@ -12,6 +12,7 @@ from dash import dcc, html
 from envs.action_names import action_names
 from live.curves import IntervalCurve, joined, line_of
 from live.estimator import NoEstimate
+from live.moments import Moment
 from live.page.figures import (
     course_figure,
     fill_figure,
@@ -27,6 +28,9 @@ from live.page.overview import groups_of, settings_rows
 from live.page.pictures import as_image, data_url
 from live.sight import SeenChunk
 from live.watch import KnownRun, Watch
+from memory.runs.reports import number
+from reporting.pages.run_figures import learning_curves
+from reporting.tables import LearningPoint
 
 Children = list[Any]
 
@@ -74,21 +78,14 @@ def learning_pane(runs: Sequence[KnownRun], averaged: bool) -> Children:
 
 def _learning_lines(run: KnownRun) -> dict[str, IntervalCurve]:
     points = run.learning.points if run.learning is not None else []
-    if points:
-        pairs = [(float(point.actor_steps), point.metrics) for point in points]
-    else:
-        pairs = [(float(m.played), _numbers(m.learner)) for m in run.moments.kept if m.learner.get("updates")]
-    names = dict.fromkeys(name for _, metrics in pairs for name in metrics)
-    lines = {}
-    for name in names:
-        steps, values = np.array([(step, metrics[name]) for step, metrics in pairs if name in metrics]).T
-        lines[name] = IntervalCurve(steps, values)
-    return lines
+    points = points or [_point(moment) for moment in run.moments.kept if moment.learner.get("updates")]
+    return {name: IntervalCurve(*line) for name, line in learning_curves(points).items()}
 
 
-def _numbers(status: Mapping[str, Any]) -> dict[str, float]:
-    shown = "loss", "updates", "total_priority"
-    return {name: float(status[name]) for name in shown if isinstance(status.get(name), int | float)}
+def _point(moment: Moment) -> LearningPoint:
+    shown, status = ("loss", "updates", "total_priority"), moment.learner
+    metrics = {name: number(status, name) for name in shown if isinstance(status.get(name), int | float)}
+    return LearningPoint(int(number(status, "t")), moment.played, int(number(status, "updates")), metrics)
 
 
 def replay_pane(watch: Watch, runs: Sequence[KnownRun]) -> Children:

@@ -214,9 +214,9 @@ def learning_curves(points: Sequence[LearningPoint], limit: int = 500) -> dict[s
 
 def _metric_curve(points: Sequence[LearningPoint], name: str, limit: int) -> tuple[Floats, Floats]:
     parts = min(limit, len(points))
-    steps = np.array_split([float(point.actor_steps) for point in points], parts)
-    values = np.array_split([point.metrics[name] for point in points], parts)
-    return np.array([part[-1] for part in steps]), np.array([part.mean() for part in values])
+    steps, values = np.array([(point.actor_steps, point.metrics[name]) for point in points], np.float64).T
+    ends = np.arange(parts + 1) * len(points) // parts
+    return steps[ends[1:] - 1], np.add.reduceat(values, ends[:-1]) / np.diff(ends)
 
 
 def learning_figure(points: Sequence[LearningPoint]) -> go.Figure:

@@ -78,7 +78,7 @@ def test_the_run_is_known_from_redis_and_from_its_folder(played: Played) -> None
     assert known.learning is not None and "loss" in known.learning.points[-1].metrics
     assert known.settings["seed"] == 123
     assert known.server is not None
-    known.server.learner["mean_score"] = -0.04
+    known.server = known.server._replace(learner={**known.server.learner, "mean_score": -0.04})
     assert dict(zip(HEADER, row_of(known), strict=True))["mean score"] == "0.0", "no sign before nothing"
 
 
@@ -120,6 +120,9 @@ def test_every_pane_has_something_to_show(played: Played) -> None:
     panes = scores_pane(runs, True), learning_pane(runs, True), replay_pane(watch, runs)
     assert all(pane[0].figure.data for pane in panes)
     assert np.isclose(sum(panes[2][1].figure.data[0].y), 1.0), "the priorities' histogram"
+    seen = learning_pane([only_run(watch_of(played.socket, None))], True)[0].figure
+    titles = [each.text for each in seen.layout.annotations]
+    assert titles == ["loss", "updates", "total priority"], "without a folder"
     sight = sight_pane(watch, runs[0], 0)
     assert "of actor 0" in sight[0].children and len(sight[1].children) == 4, "a picture for each frame"
     assert set(sight[2].figure.data[0].y) == {"left"}, "actions by their names"
