@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
-from plotly.subplots import make_subplots
 
 from live.curves import IntervalCurve
 from live.moments import Rate
@@ -23,8 +20,6 @@ from reporting.pages.page import (
     MUTED,
     RED,
     STEPS,
-    STRIP_MARGIN,
-    TITLE,
     band,
     base_layout,
     colours,
@@ -32,11 +27,12 @@ from reporting.pages.page import (
     empty_figure,
     titled,
 )
+from reporting.pages.run_figures import axes_of, strips
 
-COLUMNS = 3
 BINS = 40
 KEEP_VIEW = "keep"
 """Value of plotly's uirevision: where it does not change, what was zoomed into stays when new data comes."""
+_LOOK = {"uirevision": KEEP_VIEW, "hovermode": "closest", "legend": LEGEND_ABOVE}
 
 
 def scores_figure(
@@ -66,23 +62,13 @@ def learning_figure(curves: Mapping[str, Mapping[str, IntervalCurve]]) -> go.Fig
         return _sentence("No update has been recorded yet.")
     colour = colours(label for lines in curves.values() for label in lines)
     shown, traces = set[str](), list[go.Scatter]()
-    for number, lines in enumerate(curves.values(), 1):
-        strip = str(number) if number > 1 else ""
+    for number, lines in enumerate(curves.values()):
         for label, line in lines.items():
             trace = _line(label, line, colour[label], showlegend=label not in shown)
-            traces.append(trace.update(xaxis=f"x{strip}", yaxis=f"y{strip}"))
+            traces.append(trace.update(axes_of(number)))
             shown.add(label)
-    return go.Figure(traces, _strips(tuple(curves)))
-
-
-@cache
-def _strips(metrics: tuple[str, ...]) -> go.Layout:
-    """A strip for each, row by row. Plotly takes ten times as long for this as for the curves."""
-    rows, titles = math.ceil(len(metrics) / COLUMNS), [name.replace("_", " ") for name in metrics]
-    figure = make_subplots(rows, COLUMNS, subplot_titles=titles, vertical_spacing=0.3 / rows)
-    figure.update_xaxes(STEPS).update_yaxes({**AXIS, "tickformat": ".3~g", "nticks": 5})
-    figure.update_annotations(font=TITLE)
-    return figure.update_layout(_layout(110 + 190 * rows), margin={**STRIP_MARGIN, "t": 70}).layout
+    titles = tuple(name.replace("_", " ") for name in curves)
+    return go.Figure(traces, strips(titles)).update_layout(_LOOK)
 
 
 def priorities_figure(found: Mapping[str, NDArray[np.float32]]) -> go.Figure:
@@ -236,10 +222,8 @@ def _line(
 def _layout(height: int, x: str = "", y: str = "") -> dict[str, object]:
     return {
         **base_layout(),
+        **_LOOK,
         "height": height,
-        "uirevision": KEEP_VIEW,
-        "hovermode": "closest",
-        "legend": LEGEND_ABOVE,
         "margin": {"l": 70, "r": 24, "t": 48, "b": 50},
         "xaxis": titled(STEPS, x, **({} if x == "agent steps" else {"tickformat": ""})),
         "yaxis": titled(AXIS, y),

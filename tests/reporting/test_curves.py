@@ -26,3 +26,6 @@ def test_a_strip_per_metric() -> None:
     assert figure.layout.yaxis.type == "log"
     assert figure.layout.yaxis2.type is None
     assert list(figure.data[1].y) == [k - 50.0 for k in range(1, 101)]
+    assert [(trace.xaxis, trace.yaxis) for trace in figure.data] == [("x", "y"), ("x2", "y2"), ("x3", "y3")]
+    level = [point._replace(metrics={**point.metrics, "loss": 1.0}) for point in POINTS]
+    assert learning_figure(level).layout.yaxis.type is None, "figures share no axes"
