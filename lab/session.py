@@ -15,7 +15,7 @@ from lab.files import read_model, read_whole, spec_bytes
 from lab.spec import Experiment
 from reporting.atomic import write_atomically, write_json
 from reporting.history import reward_points
-from reporting.measures.aggregates import Floats
+from reporting.measures.aggregates import Floats, aligned
 from reporting.measures.fitness import WINDOW, Fitness, session_fitness, standard_of, trial_fitness
 from reporting.measures.scores import GameScores
 from reporting.tables import EpisodeRecord, read_episodes
@@ -25,8 +25,6 @@ DONE = ("finished", "out of time")
 STATES = ("new", "running", *DONE, "stopped", "failed")
 SPEC = "spec.yaml"
 """Name of the spec in a session's folder, a plain one that --spec reads."""
-POINTS = 200
-"""Points of a curve over sessions: as many as a graph can show."""
 
 
 class Curve(NamedTuple):
@@ -49,10 +47,7 @@ def spread(curves: Sequence[Curve]) -> Spread:
     known = [curve for curve in curves if len(curve.steps)]
     if not known:
         return Spread(*(np.zeros(0) for _ in Spread._fields))
-    first = max(curve.steps[0] for curve in known)
-    last = max(min(curve.steps[-1] for curve in known), first)
-    steps = np.linspace(first, last, POINTS)
-    scores = np.stack([np.interp(steps, curve.steps, curve.scores) for curve in known])  # [S, P]
+    steps, scores = aligned(known)  # [P] and [S, P]
     return Spread(steps, scores.mean(0), scores.std(0))
 
 

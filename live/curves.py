@@ -12,13 +12,12 @@ from memory.runs.keys import Keys
 from memory.runs.reports import read_episodes
 from memory.server.connection import Client
 from reporting.history import RewardPoint, RunHistory
-from reporting.measures.aggregates import TAILS, Floats
+from reporting.measures.aggregates import TAILS, Floats, aligned
 from reporting.tables import EpisodeRecord
 from reporting.tables import read_episodes as read_table
 
 READS_AT_ONCE = 5
 """Reads of 1,000 episodes each at one look: a long run's episodes are taken in over some looks."""
-GRID = 200
 RESAMPLES = 1000
 """Number of resamples of the bootstrap."""
 
@@ -79,13 +78,11 @@ def line_of(points: Sequence[RewardPoint]) -> IntervalCurve:
     return IntervalCurve(steps, values)
 
 
-def joined(lines: Sequence[IntervalCurve]) -> IntervalCurve:
+def mean_of_runs(lines: Sequence[IntervalCurve]) -> IntervalCurve:
     """The mean of several runs where all have a value, and the bootstrapped 95 % interval of that mean."""
     if len(lines) == 1:
         return lines[0]
-    first, last = max(line.steps[0] for line in lines), min(line.steps[-1] for line in lines)
-    grid = np.linspace(first, max(first, last), GRID)
-    values = np.stack([np.interp(grid, line.steps, line.values) for line in lines])  # [runs, GRID]
+    steps, values = aligned([line[:2] for line in lines])
     drawn = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
     low, high = np.percentile(values[drawn].mean(axis=1), TAILS, axis=0)
-    return IntervalCurve(grid, values.mean(axis=0), low, high)
+    return IntervalCurve(steps, values.mean(axis=0), low, high)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dash import dcc, html
 
 from envs.action_names import action_names
-from live.curves import IntervalCurve, joined, line_of
+from live.curves import IntervalCurve, line_of, mean_of_runs
 from live.estimator import NoEstimate
 from live.moments import Moment
 from live.page.figures import (
@@ -62,7 +62,7 @@ def _score_lines(
     for label, group in groups.items():
         found = (run.scores.points(game, evaluation) for run in group if game in run.games)
         if curves := [line_of(points) for points in found if points]:
-            lines[label] = joined(curves)
+            lines[label] = mean_of_runs(curves)
     return lines
 
 
@@ -72,7 +72,8 @@ def learning_pane(runs: Sequence[KnownRun], averaged: bool) -> Children:
     for label, group in _groups(runs, averaged).items():
         found = [_learning_lines(run) for run in group]
         for name in dict.fromkeys(name for lines in found for name in lines):
-            curves.setdefault(name, {})[label] = joined([lines[name] for lines in found if name in lines])
+            known = [lines[name] for lines in found if name in lines]
+            curves.setdefault(name, {})[label] = mean_of_runs(known)
     return [_graph("learning", learning_figure(dict(list(curves.items())[:MOST_METRICS])))]
 
 

@@ -49,6 +49,21 @@ class Profile(NamedTuple):
     high: Floats
 
 
+STEPS_OF_CURVES = 200
+"""Points of curves at common steps: as many as a graph can show."""
+
+
+def aligned(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Steps [P] and values [P] of each of one curve at least -> common steps [200] and values [C, 200].
+
+    From where all have a value up to the last step that all have reached.
+    """
+    first = max(steps[0] for steps, _ in curves)
+    last = max(min(steps[-1] for steps, _ in curves), first)
+    common = np.linspace(first, last, STEPS_OF_CURVES)
+    return common, np.stack([np.interp(common, steps, values) for steps, values in curves])
+
+
 LEAST_RUNS = 2
 """Fewest runs of a game for an interval: resamples of one run say nothing."""
 

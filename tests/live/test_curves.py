@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from live.curves import IntervalCurve, ScoreCurves, joined
+from live.curves import IntervalCurve, ScoreCurves, mean_of_runs
 from memory.runs.keys import Keys
 from memory.server.connection import Client
 from reporting.tables import EpisodeRecord, EpisodeTable
@@ -43,16 +43,16 @@ def test_runs_are_joined_where_all_have_values() -> None:
     steps = np.array([0.0, 50.0, 100.0])
     lines = [IntervalCurve(steps, steps * slope) for slope in (1.0, 2.0, 3.0)]
     lines[0] = IntervalCurve(steps[:2], steps[:2])
-    mean = joined(lines)
+    mean = mean_of_runs(lines)
     assert mean.steps[-1] == 50.0 and mean.low is not None and mean.high is not None
     np.testing.assert_allclose(mean.values, 2 * mean.steps)
     assert (mean.low[1:] < mean.values[1:]).all() and (mean.values[1:] < mean.high[1:]).all()
     assert (mean.low >= mean.steps - 1e-9).all() and (mean.high <= 3 * mean.steps + 1e-9).all()
-    assert joined(lines[:1]) is lines[0]
+    assert mean_of_runs(lines[:1]) is lines[0]
 
 
 def test_the_interval_of_alike_runs_has_no_width() -> None:
     line = IntervalCurve(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
-    mean = joined([line, line])
+    mean = mean_of_runs([line, line])
     assert mean.low is not None
     np.testing.assert_allclose(mean.low, mean.values)
