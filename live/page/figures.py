@@ -17,9 +17,9 @@ from reporting.pages.page import (
     AXIS,
     BLUE,
     LEGEND_ABOVE,
-    MUTED,
     RED,
     STEPS,
+    add_levels,
     band,
     base_layout,
     colours,
@@ -47,12 +47,8 @@ def scores_figure(
         figure.add_traces(_band_and_line(label, line, colour[label], "solid"))
     for label, line in evaluated.items():
         figure.add_traces(_band_and_line(f"{label}, evaluation", line, colour[label], "dash"))
-    for name, level in score_levels(game, with_record=True).items():
-        figure.add_hline(
-            level,
-            line={"color": MUTED, "width": 1, "dash": "dot"},
-            annotation={"text": f"{name} {level:,.5g}"},
-        )
+    levels = score_levels(game, with_record=True)
+    add_levels(figure, {f"{name} {level:,.5g}": level for name, level in levels.items()})
     return figure.update_layout(showlegend=True)
 
 

@@ -95,8 +95,8 @@ def reward_layout() -> dict[str, object]:
     }
 
 
-LEVEL_MARGIN = 110
-"""Pixels at the right of a figure, for the names of its levels."""
+LEVEL_MARGIN, LETTER = 110, 8
+"""Pixels at the right of a figure with levels, for their names, at least; and what a letter of them takes."""
 
 
 def add_levels(figure: go.Figure, levels: Mapping[str, float]) -> go.Figure:
@@ -105,7 +105,8 @@ def add_levels(figure: go.Figure, levels: Mapping[str, float]) -> go.Figure:
         place = {"x": 1, "xanchor": "left", "yanchor": "middle", "xshift": 6}
         words = {"text": name, "font": {"color": MUTED}, **place}
         figure.add_hline(level, line={"color": MUTED, "dash": "dot"}, annotation=words)
-    return figure.update_layout(margin={"r": LEVEL_MARGIN}) if levels else figure
+    room = max((LETTER * len(name) + 14 for name in levels), default=0)
+    return figure.update_layout(margin={"r": max(LEVEL_MARGIN, room)}) if levels else figure
 
 
 def empty_figure(sentence: str) -> go.Figure:
