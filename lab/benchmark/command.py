@@ -32,7 +32,6 @@ from lab.session import Session, SessionResult, commits_of, fitness_of, known_re
 from lab.spec import Experiment
 from reporting.atomic import write_atomically, write_csv, write_json
 from reporting.measures.aggregates import Floats, aggregates
-from reporting.measures.fitness import standard_of
 from reporting.measures.saber import counted
 from reporting.model_files import last_models, steps_in
 from reporting.pages.graph import plotly_figure, write_png
@@ -295,11 +294,9 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
     """The aggregates of the agents that played two games or more, those of the same games together."""
     groups: dict[str, dict[str, Floats]] = {}
     for row in rows:
-        standard = standard_of(row.game)
-        if standard and row.scores:
+        if row.strengths.size:
             games = groups.setdefault(row.agent, {})
-            known = games.get(row.game, np.zeros(0))
-            games[row.game] = np.append(known, standard.strength(np.array(row.scores)))
+            games[row.game] = np.append(games.get(row.game, ()), row.strengths)
     found = {agent: over_games(each) for agent, each in groups.items() if len(each) > 1}
     return dict(sorted(found.items(), key=lambda item: item[1].games))
 

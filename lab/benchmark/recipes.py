@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.benchmark.table import Row, markdown_table
-from reporting.measures.aggregates import Estimate, Floats, aggregates
-from reporting.measures.fitness import standard_of
+from reporting.measures.aggregates import Estimate, aggregates
 
 LEAST_RATIO = 0.85
 """To the published mean, of a recipe that is kept (our choice); the interval must reach 1 besides."""
@@ -73,13 +72,13 @@ def beside_published(rows: Sequence[Row]) -> list[Beside]:
     """Every recipe that has a score on some game with a published one."""
     found = []
     for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe):
-        known = [row for row in rows if row.recipe == recipe and _is_known(row)]
+        known = [row for row in rows if row.recipe == recipe and row.published and row.strengths.size]
         if known:
-            groups = [_normalised(row.game, row.scores) for row in known]
-            published = np.concatenate([_normalised(row.game, [row.published[0].score]) for row in known])
+            groups = [row.strengths for row in known]
+            theirs = [row.strengths_of([row.published[0].score]) for row in known]
             counts = len(known), sum(map(len, groups))
-            mean, source = aggregates(groups).mean, _short(known[0].published[0].source)
-            found.append(Beside(recipe, *counts, mean, float(published.mean()), source))
+            mean, source = aggregates(groups).mean, known[0].published[0].project
+            found.append(Beside(recipe, *counts, mean, float(np.mean(theirs)), source))
     return found
 
 
@@ -125,23 +124,9 @@ def _shown_game(row: Row) -> tuple[str, ...]:
     interval = t_interval(row.scores)
     between = f"{interval[0]:,.1f} to {interval[1]:,.1f}" if interval else ""
     known = row.published[0] if row.published else None
-    published = (f"{known.score:,.1f}", _short(known.source)) if known else ("", "")
-    normalised = f"{_normalised(row.game, row.scores).mean():.3f}" if standard_of(row.game) else ""
+    published = (f"{known.score:,.1f}", known.project) if known else ("", "")
+    normalised = f"{row.strengths.mean():.3f}" if row.strengths.size else ""
     return row.game, row.recipe, row.state, f"{row.mean:,.1f}", between, *published, normalised
-
-
-def _short(source: str) -> str:
-    return source.partition(",")[0]
-
-
-def _is_known(row: Row) -> bool:
-    return bool(row.scores and row.published and standard_of(row.game))
-
-
-def _normalised(game: str, scores: Sequence[float]) -> Floats:
-    standard = standard_of(game)
-    assert standard is not None
-    return standard.strength(np.array(scores))
 
 
 def _t_quantile(degrees: int) -> float:

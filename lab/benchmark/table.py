@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.session import Curve, spread
-from reporting.measures.aggregates import aggregates
+from reporting.measures.aggregates import Floats, aggregates
 from reporting.measures.fitness import Fitness, Standard, standard_of
 from reporting.pages.graph import Axis, Bars, Graph, Line, Marks, Symbol
 from reporting.pages.page import INK, Section, Table
@@ -30,6 +30,11 @@ class Published(NamedTuple):
     agent_steps: int
     play: str  # "training": with exploration and over a window of the run; "evaluation": as ours
     source: str
+
+    @property
+    def project(self) -> str:
+        """The source without where in it."""
+        return self.source.partition(",")[0]
 
 
 def published(game: str, agent: str) -> tuple[Published, ...]:
@@ -89,6 +94,16 @@ class Row:
     def std(self) -> float:
         """Over sessions, of the population."""
         return float(np.std(self.scores)) if self.scores else float("nan")
+
+    @property
+    def strengths(self) -> Floats:
+        """Of the scores without noise; empty where there are none, or the game has no standard."""
+        return self.strengths_of(self.scores)
+
+    def strengths_of(self, scores: Sequence[float]) -> Floats:
+        """The strengths of scores in its game; empty where that has no standard."""
+        standard = standard_of(self.game)
+        return np.zeros(0) if standard is None else standard.strength(np.array(scores))
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -203,10 +218,9 @@ def shown_cells(row: Row) -> tuple[str, ...]:
 
 def _shown_published(figure: Published) -> str:
     """A published score: of another algorithm than the row's where it names one."""
-    project = figure.source.split(",")[0]
     algorithm = f"{figure.algorithm} of " if figure.algorithm else ""
     in_training = ", in training" if figure.play == "training" else ""
-    return f"{figure.score:,.1f} ({algorithm}{project}, {_short(figure.agent_steps)}{in_training})"
+    return f"{figure.score:,.1f} ({algorithm}{figure.project}, {_short(figure.agent_steps)}{in_training})"
 
 
 def _short(steps: int) -> str:
