@@ -38,11 +38,6 @@ class Cost(NamedTuple):
     wall: float
     processor: float
 
-    def of_a_step(self, longer: Cost) -> Cost:
-        """Microseconds, where `longer` is a run of LONG steps and this one of SHORT."""
-        scale = 1e6 / (LONG - SHORT)
-        return Cost(scale * (longer.wall - self.wall), scale * (longer.processor - self.processor))
-
 
 def cost_of(command: Sequence[str]) -> Cost:
     """The cost of running a process to its end; CalledProcessError with its output where it fails."""
@@ -74,9 +69,9 @@ def ours(client: Client, socket: str, folder: Path, steps: int) -> Cost:
 
 
 def cost_of_a_step(run: Callable[[int], Cost]) -> Cost:
-    """The cost of a step, from a short run and a long one."""
+    """The cost of a step in microseconds, from a short run and a long one."""
     short, long = run(SHORT), run(LONG)
-    return short.of_a_step(long)
+    return Cost(*(1e6 / (LONG - SHORT) * (more - less) for less, more in zip(short, long, strict=True)))
 
 
 def has_sb3(word: str) -> str:
