@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def start(plan: RunPlan, stop: Stop) -> int:
     address = ray.get_runtime_context().gcs_address
     words = [*plan.argv, "--ray-address", address, "--id-actor", str(args.id_actor)]
     environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ.get("PATH", ""), **password()}
-    spec = ChildSpec(KEEPER, KeeperCommand(words), plan.log(name.replace(" ", "_")), environment)
+    spec = ChildSpec(KEEPER, partial(keeper_command, words), plan.log(name.replace(" ", "_")), environment)
     options: dict[str, Any] = {"name": name, "num_cpus": 0, "scheduling_strategy": on_this_machine()}
     if args.detach:
         options["lifetime"] = "detached"
@@ -65,15 +65,9 @@ def _goes_on(plan: RunPlan) -> bool:
     return plan.read(read_living_run) is not None
 
 
-@dataclass(frozen=True)
-class KeeperCommand:
+def keeper_command(words: Sequence[str]) -> list[str]:
     """Program and arguments of a keeper, in whatever Python asks."""
-
-    words: Sequence[str]
-
-    def __call__(self) -> list[str]:
-        """The command."""
-        return [sys.executable, "-m", "cluster.keeper", *self.words]
+    return [sys.executable, "-m", "cluster.keeper", *words]
 
 
 def follow(keeper: Any, stop: Stop, is_enough: Callable[[], bool]) -> int | None:
