@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,18 +61,16 @@ def _seen(chunk: Chunk, meta: dict[str, Any], chunk_id: int, history: int) -> Se
         actor if isinstance(actor, int) else 0,
         str(meta.get("game", "")),
         chunk_id,
-        stacked(frames, newest, depth, history),
+        _stacked(frames, newest, depth, history),
         chunk.a_tm1,
         chunk.rewards[newest, 0],
     )
 
 
-def stacked(
-    frames: NDArray[Any], newest: Sequence[int] | NDArray[Any], depth: NDArray[Any], history: int
-) -> NDArray[Any]:
+def _stacked(frames: NDArray[Any], newest: NDArray[Any], depth: NDArray[Any], history: int) -> NDArray[Any]:
     """States [M, H, *frame], oldest frame first; frames before an episode's first are 0."""
     back = np.arange(history - 1, -1, -1)  # [H]
-    places = np.asarray(newest)[:, None] - back  # [M, H]
+    places = newest[:, None] - back  # [M, H]
     states = frames[np.maximum(places, 0)]
-    states[(back >= np.asarray(depth)[:, None]) | (places < 0)] = 0
+    states[(back >= depth[:, None]) | (places < 0)] = 0
     return states

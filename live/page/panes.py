@@ -42,17 +42,15 @@ CHOOSE = "Choose a run above."
 def scores_pane(runs: Sequence[KnownRun], averaged: bool) -> Children:
     """A figure for each game, the runs above each other or averaged over seeds."""
     groups = _groups(runs, averaged)
-    games = list(dict.fromkeys(game for run in runs for game in run.games))
-    return [_graph(f"scores-{number}", _scores(groups, game)) for number, game in enumerate(games)]
+    graphs: Children = []
+    for game in dict.fromkeys(game for run in runs for game in run.games):
+        trained, evaluated = (_score_lines(groups, game, evaluation) for evaluation in (False, True))
+        graphs.append(_graph(f"scores-{len(graphs)}", scores_figure(trained, evaluated, game)))
+    return graphs
 
 
 def _groups(runs: Sequence[KnownRun], averaged: bool) -> dict[str, list[KnownRun]]:
     return groups_of(runs) if averaged else {run.label: [run] for run in runs}
-
-
-def _scores(groups: Mapping[str, Sequence[KnownRun]], game: str) -> go.Figure:
-    trained, evaluated = (_score_lines(groups, game, evaluation) for evaluation in (False, True))
-    return scores_figure(trained, evaluated, game)
 
 
 def _score_lines(
