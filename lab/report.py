@@ -8,8 +8,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from args import UserError
-from lab.files import dash, read_model
+from lab.files import read_model
 from lab.report_csv import Finite, runs_of_csv
+from parameters.declare import flag_of
 from reporting.measures.aggregates import probability_of_improvement
 from reporting.measures.fitness import references
 from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, counted, left_out, shown
@@ -115,9 +116,8 @@ def _check_protocols(folder: Path, read: Sequence[_Evaluation]) -> None:
         groups.setdefault((each.settings.agent, what), []).append(each.settings.model_dump(exclude_none=True))
     for (agent, what), group in groups.items():
         values = {name: {str(each[name]) for each in group if name in each} for name in _PROTOCOL}
-        odd = [
-            f"--{dash(name)} ({', '.join(sorted(found))})" for name, found in values.items() if len(found) > 1
-        ]
+        several = {name: found for name, found in values.items() if len(found) > 1}
+        odd = [f"{flag_of(name)} ({', '.join(sorted(found))})" for name, found in several.items()]
         if odd:
             raise UserError(
                 f"{folder}: the evaluations of {agent} on {what} differ in {', '.join(odd)}, so that they"

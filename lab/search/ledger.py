@@ -95,9 +95,8 @@ class Ledger:
         return f"no {self._metric} yet" if value is None else f"{self._metric} {value:.4g}"
 
     def _best(self) -> str:
-        values = {n: r.measures[self._metric] for n, r in self.done.items() if self._metric in r.measures}
-        best = max(values, key=values.__getitem__, default=None)
-        return "." if best is None else f", best: trial_{best} with {values[best]:.4g}."
+        best = best_of([_point(number, record, self._search) for number, record in self.done.items()])
+        return "." if best is None else f", best: {best.name} with {best.value:.4g}."
 
 
 def report_search(folder: Path, search: Search, records: Mapping[int, TrialRecord]) -> None:
