@@ -23,6 +23,7 @@ from reporting.pages.page import (
     GRID,
     INK,
     LEGEND_ABOVE,
+    MARGIN,
     MUTED,
     RULER,
     STEPS,
@@ -99,10 +100,6 @@ class Graph:
     levels: Mapping[str, float] = field(default_factory=dict)  # name -> height of a dotted line
     legend: bool = False
     grid: bool = False
-
-
-MARGIN = {"l": 70, "r": 28, "t": 60, "b": 72}
-"""Around the axes, in pixels: room for titles of axes, and for a legend above."""
 
 
 def plotly_figure(graph: Graph, height: int, empty: str = "") -> go.Figure:

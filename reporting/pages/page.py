@@ -37,6 +37,8 @@ RULER = {
     "spikedash": "dot",
     "spikecolor": MUTED,
 }
+MARGIN = {"l": 70, "r": 28, "t": 60, "b": 72}
+"""Around the axes, in pixels: room for titles of axes, and for a legend above."""
 STRIP_MARGIN = {"l": 70, "r": 20, "t": 34, "b": 56}
 """Margins in pixels around strips that lie one above the other."""
 HOVER_LABEL = {"align": "left", "bgcolor": "white", "bordercolor": EDGE, "font": {"color": INK, "size": 13}}
@@ -87,7 +89,7 @@ def reward_layout() -> dict[str, object]:
     return {
         **base_layout(),
         "height": 500,
-        "margin": {"l": 70, "r": 28, "t": 60, "b": 72},
+        "margin": MARGIN,
         "hovermode": "x",
         "legend": {**LEGEND_ABOVE, "traceorder": "reversed"},
         "xaxis": titled({**STEPS, **RULER}, "agent steps"),

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from reporting.history import RewardPoint
 from reporting.measures.fitness import WINDOW
+from reporting.measures.saber import counted
 from reporting.pages.page import (
     AXIS,
     BLUE,
@@ -122,8 +123,7 @@ def _ratings_note(document: Document) -> str:
     """How the ratings came about."""
     played = sum(pair["wins"] + pair["draws"] + pair["losses"] for pair in document["pairs"])
     first = document["players"][0]["updates"]
-    count = len(document["pairs"])
-    pairs = f"{played:,} games of {count} pair{'' if count == 1 else 's'}"
+    pairs = f"{played:,} games of {counted(len(document['pairs']), 'pair')}"
     return f"by maximum likelihood from {pairs}; the band is 95 %; update {first:,} is 0"
 
 
