@@ -16,6 +16,7 @@ from acting.player import Player
 from acting.writer import ExperienceWriter
 from agents.base import ReplayAgent
 from agents.iqn import IqnConfig
+from agents.parts.learning import batch_to_device
 from agents.parts.weights import uses_bfloat16
 from benchmarks.harness import Contestant, Effort, Works, race, recorded_batches, setting_for
 from benchmarks.original.agent import PRIORITIES_AT_ONCE, OriginalActor, OriginalLearner, transitions_of
@@ -77,7 +78,7 @@ def original_updates(redis: RedisConfig, spec: str, seed: int) -> Works:
     batches = cycle(recorded_batches(setting, make_client(redis), BATCHES, environments=4, steps=256))
 
     def update() -> int:
-        learner.update(next(batches)).numpy()
+        learner.update(batch_to_device(next(batches), torch.device("cpu"))).numpy()
         return 1
 
     return {"update": update}

@@ -29,6 +29,7 @@ from agents.base import TensorBatch
 from agents.iqn import IqnConfig
 from agents.parts.learning import batch_to_device
 from benchmarks.harness import BETA, BUFFER, CAPACITY, record, setting_for
+from benchmarks.original.learner import PlainLearner
 from benchmarks.original.networks import Noise, NoisyDueling, convolutions_of
 from benchmarks.original.replay import OriginalReplay, Step, steps_of
 from envs.config import EnvConfig
@@ -76,30 +77,17 @@ class Randomness(NamedTuple):
     noise: Noise
 
 
-class OriginalLearner:
-    """Online and target network and Adam, for a setting of IQN."""
+class OriginalLearner(PlainLearner[OriginalIqn, list[Randomness]]):
+    """For a setting of IQN."""
 
     def __init__(self, setting: Setting) -> None:
         self._config = setting.args.select(IqnConfig)
         assert setting.problem.num_actions is not None
         torch.manual_seed(setting.args.seed)
         torso = convolutions_of(self._config.torso, setting.problem.observation_shape[0])
-        self.online = OriginalIqn(self._config, torso, setting.problem.num_actions)
+        online = OriginalIqn(self._config, torso, setting.problem.num_actions)
+        super().__init__(online, lr=self._config.lr, eps=self._config.adam_eps)
         self.target = copy.deepcopy(self.online)
-        self._adam = torch.optim.Adam(self.online.parameters(), lr=self._config.lr, eps=self._config.adam_eps)
-
-    def update(self, batch: Batch) -> Tensor:
-        """Takes one step of Adam; returns the losses [B] before importance weights."""
-        tensors = batch_to_device(batch, torch.device("cpu"))
-        losses = self.losses(tensors, self.draw(len(tensors.r_t)))
-        self.descend((tensors.weights * losses).mean())
-        return losses.detach()
-
-    def descend(self, loss: Tensor) -> None:
-        """Takes one step of Adam down `loss`."""
-        self._adam.zero_grad()
-        torch.autograd.backward(loss)
-        self._adam.step()
 
     @torch.no_grad()
     def priorities(self, batch: TensorBatch) -> Tensor:
@@ -237,7 +225,8 @@ def learn(redis: RedisConfig, setting: Setting) -> None:
         while int(client.get(STEPS)) < args.replay_frequency * updates:
             time.sleep(SLEEP_S)
         batch = batches.get()
-        replay.update(batch.leaf, learner.update(batch).numpy())
+        losses = learner.update(batch_to_device(batch, torch.device("cpu")))
+        replay.update(batch.leaf, losses.numpy())
         client.set(UPDATES, updates)
         if updates * args.replay_frequency % args.weight_synchro_frequency == 0:
             client.set(WEIGHTS, _weights(learner))

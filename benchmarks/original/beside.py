@@ -9,16 +9,15 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import cycle, product
-from typing import Protocol
+from typing import Any
 
 import torch
-from torch import Tensor
 
-from agents.base import TensorBatch
 from agents.parts.devices import COMPILE, Staging
 from agents.parts.learning import batch_to_device
 from benchmarks.gpu import WARM_UP, batches_of, is_built, learner
 from benchmarks.harness import Contestant, Effort, Race, Works, race, setting_for
+from benchmarks.original.learner import PlainLearner
 from memory.replay.batch import Batch
 from memory.server.connection import RedisConfig
 from supervision.process import keep_freed_memory
@@ -27,18 +26,12 @@ from wiring.setting import Setting, device_of
 FULL, QUICK = Effort(7, 3.0), Effort(3, 2.0)
 
 
-class Twin(Protocol):
-    """A learner that is written plainly."""
-
-    def update(self, batch: TensorBatch) -> Tensor:
-        """One step of Adam; the losses [B]."""
-
-
-Twins = Mapping[str, Callable[[Setting, torch.device], Twin]]
+Twin = Callable[[Setting, torch.device], PlainLearner[Any, Any]]
+Twins = Mapping[str, Twin]
 """By name, as a module's function that a contestant's process can call."""
 
 
-def plain(redis: RedisConfig, words: str, twin_of: Callable[[Setting, torch.device], Twin]) -> Works:
+def plain(redis: RedisConfig, words: str, twin_of: Twin) -> Works:
     """A plain twin; losses leave the device as for new priorities."""
     keep_freed_memory()  # as launchers do
     setting = setting_for(words)

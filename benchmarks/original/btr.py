@@ -11,12 +11,12 @@ import copy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.parametrizations import spectral_norm
 
 from agents.base import TensorBatch
 from agents.iqn import IqnConfig
 from benchmarks.original.agent import OriginalIqn, Randomness
+from benchmarks.original.learner import PlainLearner
 from wiring.setting import Setting
 
 CHANNELS = (32, 64, 64)
@@ -47,29 +47,19 @@ def residual_stages(inputs: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveMaxPool2d(6), nn.Flatten())
 
 
-class PlainBtr:
-    """Online and target network and Adam, for a setting of specs/atari/btr.yaml."""
+class PlainBtr(PlainLearner[OriginalIqn, list[Randomness]]):
+    """For a setting of specs/atari/btr.yaml."""
 
     def __init__(self, setting: Setting, device: torch.device, dtype: torch.dtype) -> None:
         """`dtype`: of forward passes, by autocast."""
-        self._config, self._max_grad_norm = setting.args.select(IqnConfig), setting.args.max_grad_norm
-        self._device, self._dtype = device, dtype
+        self._config, self._device, self._dtype = setting.args.select(IqnConfig), device, dtype
         assert setting.problem.num_actions is not None
         torch.manual_seed(setting.args.seed)
         torso = residual_stages(setting.problem.observation_shape[0]), FEATURES
         online = OriginalIqn(self._config, torso, setting.problem.num_actions)
-        self.online: OriginalIqn = online.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        online.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        super().__init__(online, setting.args.max_grad_norm, lr=self._config.lr, eps=self._config.adam_eps)
         self.target = copy.deepcopy(self.online).requires_grad_(False).eval()
-        self._adam = torch.optim.Adam(self.online.parameters(), lr=self._config.lr, eps=self._config.adam_eps)
-
-    def update(self, batch: TensorBatch) -> Tensor:
-        """One step of Adam; the losses [B] before importance weights."""
-        losses = self.losses(batch, self.draw(len(batch.r_t)))
-        self._adam.zero_grad()
-        torch.autograd.backward((batch.weights * losses).mean())
-        clip_grad_norm_(self.online.parameters(), self._max_grad_norm)
-        self._adam.step()
-        return losses.detach()
 
     def draw(self, rows: int) -> list[Randomness]:
         """Fresh taus and noise of the passes at s_t and s_tm1."""

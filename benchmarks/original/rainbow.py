@@ -10,10 +10,10 @@ import copy
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 
 from agents.base import TensorBatch
 from agents.rainbow import RainbowAgent, RainbowConfig
+from benchmarks.original.learner import PlainLearner
 from benchmarks.original.networks import Noise, NoisyDueling, convolutions_of, in_streams
 from wiring.setting import Setting
 
@@ -31,18 +31,18 @@ class PlainDistributions(NoisyDueling):
         return self.estimates(self.convolutions(frames.float() / 255))
 
 
-class PlainRainbow:
-    """Online and target network and Adam, for a setting of rainbow on 84x84 frames."""
+class PlainRainbow(PlainLearner[PlainDistributions, list[Noise]]):
+    """For a setting of rainbow on 84x84 frames."""
 
     def __init__(self, setting: Setting, device: torch.device) -> None:
-        self._config, self._max_grad_norm = setting.args.select(RainbowConfig), setting.args.max_grad_norm
-        config, num_actions = self._config, setting.problem.num_actions
+        config, num_actions = setting.args.select(RainbowConfig), setting.problem.num_actions
         assert num_actions is not None
         torch.manual_seed(setting.args.seed)
-        self.online = PlainDistributions(config, setting.problem.observation_shape[0], num_actions).to(device)
+        online = PlainDistributions(config, setting.problem.observation_shape[0], num_actions).to(device)
+        super().__init__(online, setting.args.max_grad_norm, lr=config.lr, eps=config.adam_eps, fused=True)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self._config = config
         self._support = torch.linspace(config.v_min, config.v_max, config.atoms, device=device)  # [Z]
-        self._adam = torch.optim.Adam(self.online.parameters(), config.lr, eps=config.adam_eps, fused=True)
 
     def take_weights(self, agent: RainbowAgent) -> None:
         """Both networks become the agent's online network."""
@@ -54,18 +54,8 @@ class PlainRainbow:
             for own, other in zip(_convolutions(network), _convolutions(agent.online.torso), strict=True):
                 own.load_state_dict(other.state_dict())
 
-    def update(self, batch: TensorBatch, draws: list[Noise] | None = None) -> Tensor:
-        """One step of Adam; the losses [B] before importance weights. `draws`: fresh ones unless given."""
-        losses = self.losses(batch, self.draw() if draws is None else draws)
-        self._adam.zero_grad()
-        torch.autograd.backward((batch.weights * losses).mean())
-        if self._max_grad_norm > 0:
-            clip_grad_norm_(self.online.parameters(), self._max_grad_norm)
-        self._adam.step()
-        return losses.detach()
-
-    def draw(self) -> list[Noise]:
-        """Fresh noise of the passes that select, evaluate and learn."""
+    def draw(self, rows: int) -> list[Noise]:
+        """Fresh noise of the passes that select, evaluate and learn; it is the same for all rows."""
         return [self.online.draw_noise() for _ in range(3)]
 
     def losses(self, batch: TensorBatch, draws: list[Noise]) -> Tensor:
