@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -67,11 +67,15 @@ def throwaway_server() -> Iterator[RedisConfig]:
         yield redis
 
 
-@contextmanager
-def serving(folder: Path, name: str) -> Iterator[RedisConfig]:
+def serving(folder: Path, name: str) -> AbstractContextManager[RedisConfig]:
     """A server whose Unix socket lies in a folder, until the end of the block."""
-    redis = RedisConfig(str(folder / f"{name}_socket"), 0)
-    server = RedisServer(redis, CONF_FILE, folder / f"{name}.log")
+    return started(RedisConfig(str(folder / f"{name}_socket"), 0), CONF_FILE, folder / f"{name}.log")
+
+
+@contextmanager
+def started(redis: RedisConfig, conf_file: Path, log: Path) -> Iterator[RedisConfig]:
+    """A server with this configuration, until the end of the block."""
+    server = RedisServer(redis, conf_file, log)
     server.ensure()
     try:
         yield redis
@@ -108,6 +112,11 @@ def recorded_batches(
         return [road.replay.sample(setting.args.batch_size, BETA) for _ in range(batches)]
 
 
+def opened(client: Client, keys: Keys, setting: Setting) -> int:
+    """Begins a run that is all new; its epoch."""
+    return open_run(client, keys, setting.args.shared(), False, 0, {}, "benchmark").epoch
+
+
 class Road:
     """An opened run: one actor's writer and pusher, the learner's replay; `close` removes it.
 
@@ -118,7 +127,7 @@ class Road:
         args, sizes = setting.args, sizes_of(setting.args)
         self.client, self.keys = client, Keys(f"benchmark {os.getpid()}")
         self._lease = Lease(client, self.keys.actor_lease(0)).acquire("actor 0")
-        epoch = open_run(client, self.keys, args.shared(), False, 0, {}, "benchmark").epoch
+        epoch = opened(client, self.keys, setting)
         slots, token = sizes.replay.slots, self._lease.token
         self._pusher = ChunkPusher(Sender(client, self.keys, 0, token, epoch), slots, Patience(PATIENCE_S))
         meta: Meta = {"run": self.keys.run, "epoch": epoch, "actor": 0}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import BUFFER, CAPACITY, ROOT, Effort, MedianRange, Race, setting_for, spread
+from benchmarks.harness import BUFFER, CAPACITY, ROOT, Effort, Found, MedianRange, Race, setting_for, spread
 from benchmarks.original.agent import UPDATES
 from benchmarks.report import Figure
 from memory.runs.counters import read_counters
@@ -50,12 +50,7 @@ class Processes:
 
     def begin(self, is_ready: Callable[[], bool]) -> None:
         """Wait until they are ready, then halt them; TimeoutError with their last lines if they are not."""
-        deadline = time.monotonic() + START_LIMIT_S
-        while not is_ready():
-            if time.monotonic() > deadline or not all(child.running for child in self._children):
-                words = [line for child in self._children for line in child.last_lines(5)]
-                raise TimeoutError(f"The processes did not get ready: {' / '.join(words)}")
-            time.sleep(POLL_S)
+        waited_for(is_ready, self._children)
         self.halt()
 
     def resume(self) -> None:
@@ -72,6 +67,17 @@ class Processes:
         """Kill them."""
         for child in self._children:
             child.kill()
+
+
+def waited_for(question: Callable[[], Found], children: Sequence[Child]) -> Found:
+    """The answer, once there is one; TimeoutError with the last lines of processes that do not get ready."""
+    deadline = time.monotonic() + START_LIMIT_S
+    while not (found := question()):
+        if time.monotonic() > deadline or not all(child.running for child in children):
+            words = [line for child in children for line in child.last_lines(5)]
+            raise TimeoutError(f"The processes did not get ready: {' / '.join(words)}")
+        time.sleep(POLL_S)
+    return found
 
 
 def python(words: Sequence[str], folder: Path, name: str, threads: int) -> Child:

@@ -17,21 +17,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.harness import Effort, processor_seconds, throwaway_server
-from benchmarks.loops import launchers, python
+from benchmarks.loops import launchers, python, waited_for
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
 from reporting.pages.page import find_browser
-from supervision.child import Child
-
-Found = TypeVar("Found")
 
 SPEC = "specs/classic/catch_iqn.yaml"
 RUN = "looked-at"
@@ -157,20 +154,11 @@ def costs(
         for child in (learner, actor, page):
             child.start()
             stack.callback(child.kill)
-        (address,) = waited_for(lambda: ADDRESS.findall(page.spec.log.read_text()), page)
-        waited_for(lambda: read_counters(client, Keys(RUN)).batches > 0, learner, actor)
+        (address,) = waited_for(lambda: ADDRESS.findall(page.spec.log.read_text()), [page])
+        waited_for(lambda: read_counters(client, Keys(RUN)).batches > 0, [learner, actor])
         meter, show = Meter(client, page.pid, (learner.pid, actor.pid)), stack.enter_context(browser(address))
         for view in views:
             yield view, measure(meter, page.pid, show, view, effort)
-
-
-def waited_for(question: Callable[[], Found], *children: Child) -> Found:
-    """The answer, once there is one; RuntimeError where a process ends before."""
-    while not (found := question()):
-        if not all(child.running for child in children):
-            raise RuntimeError(" / ".join(line for child in children for line in child.last_lines(5)))
-        time.sleep(0.2)
-    return found
 
 
 def main(argv: Sequence[str]) -> int:

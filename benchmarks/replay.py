@@ -17,6 +17,7 @@ from benchmarks.harness import (
     Effort,
     Road,
     Works,
+    opened,
     race,
     record,
     setting_for,
@@ -29,7 +30,6 @@ from learning.source import INGEST_EVERY_S, WRITE_BACK_EVERY_S
 from memory.chunks.chunk import CHUNK_ID
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
-from memory.runs.run import open_run
 from memory.server.connection import RedisConfig, make_client
 from supervision.process import keep_freed_memory
 from wiring.setting import Setting
@@ -151,7 +151,7 @@ def _million(redis: RedisConfig, rounds: int, seed: int) -> Iterator[Figure]:
     sizes, keys = sizes_of(setting.args), Keys("benchmark of a million")
 
     def start() -> Replay:
-        epoch = open_run(client, keys, setting.args.shared(), False, 0, {}, "benchmark").epoch
+        epoch = opened(client, keys, setting)
         replay = Replay(client, keys, sizes.replay, epoch, sizes.rule, np.random.default_rng(seed))
         replay.load()
         return replay

@@ -16,6 +16,7 @@ from benchmarks.harness import (
     Effort,
     MedianRange,
     Works,
+    opened,
     random_agent,
     record,
     server_seconds,
@@ -27,7 +28,6 @@ from memory.chunks.codec import Meta
 from memory.replay.replay import Replay
 from memory.runs.keys import Keys
 from memory.runs.push import ChunkPusher, Packet
-from memory.runs.run import open_run
 from memory.runs.scripts import Sender
 from memory.server.connection import RedisConfig, make_client
 from memory.server.patience import Patience
@@ -61,7 +61,7 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
     """More and more actors, until they are too many: the knee is the last level before."""
     setting = setting_for(f"{FLAGS} --seed {seed}")
     client = make_client(redis)
-    epoch = open_run(client, KEYS, setting.args.shared(), False, 0, {}, "benchmark").epoch
+    epoch = opened(client, KEYS, setting)
     packets = packed_play(setting)
     for actor in range(LEVELS[-1]):
         client.set(KEYS.actor_lease(actor), TOKEN)

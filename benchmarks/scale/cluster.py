@@ -5,15 +5,14 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from socket import socket
 
-from benchmarks.harness import CONF_FILE, Effort
+from benchmarks.harness import CONF_FILE, Effort, started
 from benchmarks.report import Figure
 from benchmarks.scale.shards import Division, figures_of, loads_of, packed, ratio
 from memory.server.connection import RedisConfig, make_client
-from supervision.redis_server import RedisServer
 
 MASTERS = 3
 """The fewest masters of which redis-cli makes a cluster."""
@@ -37,9 +36,7 @@ def plain_nodes(folder: Path) -> Iterator[list[RedisConfig]]:
     """MASTERS servers that know nothing of each other."""
     ports = _free_ports(MASTERS)
     with ExitStack() as stack:
-        for port in ports:
-            stack.enter_context(_serving(folder, port, ""))
-        yield [RedisConfig(HOST, port) for port in ports]
+        yield [stack.enter_context(_serving(folder, port, "")) for port in ports]
 
 
 @contextmanager
@@ -57,17 +54,11 @@ def cluster_nodes(folder: Path) -> Iterator[list[RedisConfig]]:
         yield [RedisConfig(HOST, port, redis_cluster=True, redis_nodes=",".join(addresses)) for port in ports]
 
 
-@contextmanager
-def _serving(folder: Path, port: int, settings: str) -> Iterator[None]:
+def _serving(folder: Path, port: int, settings: str) -> AbstractContextManager[RedisConfig]:
     """A server with these lines in its configuration."""
     conf_file = folder / f"{port}.conf"
     conf_file.write_text(f"include {CONF_FILE}\n{settings}\n")
-    server = RedisServer(RedisConfig(HOST, port), conf_file, folder / f"{port}.log")
-    server.ensure()
-    try:
-        yield
-    finally:
-        server.stop()
+    return started(RedisConfig(HOST, port), conf_file, folder / f"{port}.log")
 
 
 def _wait_until_up(ports: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ from benchmarks.harness import (
     MedianRange,
     Works,
     by_turns,
+    opened,
     server_seconds,
     serving,
     setting_for,
@@ -30,7 +31,7 @@ from memory.replay.shards import Shards
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys, tag_suffix
 from memory.runs.push import ChunkPusher, Packet
-from memory.runs.run import Place, open_run
+from memory.runs.run import Place
 from memory.runs.scripts import Sender
 from memory.runs.shards import ShardProgress, join, make_known
 from memory.server.connection import RedisConfig, make_client
@@ -67,7 +68,7 @@ class Division:
         setting = _setting(len(nodes), seed)
         places = _places(nodes)
         make_known(places[0].client)
-        epoch = open_run(*places[0], setting.args.shared(), False, 0, {}, "benchmark").epoch
+        epoch = opened(*places[0], setting)
         for place in places[1:]:
             join(place, epoch, epoch, ShardProgress(), 0, read_counters(*places[0]))
         self._clients, self._packets = [place.client for place in places], packets

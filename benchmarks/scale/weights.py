@@ -18,10 +18,9 @@ from typing import NamedTuple
 from acting.links.shared_weights import SharedWeightsReader
 from acting.links.weights import WeightsReader, checked_tensors
 from benchmarks.agent import SPEC
-from benchmarks.harness import Contestant, Works, server_seconds, setting_for, throwaway_server
+from benchmarks.harness import Contestant, Works, opened, server_seconds, setting_for, throwaway_server
 from learning.publishing import packing_as
 from memory.runs.keys import Keys
-from memory.runs.run import open_run
 from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 from wiring.setting import build_agent
@@ -74,7 +73,7 @@ def main() -> None:
     words = parser.parse_args()
     with throwaway_server() as redis:
         client, setting = make_client(redis), setting_for(f"--spec {SPEC}")
-        epoch = open_run(client, KEYS, setting.args.shared(), False, 0, {}, "benchmark").epoch
+        epoch = opened(client, KEYS, setting)
         tensors = build_agent(setting.args, setting.problem, learning=False).acting_weights()
         numbers = itertools.count(1)
         for shares, dtype in itertools.product((False, True), ("float32", "bfloat16")):
