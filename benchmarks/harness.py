@@ -174,7 +174,7 @@ class MedianRange(NamedTuple):
         return f"{self.median:{form}} ({self.low:{form}} to {self.high:{form}})"
 
 
-def spread(values: Iterable[float]) -> MedianRange:
+def median_range(values: Iterable[float]) -> MedianRange:
     """Median, least and greatest of at least one value."""
     known = list(values)
     return MedianRange(statistics.median(known), min(known), max(known))
@@ -262,11 +262,11 @@ class Race(NamedTuple):
 
     def ratio(self, name: str, baseline: str) -> MedianRange:
         """The ratio of two contestants in the same rounds."""
-        return spread(one / other for one, other in zip(self.of[name], self.of[baseline], strict=True))
+        return median_range(one / other for one, other in zip(self.of[name], self.of[baseline], strict=True))
 
     def rates(self) -> dict[str, MedianRange]:
         """The rates of all."""
-        return {name: spread(values) for name, values in self.of.items()}
+        return {name: median_range(values) for name, values in self.of.items()}
 
 
 def race(contestants: Mapping[str, Contestant], work: str, effort: Effort) -> Race:

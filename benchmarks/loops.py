@@ -14,7 +14,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import BUFFER, CAPACITY, ROOT, Effort, Found, MedianRange, Race, setting_for, spread
+from benchmarks.harness import (
+    BUFFER,
+    CAPACITY,
+    ROOT,
+    Effort,
+    Found,
+    MedianRange,
+    Race,
+    median_range,
+    setting_for,
+)
 from benchmarks.original.agent import UPDATES
 from benchmarks.report import Figure
 from memory.runs.counters import read_counters
@@ -180,7 +190,7 @@ def measure_loop(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figu
             side.end()
     result = Race(rates)
     yield Figure("loop.ratio", result.ratio("ours", "naive"), result.rates())
-    yield Figure("loop.learner_wait", spread(starved), {})
+    yield Figure("loop.learner_wait", median_range(starved), {})
 
 
 class Iteration(NamedTuple):
@@ -251,12 +261,12 @@ def _overlap(turns: list[Iteration], overlapped: list[Iteration]) -> Iterator[Fi
     acting = statistics.median(each.acting for each in turns)
     training = statistics.median(each.whole - each.acting for each in turns)
     most = (acting + training) / max(acting, training)
-    gain = spread(turn.whole / other.whole for turn, other in zip(turns, overlapped, strict=True))
+    gain = median_range(turn.whole / other.whole for turn, other in zip(turns, overlapped, strict=True))
     beside: dict[str, MedianRange | float] = {
-        "acting alone, s": spread(each.acting for each in turns),
-        "training alone, s": spread(each.whole - each.acting for each in turns),
-        "in turns, s": spread(each.whole for each in turns),
-        "overlapped, s": spread(each.whole for each in overlapped),
+        "acting alone, s": median_range(each.acting for each in turns),
+        "training alone, s": median_range(each.whole - each.acting for each in turns),
+        "in turns, s": median_range(each.whole for each in turns),
+        "overlapped, s": median_range(each.whole for each in overlapped),
         "most there could be gained": most,
     }
     yield Figure("rnd.overlap_gain", gain, {})

@@ -22,7 +22,16 @@ import torch
 from agents.base import TensorBatch
 from agents.parts.devices import Staging
 from agents.parts.learning import batch_to_device
-from benchmarks.harness import BETA, Road, by_turns, on_device, record, setting_for, spread, throwaway_server
+from benchmarks.harness import (
+    BETA,
+    Road,
+    by_turns,
+    median_range,
+    on_device,
+    record,
+    setting_for,
+    throwaway_server,
+)
 from learning.mirror.mirror import Mirror, MirrorShape
 from learning.mirror.replay import MirroredReplay
 from learning.sampler import DRAWN_AHEAD
@@ -91,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
         took = by_turns(sides, ROUNDS)
     for name, times in took.items():
         print(f"{name}: {statistics.median(times):.2f} ms a batch of {size}, {min(times):.2f} at the fastest")
-    ratio = spread(plain / own for plain, own in zip(*took.values(), strict=True))
+    ratio = median_range(plain / own for plain, own in zip(*took.values(), strict=True))
     print(f"ratio: {ratio:.2f}")
     return 0
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from torch import Tensor
 
 from agents.parts.off_policy import OffPolicyAgent
-from benchmarks.harness import recorded_batches, setting_for, spread, throwaway_server
+from benchmarks.harness import median_range, recorded_batches, setting_for, throwaway_server
 from benchmarks.report import write_document
 from learning.saved.snapshot import load_snapshot
 from memory.replay.batch import Batch
@@ -91,7 +91,7 @@ def _cosine(one: Tensor, other: Tensor) -> float:
 def show(found: Sequence[Difference]) -> None:
     """Median and extremes, then the parameters from the worst on."""
     print_line = Console(width=110).print
-    losses, cosines = spread(each.loss for each in found), spread(each.cosine for each in found)
+    losses, cosines = median_range(each.loss for each in found), median_range(each.cosine for each in found)
     print_line(f"{len(found)} batches, {sum(each.is_small for each in found)} of them within both bounds")
     print_line(f"loss: median {losses.median:.2%}, largest {losses.high:.2%} of {LARGEST_LOSS_ERROR:.0%}")
     print_line(f"cosine: median {cosines.median:.6f}, least {cosines.low:.6f} of {LEAST_COSINE}")

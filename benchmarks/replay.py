@@ -17,11 +17,11 @@ from benchmarks.harness import (
     Effort,
     Road,
     Works,
+    median_range,
     opened,
     race,
     record,
     setting_for,
-    spread,
 )
 from benchmarks.original.replay import OriginalReplay, steps_of
 from benchmarks.report import Figure
@@ -143,7 +143,7 @@ def _bytes(redis: RedisConfig, games: Sequence[str], seed: int) -> Figure:
             road.replay.ingest()
             found[game] = (client.info("memory")["used_memory"] - before) / road.replay.fill
     most = max(found[game] for game in MEASURED_GAMES)
-    return Figure("replay.bytes_per_transition", spread([most]), found)
+    return Figure("replay.bytes_per_transition", median_range([most]), found)
 
 
 def _million(redis: RedisConfig, rounds: int, seed: int) -> Iterator[Figure]:
@@ -156,13 +156,13 @@ def _million(redis: RedisConfig, rounds: int, seed: int) -> Iterator[Figure]:
         replay.load()
         return replay
 
-    yield Figure("replay.start_seconds_1m", spread(_seconds(start) for _ in range(rounds)), {})
+    yield Figure("replay.start_seconds_1m", median_range(_seconds(start) for _ in range(rounds)), {})
     replay = start()
     leaves = np.random.default_rng(seed).random((sizes.replay.slots, sizes.replay.chunk_length), np.float32)
     stored = {slot: CHUNK_ID.pack(slot + 1) + row.tobytes() for slot, row in enumerate(leaves)}
     client.hset(keys.priorities, mapping=stored)
     client.hset(keys.counters, "last_chunk", len(stored))
-    yield Figure("replay.rebuild_seconds_1m", spread(_seconds(replay.load) for _ in range(rounds)), {})
+    yield Figure("replay.rebuild_seconds_1m", median_range(_seconds(replay.load) for _ in range(rounds)), {})
     client.unlink(*keys.experience)
 
 

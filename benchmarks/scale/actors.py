@@ -16,12 +16,12 @@ from benchmarks.harness import (
     Effort,
     MedianRange,
     Works,
+    median_range,
     opened,
     random_agent,
     record,
     server_seconds,
     setting_for,
-    spread,
 )
 from benchmarks.report import Figure
 from memory.chunks.codec import Meta
@@ -81,11 +81,13 @@ def measure(redis: RedisConfig, effort: Effort, seed: int) -> Iterator[Figure]:
             carried.append(load)
     knee = carried[-1]
     beside: dict[str, MedianRange | float] = {f"{load.actors} actors": load.efficiency for load in carried}
-    yield Figure("scale.efficiency", spread([knee.efficiency]), beside)
-    yield Figure("scale.knee_actors", spread([knee.actors]), {"sampled/s": knee.sampled})
-    yield Figure("scale.p99_push_ms", spread([knee.p99_ms]), {})
+    yield Figure("scale.efficiency", median_range([knee.efficiency]), beside)
+    yield Figure("scale.knee_actors", median_range([knee.actors]), {"sampled/s": knee.sampled})
+    yield Figure("scale.p99_push_ms", median_range([knee.p99_ms]), {})
     one_core = knee.actors / knee.redis_share
-    yield Figure("scale.actors_per_redis_core", spread([one_core]), {"share at the knee": knee.redis_share})
+    yield Figure(
+        "scale.actors_per_redis_core", median_range([one_core]), {"share at the knee": knee.redis_share}
+    )
 
 
 def learner(redis: RedisConfig, epoch: int, seed: int) -> Works:

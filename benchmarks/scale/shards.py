@@ -18,11 +18,11 @@ from benchmarks.harness import (
     MedianRange,
     Works,
     by_turns,
+    median_range,
     opened,
     server_seconds,
     serving,
     setting_for,
-    spread,
 )
 from benchmarks.report import Figure
 from benchmarks.scale.actors import FLAGS, TOKEN, draws, offer, packed_play
@@ -136,13 +136,15 @@ def loads_of(divisions: Mapping[str, Division], effort: Effort) -> dict[str, lis
 def figures_of(loads: Mapping[str, Sequence[Load]]) -> Iterator[Figure]:
     """Processor time per transition of each, and its other measurements."""
     for name, of_rounds in loads.items():
-        whole = spread(load.processor_us for load in of_rounds)
+        whole = median_range(load.processor_us for load in of_rounds)
         yield Figure(f"scale.{name}_processor_us", whole, _beside(of_rounds))
 
 
 def ratio(loads: Sequence[Load], others: Sequence[Load]) -> MedianRange:
     """Of their processor times in the same rounds."""
-    return spread(one.processor_us / other.processor_us for one, other in zip(loads, others, strict=True))
+    return median_range(
+        one.processor_us / other.processor_us for one, other in zip(loads, others, strict=True)
+    )
 
 
 def packed(seed: int) -> list[Packet]:
@@ -151,7 +153,10 @@ def packed(seed: int) -> list[Packet]:
 
 
 def _beside(loads: Sequence[Load]) -> dict[str, MedianRange | float]:
-    return {name: spread(values) for name, values in zip(Load._fields, zip(*loads, strict=True), strict=True)}
+    return {
+        name: median_range(values)
+        for name, values in zip(Load._fields, zip(*loads, strict=True), strict=True)
+    }
 
 
 def _setting(shards: int, seed: int) -> Setting:

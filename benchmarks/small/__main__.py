@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import ROOT, by_turns, server_seconds, spread, throwaway_server
+from benchmarks.harness import ROOT, by_turns, median_range, server_seconds, throwaway_server
 from memory.server.connection import Client, make_client
 from supervision.process import at_least_one
 
@@ -119,10 +119,10 @@ def measured(sb3: str, rounds: int) -> dict[str, list[Cost]]:
 def show(costs: dict[str, list[Cost]]) -> None:
     """Prints each side, and ours by the other."""
     for name, own in costs.items():
-        wall, processor = (spread(values) for values in zip(*own, strict=True))
+        wall, processor = (median_range(values) for values in zip(*own, strict=True))
         print(f"{name}: {wall:,.0f} µs a step, {processor:,.0f} µs of processor time")
     for which in Cost._fields:
-        ratios = spread(
+        ratios = median_range(
             getattr(one, which) / getattr(other, which) for one, other in zip(*costs.values(), strict=True)
         )
         print(f"ours / Stable-Baselines3, {which}: {ratios:.2f}")
