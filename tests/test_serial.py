@@ -20,7 +20,10 @@ CATCH = [*SMALL, "--game", "probe:catch"]
 PONG = [*SMALL, "--game", "pong", "--torso", "data_efficient"]
 
 
-@pytest.mark.parametrize("agent, words, seeds", [("rainbow", CATCH, (7, 7, 8)), ("iqn", PONG, (7, 7))])
+@pytest.mark.parametrize(
+    "agent, words, seeds",
+    [("rainbow", CATCH, (7, 7, 8)), pytest.param("iqn", PONG, (7, 7), marks=pytest.mark.slow)],
+)
 def test_two_fresh_processes_end_with_identical_weights(
     agent: str, words: list[str], seeds: tuple[int, ...], redis_socket: str, tmp_path: Path
 ) -> None:

@@ -130,8 +130,8 @@ def test_ctrl_c_ends_an_evaluation(sick: Path) -> None:
     [
         ("Sleeps", signal.SIGTERM),
         ("Locks", signal.SIGTERM),
-        ("Locks", signal.SIGHUP),
-        ("Waits", signal.SIGTERM),
+        pytest.param("Locks", signal.SIGHUP, marks=pytest.mark.slow),
+        pytest.param("Waits", signal.SIGTERM, marks=pytest.mark.slow),
     ],
 )
 def test_an_actor_whose_environment_hangs_is_named_and_ends_when_asked(

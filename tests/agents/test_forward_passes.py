@@ -26,7 +26,7 @@ LINE = torch.nn.Linear(3, 2)
     [
         pytest.param("iqn", "bfloat16", {}, marks=pytest.mark.slow),
         ("dqn", "float32", {}),
-        ("iqn", "float32", BTR),
+        pytest.param("iqn", "float32", BTR, marks=pytest.mark.slow),
     ],
 )
 def test_compiled_updates_are_those_of_written_passes(

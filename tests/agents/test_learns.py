@@ -35,7 +35,10 @@ def transitions(rng: np.random.Generator, rows: int) -> Batch:
     )
 
 
-@pytest.mark.parametrize("name", ["iqn", "rainbow", "dqn", "double_dqn"])
+@pytest.mark.parametrize(
+    "name",
+    ["dqn", *(pytest.param(name, marks=pytest.mark.slow) for name in ("iqn", "rainbow", "double_dqn"))],
+)
 def test_two_states_are_learned(name: str, make_agent: Callable[..., Any]) -> None:
     _learn_two_states(make_agent, name)
 

@@ -18,7 +18,14 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize(("agent", "model"), [("iqn", None), ("iqn", TRAINED), ("rainbow", None)])
+@pytest.mark.parametrize(
+    ("agent", "model"),
+    [
+        pytest.param("iqn", None, marks=pytest.mark.slow),
+        ("iqn", TRAINED),
+        pytest.param("rainbow", None, marks=pytest.mark.slow),
+    ],
+)
 def test_losses_and_gradients_of_recorded_batches_stay_near(
     agent: str, model: Path | None, client: Client
 ) -> None:

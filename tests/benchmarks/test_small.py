@@ -22,6 +22,7 @@ def test_start_and_end_do_not_count() -> None:
     assert of_a_step.processor == pytest.approx(500)
 
 
+@pytest.mark.slow
 def test_a_run_of_ours_is_measured(redis_socket: str, client: Client, tmp_path: Path) -> None:
     """To its end, with the server's time."""
     cost = ours(client, redis_socket, tmp_path, 1_200)

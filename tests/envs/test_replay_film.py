@@ -38,7 +38,14 @@ def replay(config: EnvConfig, seed: int, steps: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 1])
-@pytest.mark.parametrize("game", ["pong", "space_invaders", "breakout", "ms_pacman"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        "pong",
+        "breakout",
+        *(pytest.param(game, marks=pytest.mark.slow) for game in ("space_invaders", "ms_pacman")),
+    ],
+)
 def test_ale_observations_are_identical_with_sticky_actions(
     game: str, seed: int, make_config: MakeConfig
 ) -> None:

@@ -52,7 +52,14 @@ def _from(config: EnvConfig, state: Any) -> SeededVectorEnv:
     return env
 
 
-@pytest.mark.parametrize("game", ["breakout", "skiing", "lost_luggage", "name_this_game"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        "breakout",
+        "skiing",
+        *(pytest.param(game, marks=pytest.mark.slow) for game in ("lost_luggage", "name_this_game")),
+    ],
+)
 def test_the_same_as_atari_vector_env(game: str, make_config: MakeConfig) -> None:
     """Of all 18 actions, of which the second and third know 9; the last two begin late in their episodes."""
     config = make_config(game, max_episode_steps=50)

@@ -91,11 +91,11 @@ def test_seeds_are_fixed_and_all_different() -> None:
 @pytest.mark.parametrize(
     ("config", "policy", "episodes"),
     [
-        (env_config(CARTPOLE), "random", 23),
+        pytest.param(env_config(CARTPOLE), "random", 23, marks=pytest.mark.slow),
         (env_config(CARTPOLE), "agent", 23),
-        (env_config(CATCH), "agent", 23),
+        pytest.param(env_config(CATCH), "agent", 23, marks=pytest.mark.slow),
         (ASTERIX, "agent", 4),
-        (ASTERIX, "random", 4),
+        pytest.param(ASTERIX, "random", 4, marks=pytest.mark.slow),
     ],
     ids=lambda value: value.game if isinstance(value, EnvConfig) else str(value),
 )

@@ -267,7 +267,9 @@ def bandit(agent: Any, generator: torch.Generator) -> Rollout:
     )
 
 
-@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
+@pytest.mark.parametrize(
+    "name", ["ppo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("reinforce", "a2c"))]
+)
 def test_the_best_continuous_action_is_found(name: str) -> None:
     """The first one lies inside the bounds; so does the second, nearer to its lower one."""
     problem = Problem((1, 3), "float32", None, TURNING_PIXELS.action_low, TURNING_PIXELS.action_high)

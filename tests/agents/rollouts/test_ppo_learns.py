@@ -15,7 +15,7 @@ SETTINGS = {"head_sizes": "32,32", "batch_size": 64, "epochs": 4, "ext_discount"
 LENGTH, STREAMS, CELLS = 32, 8, 6
 
 
-@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("lag", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_corridor_is_learned(lag: int, make_ppo: MakePpo) -> None:
     corridor = Corridor(CELLS, STREAMS, patience=30)
     learner, actor = (
