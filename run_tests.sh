@@ -19,9 +19,18 @@ tests() {
     "$PYTHON" -m pytest --last-failed --last-failed-no-failures none "$@"
 }
 
+# The types take one core for half a minute: they are looked at while the tests run.
+"$PYTHON" -m mypy >.mypy.log 2>&1 &
+types=$!
+types_fit() {
+    wait "$types" && return
+    cat .mypy.log
+    return 1
+}
+
 check ruff "$PYTHON" -m ruff check .
-check mypy "$PYTHON" -m mypy
 check pytest tests -m "not slow" "$@"
+check mypy types_fit
 
 if ((${#failed[@]})); then
     printf '\nFailed after %d s: %s.\n' "$SECONDS" "${failed[*]}"

@@ -63,7 +63,7 @@ def _differences(one: Any, other: Any, where: str = "") -> list[str]:
 @pytest.mark.parametrize(
     ("game", "agent"),
     [
-        ("CartPole-v1", "iqn"),
+        pytest.param("CartPole-v1", "iqn", marks=pytest.mark.slow),
         pytest.param("Pendulum-v1", "naf", marks=pytest.mark.slow),
         pytest.param("pettingzoo:connect_four_v3", "double_dqn --discount -1", marks=pytest.mark.slow),
         ("montezuma_revenge", "iqn --torso data_efficient --max-episode-steps 60"),

@@ -128,6 +128,7 @@ def test_weights_that_are_not_finite_are_not_saved(stage: Stage) -> None:
     assert _only(last_models(stage.results, "probe_catch"))["updates"] == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_from_the_start_ends_nothing(stage: Stage, tmp_path: Path) -> None:
     """No file may grow past 2,000 bytes, then all may: the snapshot is there before the run ends."""
     learner = stage.learner("--evaluation-interval", 10**8, "--T-max", 10**7)

@@ -140,6 +140,7 @@ def test_start_learning_serves_the_page_and_ends_it(tmp_path: Path) -> None:
         page.goto(address)
 
 
+@pytest.mark.slow
 def test_without_a_token_another_address_is_not_listened_at(redis_socket: str, tmp_path: Path) -> None:
     where = ["--host-redis", redis_socket, "--path-to-results", tmp_path, "--page-host", "0.0.0.0"]
     with ended(start("live_page.py", *where, "--page-port", 0, log=tmp_path / "page")):
@@ -153,6 +154,7 @@ def test_without_a_token_another_address_is_not_listened_at(redis_socket: str, t
     assert codes == ["401", "200", "401"]
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_a_sentence(redis_socket: str, tmp_path: Path) -> None:
     where = ["--host-redis", redis_socket, "--path-to-results", tmp_path]
     with ended(start("live_page.py", *where, "--page-port", 0, log=tmp_path / "page")):
