@@ -112,15 +112,11 @@ class Agent(ABC):
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:
         """Fresh noise for `rows` environments, from `generator` alone."""
 
+    @abstractmethod
     def next_acting_noise(
         self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
     ) -> ActingNoise:
-        """The noise that follows `noise` after a period: fresh unless overridden.
-
-        Args:
-            first: [N], True where the row begins an episode.
-        """
-        return self.draw_acting_noise(len(first), generator)
+        """The noise that follows `noise` after a period; rows of `first` [N] begin an episode."""
 
     @abstractmethod
     def mean_acting_noise(self, rows: int) -> ActingNoise:

@@ -43,6 +43,12 @@ class RandomAgent(ReplayAgent):
         """Uniform numbers in [0, 1), one per component of an action."""
         return {"uniform": torch.rand(rows, self._policy.num_components, generator=generator)}
 
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """Drawn independently at every step."""
+        return self.draw_acting_noise(len(first), generator)
+
     def mean_acting_noise(self, rows: int) -> ActingNoise:
         """The middle of every component."""
         return {"uniform": torch.full((rows, self._policy.num_components), 0.5)}

@@ -12,24 +12,13 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.base import Agent, AgentError, Problem, TensorBatch
+from agents.base import ActingNoise, Agent, Problem, TensorBatch
 from agents.parts.devices import StagedBatch
 from agents.parts.legal import legal_actions_of
-from agents.parts.weights import (
-    ACTING_ONLY,
-    NetworkT,
-    Part,
-    Target,
-    TorsoConfig,
-    copied_to_cpu,
-    load_state,
-    load_weights,
-    seeded,
-    state_of,
-    uses_bfloat16,
-)
+from agents.parts.weights import NetworkT, Resumable, Target, TorsoConfig, load_weights, seeded, uses_bfloat16
 from kernels.adam import Adam
 from memory.replay.batch import Batch
 from models.convolutions.spectral import effective_weights, fold, has_spectral_norms, settle, singular_vectors
@@ -105,7 +94,7 @@ class GradientStep:
 ConfigT = TypeVar("ConfigT", bound=TorsoConfig)
 
 
-class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
+class LearningAgent(Resumable, Agent, Generic[ConfigT, NetworkT]):
     """Owns the online network and the generator of the learner's randomness; its parts make its state."""
 
     _seed_path: tuple[int, ...] = ()  # spawn key of its generators (np.random.SeedSequence)
@@ -132,25 +121,11 @@ class LearningAgent(Agent, Generic[ConfigT, NetworkT]):
     def _build(self, problem: Problem) -> NetworkT:
         """The agent's network; the global generator, seeded for it, gives its initial weights."""
 
-    @abstractmethod
-    def _parts(self) -> dict[str, Part]:
-        """All that learning needs to resume exactly, by the names that snapshots have for it."""
-
-    def state_dict(self) -> dict[str, object]:
-        """Networks, Adam's moments, generators, clocks and counts."""
-        if not self._learning:
-            raise AgentError(ACTING_ONLY)
-        return {name: copied_to_cpu(state_of(part)) for name, part in self._parts().items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
-        if not self._learning:
-            raise AgentError(ACTING_ONLY)
-        parts = self._parts()
-        if missing := parts.keys() - state.keys():
-            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
-        for name, part in parts.items():
-            load_state(part, state[name])
+    def next_acting_noise(
+        self, noise: ActingNoise, first: NDArray[np.bool_], generator: torch.Generator
+    ) -> ActingNoise:
+        """Fresh noise in every environment."""
+        return self.draw_acting_noise(len(first), generator)
 
     def acting_weights(self) -> dict[str, Tensor]:
         """The online network's: parameters without noise, spectral norms divided out, and buffers."""

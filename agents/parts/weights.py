@@ -64,6 +64,32 @@ def load_state(part: Part, state: Any) -> None:
         part.load_state_dict(state)
 
 
+class Resumable(ABC):
+    """An agent whose learning can be continued from the state of its parts."""
+
+    _learning: bool
+
+    @abstractmethod
+    def _parts(self) -> dict[str, Part]:
+        """All that learning needs to resume exactly, by the names that snapshots have for it."""
+
+    def state_dict(self) -> dict[str, object]:
+        """Networks, Adam's moments, generators, clocks and counts."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        return {name: copied_to_cpu(state_of(part)) for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from there under the present hyper-parameters; AgentError if parts lack or differ."""
+        if not self._learning:
+            raise AgentError(ACTING_ONLY)
+        parts = self._parts()
+        if missing := parts.keys() - state.keys():
+            raise AgentError(f"This state of an agent lacks {', '.join(sorted(missing))}.")
+        for name, part in parts.items():
+            load_state(part, state[name])
+
+
 def copied_to_cpu(value: Any) -> Any:
     """A copy of nested dicts of tensors, contiguous on the CPU; other values stay as they are."""
     if isinstance(value, Tensor):
