@@ -192,8 +192,8 @@ def test_the_agent_is_that_of_a_spec_unless_it_is_named(
     (tmp_path / "run_probe_catch.json").write_text("{}")
     spec = tmp_path / "some.yaml"
     spec.write_text("# Mnih et al. 2015\nagent: dqn\n")
-    for agent in (None, "iqn"):
-        train("probe:catch", agent, tmp_path, spec=str(spec))
+    train("probe:catch", results=tmp_path, spec=str(spec))
+    train("probe:catch", "iqn", tmp_path, spec=str(spec))
     assert ["--agent" in words for words in commands] == [False, True]
 
 

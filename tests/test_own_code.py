@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import torch
 
+from agents.base import AgentError
+from agents.registry import agent_type
 from args import UserError, read_args
 from envs.config import EnvError
 from envs.registry import canonical_game
@@ -152,6 +154,14 @@ def test_a_file_with_agent_and_environment_runs_once(tmp_path: Path) -> None:
     assert (tmp_path / "ran").read_text() == "x"
 
 
+def test_an_agent_learns_from_a_replay_or_from_rollouts(tmp_path: Path) -> None:
+    """One that derives from neither would wait for ever for what its actors send."""
+    (tmp_path / "mine.py").write_text("from agents.base import Agent\n\n\nclass Neither(Agent): ...\n")
+    import_code(f"{tmp_path}/mine.py:Neither")
+    with pytest.raises(AgentError, match="derives from ReplayAgent or RolloutAgent"):
+        agent_type("mine.py:Neither")
+
+
 def test_a_name_that_was_not_given_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "stranger.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -278,8 +288,8 @@ def _run_hostile(folder: Path, program: str, *words: object) -> str:
 
 
 NAMES = ("hostile:Env", "hostile:Env-v0", "{}/hostile.py:Env")
-QUICK = {("{}/hostile.py:Env", "agent")}
-"""The other pairs of a name and a flag are marked slow."""
+QUICK = {("hostile:Env", "game"), ("{}/hostile.py:Env", "agent")}
+"""Each kind of name and each flag once; the other pairs are marked slow."""
 hostile_names = pytest.mark.parametrize(
     ("name", "flag"),
     [

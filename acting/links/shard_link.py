@@ -128,7 +128,7 @@ class ShardLink(RunLink):
                     raise
 
     def _has_moved(self, error: Exception) -> bool:
-        """Whether another shard takes what comes next; `error` is that of the present one, or of shard 0."""
+        """Whether another shard takes what comes next, after an `error`: not where shard 0 alone is away."""
         if self._answers(self._pusher.sender) and not self._answers(self._home):
             return False
         left, self._look_at = self._present, next_look(0.0)

@@ -110,10 +110,8 @@ class Shards(Replay):
         if it has gone away since.
         """
         super().__init__(*places[0], shape, epoch, rule, generator, lookahead, limits)
-        self._home, self._fresh_since = (
-            ShardPart(places[0], Poller(places[0], epoch, whole=False)),
-            fresh_since,
-        )
+        self._home = ShardPart(places[0], Poller(places[0], epoch, whole=False))
+        self._fresh_since = fresh_since
         self._others = [
             Shard(
                 place,

@@ -31,7 +31,7 @@ def test_the_lowest_free_number_is_taken_at_once(client: Client, monkeypatch: py
     held = [first_free(client, keys.actor_lease) for _ in range(3)]
     assert [number for number, _ in held] == [0, 1, 2]
     held[1][1].release()
-    time.sleep(0.05)  # it runs out a millisecond later
+    time.sleep(0.05)  # a lease that was freed lasts a millisecond more
     with monkeypatch.context() as patched:
         rests = list[float]()
         patched.setattr(time, "sleep", rests.append)

@@ -316,7 +316,7 @@ def test_where_all_shards_answer_and_refuse_patience_ends(
 def test_a_shard_is_not_left_while_shard_0_is_away(
     three: tuple[Stage, Shards, MovingActor], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where episodes are reported; what is known of a third shard tempts it."""
+    """To which episodes are reported; the actor has written to a third shard, and could do so again."""
     (places, nodes), shards, actor = three
     places[1].client.save()
     nodes[1].die()
