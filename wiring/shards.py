@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from acting.links.link import ActorSlot
@@ -16,7 +15,7 @@ from acting.links.shard_link import MOVE_AFTER_S
 from agents.registry import has_replay
 from args import Args, UserError
 from memory.runs.counters import read_counters
-from memory.runs.keys import Keys, tag_suffix
+from memory.runs.keys import Keys, keys_of_shard
 from memory.runs.run import POLL_EVERY_S, Place
 from memory.runs.scripts import Sender
 from memory.runs.shards import admitted
@@ -60,18 +59,13 @@ def check_shards(args: Args) -> None:
 
 
 def node_of(args: Args, shard: int) -> RedisConfig:
-    """The server of a shard: they take turns by their numbers; a cluster's nodes say who has it."""
-    config, nodes = args.select(RedisConfig), parsed_nodes(args.redis_nodes)
-    if not nodes or args.redis_cluster:
-        return config
-    host, port = nodes[shard % len(nodes)]
-    return replace(config, host_redis=host, port_redis=port or config.port_redis)
+    """The server of a shard of the run."""
+    return args.select(RedisConfig).of_shard(shard)
 
 
 def keys_of(args: Args, shard: int) -> Keys:
-    """The keys of a shard of the run; on a cluster tags spread the shards over its nodes."""
-    suffix = tag_suffix(args.run_name, shard, args.shards) if args.redis_cluster else ""
-    return Keys(args.run_name, shard, suffix)
+    """The keys of a shard of the run."""
+    return keys_of_shard(args.run_name, shard, args.shards, args.redis_cluster)
 
 
 def connect_shards(args: Args, home: Client, stopped: Callable[[], bool]) -> list[Place]:

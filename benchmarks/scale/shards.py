@@ -29,7 +29,7 @@ from benchmarks.scale.actors import FLAGS, TOKEN, draws, offer, packed_play
 from memory.replay.replay import Replay
 from memory.replay.shards import Shards
 from memory.runs.counters import read_counters
-from memory.runs.keys import Keys, tag_suffix
+from memory.runs.keys import keys_of_shard
 from memory.runs.push import ChunkPusher, Packet
 from memory.runs.run import Place
 from memory.runs.scripts import Sender
@@ -167,8 +167,7 @@ def _places(nodes: Sequence[RedisConfig]) -> list[Place]:
     name, shards = f"benchmark of {len(nodes)} shards", len(nodes)
     places = []
     for shard, node in enumerate(nodes):
-        suffix = tag_suffix(name, shard, shards) if node.redis_cluster else ""
-        places.append(Place(make_client(node), Keys(name, shard, suffix)))
+        places.append(Place(make_client(node), keys_of_shard(name, shard, shards, node.redis_cluster)))
         read_counters(*places[-1])  # leads a cluster's client to the node that has these keys
     return places
 

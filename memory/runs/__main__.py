@@ -20,7 +20,7 @@ import redis
 
 from memory.runs.access import acl_of
 from memory.runs.counters import Counters, CountersError, read_counters
-from memory.runs.keys import Keys, tag_suffix
+from memory.runs.keys import Keys, keys_of_shard
 from memory.runs.reports import read_living, read_statuses
 from memory.runs.run import Place, read_living_run, read_settings, run_names
 from memory.server.connection import Client, RedisConfig, RedisRefused, advice, make_client, refusal
@@ -109,14 +109,12 @@ def other_shards(client: Client, run: str, config: RedisConfig) -> list[Place]:
     """Where the shards of a run but 0 lie: by turns at --redis-nodes, or where its cluster has them."""
     info = read_settings(client, Keys(run))
     shards = None if info is None else info.settings.get("shards")
-    numbers = range(1, shards) if isinstance(shards, int) else ()
-    if config.redis_cluster:
-        keys = [Keys(run, each, tag_suffix(run, each, len(numbers) + 1)) for each in numbers]
-        return [Place(make_client(config), each) for each in keys]
-    further = parsed_nodes(config.redis_nodes)[1:]
-    servers = (replace(config, host_redis=host, port_redis=port) for host, port in further)
-    clients = [client, *map(make_client, servers)]
-    return [Place(clients[each % len(clients)], Keys(run, each)) for each in numbers]
+    if not isinstance(shards, int):
+        return []
+    return [
+        Place(make_client(config.of_shard(shard)), keys_of_shard(run, shard, shards, config.redis_cluster))
+        for shard in range(1, shards)
+    ]
 
 
 def acl(client: Client, run: str) -> str:

@@ -42,6 +42,11 @@ class Keys:
         return tuple(key for name, key in vars(self).items() if name not in others)
 
 
+def keys_of_shard(run: str, shard: int, shards: int, in_cluster: bool) -> Keys:
+    """Those of one of a run's shards; on a cluster their tags spread the shards over its nodes."""
+    return Keys(run, shard, tag_suffix(run, shard, shards) if in_cluster else "")
+
+
 def tag_suffix(run: str, shard: int, shards: int) -> str:
     """What the tag of a shard ends with, so that the slots of all shards lie evenly among the cluster's.
 

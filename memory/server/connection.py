@@ -13,7 +13,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -78,6 +78,12 @@ class RedisConfig:
             return self.host_redis
         host = f"[{self.host_redis}]" if ":" in self.host_redis else self.host_redis
         return f"{host}:{self.port_redis}"
+
+    def of_shard(self, shard: int) -> RedisConfig:
+        """That of a run's shard: servers take turns; a cluster's nodes say who has it. Raises ValueError."""
+        nodes = [] if self.redis_cluster else parsed_nodes(self.redis_nodes)
+        host, port = nodes[shard % len(nodes)] if nodes else (self.host_redis, 0)
+        return replace(self, host_redis=host, port_redis=port or self.port_redis)
 
     @property
     def flags(self) -> str:
