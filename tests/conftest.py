@@ -1,4 +1,4 @@
-"""A real, throwaway redis-server for the tests that need one; slow tests come first."""
+"""A real, throwaway redis-server for the tests that need one; long tests come first."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first: one that came last would run while the other workers have nothing left to do."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Long tests first: one that came last would run while the other workers have nothing left to do."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path.parent.name != "values"))
 
 
 @pytest.fixture(autouse=True)

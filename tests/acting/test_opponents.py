@@ -251,6 +251,7 @@ def words(folder: Path, socket: str, run: str, *more: object) -> Args:
     return canonical(read_args([*own.split(), *small.split(), *pool.split(), *place, *map(str, more)]))
 
 
+@pytest.mark.slow
 def test_a_run_against_its_past_repeats_and_its_pool_outlives_redis(
     client: Client, redis_socket: str, tmp_path: Path
 ) -> None:

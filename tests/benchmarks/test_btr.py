@@ -23,6 +23,7 @@ TINY = "--hidden-size 32 --noisy-epsilon-steps 0 --memory-capacity 1024 --learn-
 SMALL = f"{SPEC} --disable-cuda --precision float32 {TINY}"
 
 
+@pytest.mark.slow
 def test_the_plain_losses_are_ours(client: Client) -> None:
     """With the same weights, singular vectors, taus and noise, before and after updates of both."""
     setting = setting_for(SMALL)

@@ -330,7 +330,7 @@ def test_a_film_of_seats_that_move_at_the_same_time(tmp_path: Path) -> None:
         path.unlink()
 
 
-@pytest.mark.parametrize("of_a_match", [True, False])
+@pytest.mark.parametrize("of_a_match", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_what_an_observer_sees_of_seats_gives_the_game_again(of_a_match: bool) -> None:
     config = replace(PONG, max_episode_steps=12)
     random, watcher = RandomBaseline(describe_env(config)), Watcher()

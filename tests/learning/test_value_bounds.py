@@ -73,7 +73,7 @@ CARTPOLE = (
 @pytest.mark.parametrize(
     ("words", "warned"),
     [
-        ("--lr 0.1 --target-update 1 --T-max 4000", 1),
+        ("--lr 0.1 --target-update 1 --T-max 1500", 1),
         pytest.param("--target-update 200 --T-max 1500", 0, marks=pytest.mark.slow),
         pytest.param(  # rewards alone bound nothing
             "--lr 0.1 --target-update 1 --T-max 4000 --intrinsic rnd", 0, marks=pytest.mark.slow

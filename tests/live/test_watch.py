@@ -35,8 +35,8 @@ from wiring.setting import restore_agent
 
 FLAGS = (
     "--game probe:catch --serial --threads 1 --memory-capacity 2000 --learn-start 200 --T-max 3000"
-    " --hidden-size 16 --batch-size 8 --num-tau-samples 4 --num-tau-prime-samples 4"
-    " --num-quantile-samples 4 --chunk-length 8"
+    " --replay-frequency 8 --hidden-size 16 --batch-size 8 --num-tau-samples 4 --num-tau-prime-samples 4"
+    " --num-quantile-samples 4 --chunk-length 8 --envs-per-actor 4 --weight-synchro-frequency 8"
 ).split()
 """Some seconds of learning: a learner publishes no status in its first."""
 

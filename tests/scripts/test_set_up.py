@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_a_venv_is_made_once_again_after_an_interruption_and_again_for_new_pins(
     add_extras(machine)
 
 
+def wheel(folder: Path, name: str, *needed: str) -> Path:
+    """An empty package."""
+    path = folder / f"{name}-1-py3-none-any.whl"
+    needs = "".join(f"Requires-Dist: {each}\n" for each in needed)
+    with zipfile.ZipFile(path, "w") as file:
+        for part, text in {
+            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n{needs}",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "RECORD": "",
+        }.items():
+            file.writestr(f"{name}-1.dist-info/{part}", text)
+    return path
+
+
 def add_extras(machine: Machine) -> None:
     """To a .venv that is there already."""
     (machine.checkout / "requirements/large.txt").touch()
@@ -94,6 +109,12 @@ def add_extras(machine: Machine) -> None:
     assert "Installing requirements/large.txt" in added.stderr
     assert "Making .venv" not in added.stderr
     assert machine.set_up(EXTRAS="large").stderr == "", "once"
+
+    unnamed = wheel(machine.checkout, "unnamed")
+    needy = wheel(machine.checkout, "needy", f"unnamed @ {unnamed.as_uri()}")
+    (machine.checkout / "requirements/needy.txt").write_text(f"{needy}\n")
+    assert "Installing what those need besides" in machine.set_up(EXTRAS="needy").stderr
+    assert list(machine.checkout.glob(".venv/lib/*/site-packages/unnamed-1.dist-info"))
 
     (machine.checkout / "requirements/rare.txt").write_text("./no-such-folder\n")
     failed = machine.set_up(EXTRAS="large rare")
