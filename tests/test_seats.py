@@ -18,6 +18,7 @@ from launch_actor import run_seats
 from launch_learner import run_learner
 from supervision.process import Stop
 from tests.processes import PATIENCE_S, ROOT, run, start, wait
+from wiring import seats
 from wiring.seats import args_of_seats, at_tables
 from wiring.setting import setting_of
 
@@ -104,6 +105,16 @@ def test_seats_take_random_actions_of_their_own() -> None:
     seeds = [args.seed for seed in ("1", "2") for args in args_of_seats(read_args([*words, "--seed", seed]))]
     assert len({*seeds}) == 4
     assert seeds[:2] == [args.seed for args in args_of_seats(read_args([*words, "--seed", "1"]))]
+
+
+def test_tables_are_new_to_each_actor_and_each_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed actor plays games that it has not played."""
+    given = list[list[int]]()
+    monkeypatch.setattr(seats, "SharedTables", lambda config, count, seeds: given.append(seeds))
+    for actor in ("0", "1"):
+        for steps in (0, 8):
+            seats.build_tables([setting_of(read_args([*WORDS, "--id-actor", actor]))] * 2, steps)
+    assert [len(each) for each in given] == [2] * 4 and len({seed for each in given for seed in each}) == 8
 
 
 @pytest.mark.parametrize("difference", ["--resize 84", "--max-episode-steps 5"])
