@@ -57,7 +57,8 @@ def _git(*words: str) -> str | None:
 
 
 def _packages() -> dict[str, str]:
-    found = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
+    read = (distribution.metadata for distribution in distributions())  # a file each time
+    found = {metadata["Name"]: metadata["Version"] for metadata in read}
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
