@@ -24,6 +24,8 @@ RUNS = "runs"
 CSV, SESSIONS = "benchmark.csv", "sessions.csv"
 TABLES = (CSV, SESSIONS, "recipes.csv", "benchmark.json", "benchmark.html", "README.md")
 """Files of the benchmark's table; beside them is a png for each game."""
+ENJOYED = "enjoy"
+"""Name of the folder with what mode enjoy played of a session: it is no score."""
 RESERVED = (LOCK, PROCESS, LOG, RUNS, *TABLES)
 
 
@@ -34,6 +36,19 @@ def name_fault(name: str) -> str:
     if not re.fullmatch(r"\w[\w.-]*", name):
         return "it names a folder: use letters, digits, '_', '.' and '-', and do not begin with '.' or '-'."
     return ""
+
+
+def command_for(name: str, root: Path) -> str:
+    """What a user types to act on the lab in that folder."""
+    return f"python run_lab.py {name}" if root == DEFAULT else f"python run_lab.py {name} --results {root}"
+
+
+def of_another_spec(folder: Path, what: str, experiment: str, root: Path) -> UserError:
+    """Says so of a folder in the lab at `root`; `what`: it holds, such as "search"."""
+    command = command_for(f"reset {experiment}", root)
+    return UserError(
+        f"{folder} holds a {what} of another spec: move it away, or remove it with `{command}`."
+    )
 
 
 RecordT = TypeVar("RecordT")

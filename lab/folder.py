@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from args import UserError
-from lab.files import DEFAULT, LOCK, LOG, PROCESS, read_whole
+from lab.files import LOCK, LOG, PROCESS, command_for, read_whole
 from lab.session import known_record, read_record
 from reporting.atomic import write_atomically
 
@@ -69,11 +69,6 @@ class LabHolder:
 
     pid: int
     began: int
-
-
-def command_for(name: str, root: Path) -> str:
-    """What a user types to act on the lab in that folder."""
-    return f"python run_lab.py {name}" if root == DEFAULT else f"python run_lab.py {name} --results {root}"
 
 
 def _opened(root: Path, name: str) -> IO[bytes]:

@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from args import Plain, UserError, read_args
+from lab.files import ENJOYED
 from lab.search.engine import check_search
 from lab.session import SPEC, Session, SessionResult, sessions_in, trial_sessions
 from lab.spec import Experiment, find_experiment
@@ -85,7 +87,7 @@ def enjoy(experiment: Experiment, root: Path) -> int:
     best = max(scored, key=lambda result: result.score)
     shown = ["--render"] if os.environ.get("DISPLAY") else ["--record", str(best.folder / "enjoy.mp4")]
     words = ["--model", str(_models(best)[0]), *own_code_of(best.folder)]
-    where = ["--evaluation-episodes", str(ENJOYED_EPISODES), "--path-to-results", str(best.folder / "enjoy")]
+    where = ["--evaluation-episodes", str(ENJOYED_EPISODES), "--path-to-results", str(best.folder / ENJOYED)]
     return subprocess.run([sys.executable, str(EVALUATE), *words, *where, *shown]).returncode
 
 
@@ -116,10 +118,17 @@ def task_of(file: Path, name: str, mode: str) -> Task:
     return Task(experiment, mode)
 
 
+def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Raises ValueError: JSON would keep the last of several."""
+    if twice := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+        raise ValueError(f"{twice[0]} is there twice; name each once, or write another schedule")
+    return dict(pairs)
+
+
 def read_schedule(path: Path) -> list[Task]:
     """Spec files are named as seen from the present folder. Raises UserError."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        document = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_named_once)
     except (OSError, ValueError) as error:
         raise UserError(f"The schedule {path} cannot be read: {error}.") from error
     shape = isinstance(document, dict) and all(isinstance(part, dict) for part in document.values())

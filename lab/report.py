@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from args import UserError
-from lab.files import read_model
+from lab.files import ENJOYED, read_model
 from lab.report_csv import Finite, runs_of_csv
 from parameters.declare import flag_of
 from reporting.measures.aggregates import probability_of_improvement
@@ -66,13 +66,15 @@ def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> lis
 
 def _files(path: Path) -> list[Path]:
     """The files that hold scores."""
-    return sorted(path.resolve().rglob("evaluation_*.json")) if path.is_dir() else [path.resolve()]
+    if not path.is_dir():
+        return [path.resolve()]
+    return sorted(each for each in path.resolve().rglob("evaluation_*.json") if each.parent.name != ENJOYED)
 
 
 def _named(found: Sequence[Run], path: Path, paths: Sequence[Path]) -> list[Run]:
     """The runs, named by their folder or csv, or by their agents where it has several."""
     is_alone = sum(_name(path) == _name(other) for other in paths) == 1
-    called = _name(path) if is_alone else (path.parent / _name(path)).as_posix()
+    called = _name(path) if is_alone else path.as_posix()
     if len(agents_of(found)) == 1:
         return [run._replace(agent=called) for run in found]
     before = f"{called}/" if len(paths) > 1 else ""

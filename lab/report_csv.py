@@ -18,8 +18,8 @@ from reporting.measures.fitness import standard_of
 from reporting.measures.saber import Run
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Line = tuple[int, dict[str, Any]]
-"""Its number, and its cells by column; under "" a list of those beyond the last column."""
+Line = tuple[int, dict[str | None, Any]]
+"""Its number, and its cells by column; under None a list of those beyond the last column."""
 
 
 class _Row(BaseModel):
@@ -58,7 +58,7 @@ def runs_of_csv(path: Path, name_of: Callable[[str], str]) -> list[Run]:
 def _lines(path: Path) -> list[Line]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restkey="")
+            reader = csv.DictReader(file)
             reader.fieldnames = columns = [name.strip().lower() for name in reader.fieldnames or ()]
             lines = [(reader.line_num, row) for row in reader]
     except OSError as error:
@@ -78,8 +78,8 @@ def _check_columns(path: Path, columns: Sequence[str]) -> None:
         raise UserError(f"{path} has several columns {twice[0]}: leave one.")
 
 
-def _row(where: str, cells: dict[str, Any]) -> _Row:
-    if any(cells.get("", ())):
+def _row(where: str, cells: dict[str | None, Any]) -> _Row:
+    if any(cells.get(None, ())):
         raise UserError(f"{where}: it has more cells than there are columns.")
     if any(cells.get(name, "") is None for name in COLUMNS):
         raise UserError(f"{where}: it has fewer cells than there are columns.")

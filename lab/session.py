@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import yaml
 from pydantic import BaseModel, Field
 
 from args import Plain, UserError
-from lab.files import read_model, read_whole, spec_bytes
+from lab.files import of_another_spec, read_model, read_whole, spec_bytes
 from lab.spec import Experiment
+from parameters.spec_file import read_mapping
 from reporting.atomic import write_atomically, write_json
 from reporting.history import reward_points
 from reporting.measures.aggregates import Floats, aligned
@@ -74,11 +76,9 @@ class Session:
         """Write its spec. Raises UserError where the folder holds a session of another one."""
         flags = {**self.experiment.flags, **self.changes}
         content = spec_bytes(f"{self.name}, of {self.experiment.file.name}", flags)
-        if self.spec.exists() and self.spec.read_bytes() != content:
-            raise UserError(
-                f"{self.folder} holds a session of another spec: move it away, or remove it with"
-                f" `python run_lab.py reset {self.experiment.name}`."
-            )
+        if self.spec.exists() and read_mapping(self.spec) != yaml.safe_load(content):
+            root = self.folder.parents[3]  # above the experiment, its mode and the trial
+            raise of_another_spec(self.folder, "session", self.experiment.name, root)
         write_atomically(self.spec, content)
 
 

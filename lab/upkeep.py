@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from args import UserError
-from lab.files import CSV, LOCK, LOG, PROCESS, RUNS, TABLES, name_fault
-from lab.folder import command_for, is_alive, lab_process, session_folders
+from lab.files import CSV, LOCK, LOG, PROCESS, RUNS, TABLES, command_for, name_fault
+from lab.folder import is_alive, lab_process, session_folders
 from lab.modes import MODES
 from lab.session import known_record, read_record
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from args import Plain, UserError
 from cluster.ray_session import ray_session
-from lab.files import dash, spec_bytes
+from lab.files import dash, of_another_spec, spec_bytes
 from lab.folder import PATIENCE_S, end_sessions
 from lab.search.ledger import Ledger
 from lab.search.proposals import Proposals, is_stopped_early
@@ -78,7 +78,7 @@ def search(
     space = experiment.search
     assert space is not None  # check_search comes first
     folder = (root / experiment.name / "search").resolve()
-    _keep_spec(experiment, folder)
+    _keep_spec(experiment, folder, root)
     if warning := seed_warning(experiment):
         say(warning)
     ledger = Ledger(experiment.name, folder, space, say, after_trial)
@@ -98,7 +98,7 @@ def search(
     return all(number in ledger.done for number in range(space.count))
 
 
-def _keep_spec(experiment: Experiment, folder: Path) -> None:
+def _keep_spec(experiment: Experiment, folder: Path, root: Path) -> None:
     """Write the experiment as a spec file. Raises UserError where the folder holds another search."""
     path = folder / "experiment.yaml"
     document: dict[str, Any] = {dash(name): value for name, value in experiment.flags.items()}
@@ -106,10 +106,7 @@ def _keep_spec(experiment: Experiment, folder: Path) -> None:
         if block:
             document[name] = block.model_dump(mode="json", by_alias=True, exclude_unset=True)
     if path.exists() and _bound(read_mapping(path)) != _bound(document):
-        raise UserError(
-            f"{folder} holds a search of another spec: move it away, or remove it with"
-            f" `python run_lab.py reset {experiment.name}`."
-        )
+        raise of_another_spec(folder, "search", experiment.name, root)
     write_atomically(path, spec_bytes(f"{experiment.name}, of {experiment.file.name}", document))
 
 

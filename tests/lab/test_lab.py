@@ -120,7 +120,12 @@ def test_mistakes_are_one_sentence(
 
 def test_a_schedule_must_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = tmp_path / "wrong.json"
-    for text, sentence in (('["good"]', "must be {spec file: {experiment: mode}}"), ("{", "cannot be read")):
+    for text, sentence in (
+        ('["good"]', "must be {spec file: {experiment: mode}}"),
+        ("{", "cannot be read"),
+        ('{"a.yaml": {"good": "dev"}, "a.yaml": {"good": "train"}}', "a.yaml is there twice"),
+        ('{"a.yaml": {"good": "dev", "good": "train"}}', "good is there twice"),
+    ):
         wrong.write_text(text)
         with pytest.raises(SystemExit) as ended:
             main(["schedule", str(wrong)])

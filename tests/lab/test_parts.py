@@ -81,9 +81,13 @@ def test_a_session_has_a_plain_spec_and_refuses_another_ones_folder(tmp_path: Pa
     first, second = planned(tmp_path, "train")
     first.prepare()
     first.prepare()  # the same again
+    title, *lines = first.spec.read_text().splitlines()
+    first.spec.write_text("\n".join(["# of another name", *reversed(lines)]))
+    first.prepare()
     assert first.spec.read_text().startswith("# some trial_0 session 0, of some.yaml\nagent: dqn\n")
     other = Session(second.experiment, 0, {"lr": 0.5}, first.folder)
-    with pytest.raises(UserError, match="holds a session of another spec: .* reset some"):
+    root = first.folder.parents[3]
+    with pytest.raises(UserError, match=f"holds a session of another spec: .* reset some --results {root}`"):
         other.prepare()
 
 

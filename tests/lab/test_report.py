@@ -93,7 +93,10 @@ def test_tables_of_one_name_are_two_agents(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "scores.csv").write_text("game,score\npong,1\n", encoding="utf-8-sig")
     runs = read_runs([tmp_path / "a" / "scores.csv", tmp_path / "b" / "scores.csv"])
-    assert [run.agent for run in runs] == [str(tmp_path / name / "scores") for name in ("a", "b")]
+    assert [run.agent for run in runs] == [str(tmp_path / name / "scores.csv") for name in ("a", "b")]
+    _evaluation(tmp_path / "scores", "pong", 10.0, 0.25)
+    beside = read_runs([tmp_path / "scores", tmp_path / "a" / "scores.csv"])
+    assert len({run.agent for run in beside}) == 2, "a folder, and a csv, of one name"
 
 
 def test_folders_of_one_name_are_called_by_all_of_it(tmp_path: Path) -> None:
@@ -109,8 +112,10 @@ def test_a_folder_of_evaluations(tmp_path: Path) -> None:
     _evaluation(tmp_path / "ours/session_0", "pong", 10.0, 0.25)
     _evaluation(tmp_path / "ours/session_1", "pong", 12.0, 0.25)
     _evaluation(tmp_path / "other", "pong", 12.0, 0.0)
+    _evaluation(tmp_path / "ours/session_1/enjoy", "pong", 99.0, 0.25)  # five episodes of the best snapshot
     runs = read_runs([tmp_path / "ours", tmp_path / "other"])
     assert [(run.agent, run.scores) for run in runs[:2]] == [("ours", (5, 7.5, 10)), ("ours", (6, 9, 12))]
+    assert len(runs) == 3
     ours, other = game_rows(runs)
     assert np.array(ours[3:6], float).tolist() == [5.5, 8.25, 11.0]
     assert float(str(ours[-1])) > 0 and other[-1] == ""
@@ -217,6 +222,8 @@ def test_nothing_counts_twice(tables: list[Path], tmp_path: Path) -> None:
     assert len(read_runs([table])) == 4, "other seeds"
     table.write_text("game,seed,score\npong,,3\npong,,3\n")
     assert len(read_runs([table])) == 2, "rows without seeds"
+    table.write_text(",game,seed,score\n0,pong,1,3\n1,pong,2,3\n")
+    assert len(read_runs([table])) == 2, "a column without a name, as pandas writes its index"
 
 
 @pytest.mark.parametrize(
