@@ -32,8 +32,14 @@ if TYPE_CHECKING:
 Command = Callable[[str, str], argparse.ArgumentParser]
 
 
-def fits(experiment: Experiment) -> None:
-    """Look at the environments, and see whether the agent can play them. Raises UserError."""
+def fits(experiment: Experiment, scored: bool = False) -> None:
+    """Look at the environments, and see whether the agent can play them; where `scored`, for scores.
+
+    Raises UserError.
+    """
+    from envs.config import EnvConfig
+    from envs.registry import describe_env
+    from reporting.measures.fitness import standard_of
     from wiring.checks import check_agent_fits, check_divided, check_serial
     from wiring.code import canonical, check_games
     from wiring.endings import USER_ERRORS
@@ -43,8 +49,17 @@ def fits(experiment: Experiment) -> None:
 
     for game in experiment.meta.games or (None,):
         args = experiment.args(**({"game": game} if game else {}))
+        named = args.games
         try:
             args = canonical(args)
+            for name, one in zip(named, args.games, strict=True):
+                if standard_of(one) and not standard_of(name):
+                    raise UserError(f"tables of scores know {name} as {one}: call it so here.")
+                if scored and describe_env(args.playing(one).select(EnvConfig)).by_turns:
+                    raise UserError(
+                        f"{one} is played by turns, for matches instead of scores: use `run_lab.py run`, and"
+                        " test_multiple_seed.py --against."
+                    )
             setting = setting_of_run(args)
             check_games(args)
             check_parts(args)

@@ -1,6 +1,7 @@
 """The commands of run_lab.py by their names; each takes the parsed words and returns an exit code.
 
-`options.fits` looks at an experiment's environments, and raises UserError where its agent cannot play them.
+`options.fits` looks at an experiment's environments, and raises UserError where its agent cannot play them, or
+not for scores, which a benchmark needs.
 `options.name_of` has the one name of a game.
 """
 
@@ -22,7 +23,7 @@ from lab.search.engine import search, seed_warning
 from lab.spec import Experiment, read_experiments, tried_experiments
 from supervision.process import Stop, agrees, say
 
-Fits = Callable[[Experiment], None]
+Fits = Callable[..., None]
 WATCH_EVERY_S = 10.0
 
 
@@ -125,7 +126,7 @@ def benchmark(options: argparse.Namespace) -> int:
         return _detach(options, root)
     played = chosen(experiments, options.only, options.all)
     for experiment in played:
-        options.fits(experiment)
+        options.fits(experiment, scored=True)
     with folder.only_lab(root):
         return 0 if whole.play(played, options.side_by_side, options.sessions) or runner.stopped else 1
 

@@ -46,9 +46,7 @@ def command_for(name: str, root: Path) -> str:
 def of_another_spec(folder: Path, what: str, experiment: str, root: Path) -> UserError:
     """Says so of a folder in the lab at `root`; `what`: it holds, such as "search"."""
     command = command_for(f"reset {experiment}", root)
-    return UserError(
-        f"{folder} holds a {what} of another spec: move it away, or remove it with `{command}`."
-    )
+    return UserError(f"{folder} holds a {what} of another spec: move it away, or remove it with `{command}`.")
 
 
 RecordT = TypeVar("RecordT")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -48,7 +49,7 @@ def chosen(experiments: Sequence[Experiment], names: Sequence[str], every: bool)
             where = experiments[0].file
             raise UserError(f"{where} holds no experiment {name}: choose among {', '.join(known)}.")
     if names:
-        return [known[name] for name in names]
+        return [known[name] for name in dict.fromkeys(names)]
     return [experiment for experiment in experiments if every or not experiment.meta.extra]
 
 
@@ -195,7 +196,7 @@ WRITTEN = ("README.md", "benchmark.html", CSV, SESSIONS, "benchmark.json", "a pn
 def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> list[Row]:
     """Write `WRITTEN`; return the rows, each session in one of them."""
     played = all_played(experiments, root)
-    rows = [row_of(each) for each in played]
+    rows = told_apart([row_of(each) for each in played])
     once = [row for row, each in zip(rows, played, strict=True) if each.is_first]  # each session
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / CSV, [Row.columns(), *(row.cells() for row in rows)])
@@ -219,6 +220,15 @@ def write_table(folder: Path, experiments: Sequence[Experiment], root: Path) -> 
     note = "last snapshots without noise; tiles: interquartile mean of strength and its 95 % interval"
     write_page(folder / "benchmark.html", "benchmark", "Benchmark", note, [_progress(once), *tiles], sections)
     return once
+
+
+def told_apart(rows: Sequence[Row]) -> list[Row]:
+    """The rows; where experiments of one agent play the same game, each of them is called by its name too."""
+    names = dict[tuple[str, str], set[str]]()
+    for row in rows:
+        names.setdefault((row.agent, row.game), set()).add(row.name)
+    alike = {name for group in names.values() if len(group) > 1 for name in group}
+    return [replace(row, agent=f"{row.agent} ({row.name})") if row.name in alike else row for row in rows]
 
 
 def _recipe_sections(folder: Path, rows: Sequence[Row]) -> list[Section]:
@@ -295,8 +305,7 @@ def _over_all(rows: Sequence[Row]) -> dict[str, OverAll]:
     groups: dict[str, dict[str, Floats]] = {}
     for row in rows:
         if row.strengths.size:
-            games = groups.setdefault(row.agent, {})
-            games[row.game] = np.append(games.get(row.game, ()), row.strengths)
+            groups.setdefault(row.agent, {})[row.game] = row.strengths
     found = {agent: over_games(each) for agent, each in groups.items() if len(each) > 1}
     return dict(sorted(found.items(), key=lambda item: item[1].games))
 

@@ -162,7 +162,7 @@ def _rules(search: Search, args: Args) -> Iterator[tuple[bool, str]]:
     yield not gridded and search.trials is None, f" needs trials, their number, for method {search.method}."
     yield search.count > MOST_TRIALS, f".flags makes {search.count} combinations: {MOST_TRIALS} are the most."
     standard = search.metric == "score" or "game" in search.flags or all(map(standard_of, args.games))
-    why = f"needs a standard, and {args.game} has none (docs/fitness.md): use score."
+    why = f"needs a standard, and none is known for {args.game} (docs/fitness.md): use score."
     yield not standard, f".metric {search.metric} {why}"
 
 

@@ -128,16 +128,20 @@ def test_every_number_of_a_table_is_of_the_sessions_that_are_done(tmp_path: Path
 
 
 def test_all_experiments_of_an_agent_count_over_the_games(tmp_path: Path) -> None:
-    """Also two in the same game."""
+    """Two in the same game are told apart: seeds that both have would count twice."""
     spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
-    games = {"first": "CartPole-v1", "second": "CartPole-v1", "third": "probe:catch"}
+    games = {"first": "CartPole-v1", "second": "CartPole-v1", "third": "probe:catch", "fourth": "Acrobot-v1"}
     rows = [f"  {name}: {{agent: dqn, game: '{game}', T-max: 2000}}\n" for name, game in games.items()]
     spec.write_text("# test\nexperiments:\n" + "".join(rows))
-    for (name, game), score in zip(games.items(), (100.0, 300.0, 1.0), strict=True):
+    for (name, game), score in zip(games.items(), (100.0, 300.0, 1.0, -90.0), strict=True):
         folder = runs / name / "train" / "trial_0" / "session_0"
         leave_session(folder, {game: score}, SessionRecord("finished"), steps=1000)
     write_table(tmp_path, [*read_experiments(spec).values()], runs)
-    assert json.loads((tmp_path / "benchmark.json").read_text())["dqn"]["sessions"] == 3
+    known = json.loads((tmp_path / "benchmark.json").read_text())
+    assert {agent: each["sessions"] for agent, each in known.items()} == {"dqn": 2}
+    with (tmp_path / "benchmark.csv").open() as file:
+        agents = [row["agent"] for row in csv.DictReader(file)]
+    assert agents == ["dqn (first)", "dqn (second)", "dqn", "dqn"]
 
 
 @pytest.mark.parametrize(("game", "steps"), [("probe:catch", 900), ("CartPole-v1,probe:catch", 0)])
@@ -152,7 +156,7 @@ def test_a_session_that_cannot_be_evaluated_is_a_fault(
         leave_session(session, dict.fromkeys(games, 0.5), steps=steps)
     (due / f"evaluation_{len(games) - 1}.json").unlink()
     monkeypatch.setattr(command, "EVALUATE", program_that_ends(tmp_path / "some.py", 1))
-    options = {"file": spec, "results": folder, "fits": lambda _: None, "side_by_side": 2, "only": []}
+    options = {"file": spec, "results": folder, "fits": lambda *_, **__: None, "side_by_side": 2, "only": []}
     others = dict.fromkeys(("all", "sessions", "table", "detach", "sync_dir"))
     assert benchmark(Namespace(**options, **others)) == 1
     why = "its evaluation failed; evaluation.log says why." if steps else "no snapshot is there to evaluate."

@@ -88,7 +88,7 @@ def test_a_schedule_of_which_a_part_fails_has_failed(
     schedule.write_text(json.dumps({str(spec): {"bad": "train", "good": "train"}}))
     damage(root / "bad/train/trial_0/session_0/session.json")
     write_record(root / "good/train/trial_0/session_0", SessionRecord("finished"))
-    options = {"schedule": schedule, "results": root, "fits": lambda _: None}
+    options = {"schedule": schedule, "results": root, "fits": lambda *_, **__: None}
     others = dict.fromkeys(("sync_dir", "detach", "ray_address"))
     assert commands.schedule(Namespace(**options, **others)) == 1
     said = capsys.readouterr().out

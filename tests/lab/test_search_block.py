@@ -160,7 +160,7 @@ def test_a_mistake_is_one_sentence(block: str, sentence: str, tmp_path: Path) ->
 def test_fitness_needs_a_standard(tmp_path: Path) -> None:
     flags = FLAGS.replace("CartPole-v1", "MountainCar-v0")
     with pytest.raises(
-        UserError, match="search.metric fitness needs a standard, and MountainCar-v0 has none"
+        UserError, match="search.metric fitness needs a standard, and none is known for MountainCar-v0"
     ):
         searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1}}", flags)
     assert searched(tmp_path, f"{{flags: {{{LR}}}, trials: 1, metric: score}}", flags).metric == "score"

@@ -10,7 +10,7 @@ import pytest
 from args import UserError, read_args
 from lab.modes import read_schedule
 from lab.spec import find_experiment, read_experiments
-from run_lab import main
+from run_lab import fits, main
 from tests.processes import run, start
 
 ROOT = Path(__file__).parents[2]
@@ -163,6 +163,21 @@ def test_check_counts_seats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     path = written(tmp_path, LINE + "agent: dqn\ngame: pettingzoo:rps_v2\nenvs-per-actor: 3\n")
     assert main(["check", str(path)]) == 2
     assert "--envs-per-actor must be a multiple of 2, not 3." in capsys.readouterr().err
+
+
+def test_a_game_is_called_as_tables_call_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else its scores would be beside no standard."""
+    path = written(tmp_path, LINE + "agent: dqn\ngame: ALE/Pong-v5\n")
+    assert main(["check", str(path)]) == 2
+    assert "tables of scores know ALE/Pong-v5 as pong: call it so here." in capsys.readouterr().err
+
+
+def test_a_game_by_turns_has_no_scores_for_a_benchmark(tmp_path: Path) -> None:
+    path = written(tmp_path, LINE + "agent: dqn\ngame: pettingzoo:tictactoe_v3\ndiscount: -1\n")
+    (experiment,) = read_experiments(path).values()
+    fits(experiment)
+    with pytest.raises(UserError, match="pettingzoo:tictactoe_v3 is played by turns, for matches"):
+        fits(experiment, scored=True)
 
 
 def test_check_as_a_command(tmp_path: Path) -> None:
