@@ -1,7 +1,7 @@
 """The commands of run_lab.py by their names; each takes the parsed words and returns an exit code.
 
-`options.fits` looks at an experiment's environments, and raises UserError where its agent cannot play them, or
-not for scores, which a benchmark needs.
+`options.fits` looks at an experiment's environments, and raises UserError where its agent cannot play them,
+or not for scores, which a benchmark needs.
 `options.name_of` has the one name of a game.
 """
 

@@ -11,17 +11,19 @@ WORD = "token"
 OWN_NAMES = "localhost", "127.0.0.1", "[::1]"
 
 
-def guard(server: Flask, token: str | None) -> None:
+def guard(server: Flask, token: str | None, host: str) -> None:
     """Refuse who does not have `token`, as ?token= once and as a cookie from then on.
 
-    Without a token only this machine's own names are answered to: a page of somebody else's, open in a
-    browser here, reaches a server on loopback under a name of its own.
+    Without a token only this machine's own names, and that of `host` at which it listens, are answered to: a
+    page of somebody else's, open in a browser here, reaches a server on loopback under a name of its own.
     """
+    names = {*OWN_NAMES, host.lower(), f"[{host.lower()}]"}
 
     @server.before_request
     def check() -> None:
         if token is None:
-            if request.host.rpartition(":")[0] not in OWN_NAMES and request.host not in OWN_NAMES:
+            asked = request.host.lower()
+            if asked.rpartition(":")[0] not in names and asked not in names:
                 abort(403, "This page answers to localhost alone.")
         elif not (_is(request.cookies.get(_cookie()), token) or _is(request.args.get(WORD), token)):
             abort(401, "This page asks for the token that was printed when it started: add ?token=...")

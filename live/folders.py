@@ -33,6 +33,7 @@ class FolderRun(NamedTuple):
     path: Path  # of that file
     place: str  # of its folder, below the root of results
     changed: float  # unix time at which it was written
+    began: int  # first epoch of the run; 0 where an earlier version wrote it
 
     @property
     def episodes(self) -> Path:
@@ -84,8 +85,8 @@ def _parsed(path: Path, root: Path) -> FolderRun | None:
         name = str(settings["run"] or ",".join(short))
         below = path.parent.relative_to(root)
         place = below.as_posix() if below.parts else path.parent.name
-        hashed, changed = str(commit.get("hash", "")), _changed(path)
-        return FolderRun(name, tuple(short), dict(settings), hashed, path, place, changed)
+        hashed, changed, began = str(commit.get("hash", "")), _changed(path), int(document.get("began", 0))
+        return FolderRun(name, tuple(short), dict(settings), hashed, path, place, changed, began)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

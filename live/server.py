@@ -9,6 +9,7 @@ import os
 import secrets
 import threading
 from pathlib import Path
+from urllib.parse import quote
 
 from werkzeug.serving import make_server
 
@@ -29,12 +30,18 @@ TOKEN_VARIABLE = "PAGE_TOKEN"
 """Environment variable with the token; where it is empty a new one is made at each start."""
 
 
+def address_of(host: str, port: int, token: str | None) -> str:
+    """What a browser opens."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
+
+
 def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: threading.Event) -> None:
     """Serve, and look at the runs meanwhile, until `stopped`. UserError where the port cannot be had."""
     watch = Watch(config, results)
     app = page_app(watch)
     token = None if is_loopback(host) else os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
-    guard(app.server, token)
+    guard(app.server, token, host)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # it says two sentences of its own
@@ -45,8 +52,7 @@ def serve(config: RedisConfig, results: Path, host: str, port: int, stopped: thr
         ) from error
     thread = threading.Thread(target=server.serve_forever, name="page", daemon=True)
     thread.start()
-    shown = f"[{host}]" if ":" in host else host
-    log.info("The live page: http://%s:%d/%s", shown, server.server_port, f"?token={token}" if token else "")
+    log.info("The live page: %s", address_of(host, server.server_port, token))
     pace = RefreshPace(SHARE, LOOK_EVERY_S)
     while not stopped.wait(pace.rest()):
         with watch.lock:

@@ -176,7 +176,13 @@ class Watch:
 
 
 def _folder_of(name: str, run: ServerRun, folders: Iterable[FolderRun]) -> FolderRun | None:
-    """The one that the run's learner wrote to: it says how it was started once it has opened the run."""
-    return next(
-        (each for each in folders if each.name == name and each.changed * 1000 >= run.info.epoch), None
-    )
+    """The one that the run's learner wrote to, which says of which run it is; an earlier version's says only
+    when it was written, which is after the run was opened.
+    """
+
+    def is_of_it(folder: FolderRun) -> bool:
+        if folder.began and run.info.began:
+            return folder.began == run.info.began
+        return folder.changed * 1000 >= run.info.epoch
+
+    return next((each for each in folders if each.name == name and is_of_it(each)), None)

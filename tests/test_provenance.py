@@ -11,10 +11,10 @@ def test_run_json_says_how_to_do_it_again(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("SOME_SECRET", "do not tell")
     path = tmp_path / "run_pong.json"
     arguments = {"game": "pong", "path_to_results": tmp_path, "lr": 5e-5, "model": None}
-    write_run_json(path, arguments, 123, ["launch_learner.py", "--game", "pong"], gpu="a GPU")
+    write_run_json(path, arguments, 123, ["launch_learner.py", "--game", "pong"], 7, gpu="a GPU")
     run = json.loads(path.read_text())
     assert run["arguments"] == {"game": "pong", "path_to_results": str(tmp_path), "lr": 5e-5, "model": None}
-    assert run["seed"] == 123
+    assert run["seed"] == 123 and run["began"] == 7
     assert run["command"] == ["launch_learner.py", "--game", "pong"]
     assert run["packages"]["numpy"]
     assert run["machine"]["gpu"] == "a GPU"
@@ -41,5 +41,5 @@ def test_no_commit_outside_a_checkout(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def commit_after_run(path: Path) -> object:
-    write_run_json(path, {}, 0, [])
+    write_run_json(path, {}, 0, [], 0)
     return json.loads(path.read_text())["commit"]

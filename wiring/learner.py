@@ -111,7 +111,7 @@ def build_learner(
     learner = _learner(args, slot, agent, source, snapshot)
     place = SnapshotFolder(folder, args.file_name, lock)
     saver = _saver(setting, place, slot, learner, figures, _kept_parts(args, keys, opened, snapshot))
-    _write_record(args, folder)
+    _write_record(args, folder, opened.began)
     if snapshot is None:
         saver.save_patiently()  # a learner that is killed early resumes from it, instead of beginning anew
     has_pool = args.opponents != "self"
@@ -162,10 +162,10 @@ def _kept_parts(args: Args, keys: Keys, opened: OpenedRun, snapshot: Snapshot | 
     }
 
 
-def _write_record(args: Args, folder: Path) -> None:
+def _write_record(args: Args, folder: Path, began: int) -> None:
     """`run_<game>.json`: how this process was started."""
     gpu = torch.cuda.get_device_name() if device_of(args).type == "cuda" else None
-    record = folder / f"run_{args.file_name}.json", args.model_dump(), args.seed, sys.argv, gpu
+    record = folder / f"run_{args.file_name}.json", args.model_dump(), args.seed, sys.argv, began, gpu
     try:
         write_run_json(*record)
     except OSError as error:

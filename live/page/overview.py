@@ -20,12 +20,10 @@ HEADER = (
     "weights’ age", "last heard",
 )  # fmt: skip
 ELSEWHERE = RunSettings, RedisSettings, DeviceSettings, ReportingSettings, PageSettings
-LEARNING = {"game", "agent"} | Args.model_fields.keys() - {
-    name for kind in ELSEWHERE for name in kind.model_fields
-}
-"""Names of the settings that runs must have alike to be averaged. All others are the seed, places, devices
-and outputs.
-"""
+OF_LEARNING = {"game", "agent", "T_max", "model", "event_log_in"}
+"""Those of them that learning depends on: schedules by T_max, and weights and a replay to begin with."""
+BESIDE_LEARNING = {name for kind in ELSEWHERE for name in kind.model_fields} - OF_LEARNING
+"""Names of the settings in which runs may differ that are averaged: seed, places, devices and outputs."""
 
 
 def row_of(run: KnownRun) -> list[str]:
@@ -63,7 +61,7 @@ def groups_of(runs: Sequence[KnownRun]) -> dict[str, list[KnownRun]]:
     """Runs that differ in nothing that learning depends on but the seed, under one label each."""
     found: dict[tuple[tuple[str, str], ...], list[KnownRun]] = {}
     for run in runs:
-        key = {name: value for name, value in run.settings.items() if name in LEARNING}
+        key = {name: value for name, value in run.settings.items() if name not in BESIDE_LEARNING}
         found.setdefault(tuple(sorted((name, repr(value)) for name, value in key.items())), []).append(run)
     labels = dict[str, list[KnownRun]]()
     for group in found.values():

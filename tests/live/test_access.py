@@ -7,13 +7,14 @@ from flask import Flask
 from werkzeug.test import Client
 
 from live.access import guard
+from live.server import address_of
 from memory.server.connection import is_loopback
 
 
-def answers(token: str | None) -> Flask:
+def answers(token: str | None, host: str = "127.0.0.1") -> Flask:
     server = Flask("page")
     server.add_url_rule("/", "page", lambda: "the page")
-    guard(server, token)
+    guard(server, token, host)
     return server
 
 
@@ -35,11 +36,22 @@ def test_what_is_this_machine_alone(host: str, own: bool) -> None:
 
 @pytest.mark.parametrize(
     ("host", "code"),
-    [("localhost:8050", 200), ("127.0.0.1:8050", 200), ("[::1]:8050", 200), ("localhost", 200)]
+    [("localhost:8050", 200), ("127.0.0.1:8050", 200), ("[::1]:8050", 200), ("LOCALHOST", 200)]
     + [("evil.example:8050", 403), ("localhost.evil.example", 403)],
 )
 def test_on_loopback_no_other_name_is_answered_to(host: str, code: int) -> None:
     assert answers(None).test_client().get("/", headers={"Host": host}).status_code == code
+
+
+def test_another_loopback_address_is_answered_to_where_it_is_listened_at() -> None:
+    for host, name in (("127.0.0.2", "127.0.0.2:8050"), ("::1", "[::1]:8050")):
+        assert answers(None, host).test_client().get("/", headers={"Host": name}).status_code == 200
+
+
+@pytest.mark.parametrize("token", ["a+b/c=&d", "a token"])
+def test_the_address_that_is_printed_opens_the_page(token: str) -> None:
+    address = address_of("0.0.0.0", 8050, token)
+    assert answers(token, "0.0.0.0").test_client().get(address).status_code == 200
 
 
 def test_elsewhere_the_token_is_asked_for_and_then_remembered() -> None:

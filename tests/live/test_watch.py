@@ -207,6 +207,29 @@ def test_runs_that_differ_by_their_seed_alone_are_one_group(client: Client, redi
     assert len(settings_rows(runs, True)) > 50
 
 
+@pytest.mark.parametrize("setting", [("T_max", 1000), ("a_flag_of_my_agent", 8)])
+def test_runs_whose_schedules_or_own_flags_differ_are_no_group(
+    setting: tuple[str, int], client: Client, redis_socket: str
+) -> None:
+    for name, others in (("a", {}), ("b", dict([setting]))):
+        open_run(client, Keys(name), {**read_args([]).shared(), **others}, False, 0, {}, "token")
+    assert groups_of(watch_of(redis_socket, None).runs).keys() == {"a", "b"}
+
+
+def test_a_folder_of_another_servers_run_is_not_this_ones(
+    client: Client, redis_socket: str, tmp_path: Path
+) -> None:
+    """Though that has the same name and began later."""
+    opened = open_run(client, Keys("pong"), read_args([]).shared(), False, 0, {}, "token")
+    for place, began in (("ours", opened.began), ("theirs", opened.began + 1)):
+        (tmp_path / place).mkdir()
+        document = {"arguments": {"game": "pong", "run": ""}, "commit": None, "began": began}
+        (tmp_path / place / "run_pong.json").write_text(json.dumps(document))
+    os.utime(tmp_path / "ours" / "run_pong.json", (1, 1))
+    (known,) = (run for run in watch_of(redis_socket, tmp_path).runs if run.server is not None)
+    assert known.folder is not None and known.folder.place == "ours"
+
+
 def test_runs_stay_while_the_server_is_away(client: Client, redis_socket: str, tmp_path: Path) -> None:
     """Also where a run that ended long ago lies in a folder under the same name."""
     open_run(client, Keys("pong"), read_args([]).shared(), False, 0, {}, "token")

@@ -15,19 +15,26 @@ _CHANGES = "status", "--porcelain", "--", ".", ":(exclude)results"
 
 
 def write_run_json(
-    path: Path, arguments: Mapping[str, object], seed: int, command: Sequence[str], gpu: str | None = None
+    path: Path,
+    arguments: Mapping[str, object],
+    seed: int,
+    command: Sequence[str],
+    began: int,
+    gpu: str | None = None,
 ) -> None:
     """Writes `run_<game>.json`: command, arguments, seed, commit, versions, machine; no environment variable.
 
     Args:
         arguments: every parameter by name; values that JSON does not know are written as text.
         command: the words of the command line.
+        began: the first epoch of the run, by which Redis has it too.
         gpu: name of the accelerator that the caller uses, None on the CPU.
     """
     run = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": list(command),
         "seed": seed,
+        "began": began,
         "arguments": dict(arguments),
         "commit": commit(),
         "python": platform.python_version(),
