@@ -109,6 +109,10 @@ class Args(
 
         Raises UserError naming both values when one was given and contradicts the run.
         """
+        if usual := self._left_to_the_run():
+            asked = self.model_copy()
+            asked.model_fields_set.difference_update(usual)
+            return asked.adopt(settings)
         for name in sorted(self.model_fields_set & settings.keys()):
             if getattr(self, name) != settings[name] and _is_shared(type(self).model_fields[name]):
                 mine, theirs = getattr(self, name), settings[name]
@@ -116,6 +120,15 @@ class Args(
                     f"{flag_of(name)} is {mine} here but {theirs} at the learner of run {self.run_name!r}."
                 )
         return self.with_defaults(settings, f"What Redis holds of run {self.run_name!r}")
+
+    def _left_to_the_run(self) -> set[str]:
+        """Parameters that were given a value which only says that the game or the agent decides."""
+        decided: dict[str, Plain] = {"history_length": 0, "priority_exponent": None}
+        if len(self.games) > 1:
+            decided |= {"trunk_size": 0, "shards": 1}
+        return {
+            name for name in decided.keys() & self.model_fields_set if getattr(self, name) == decided[name]
+        }
 
     def with_defaults(self, settings: Mapping[str, object], where: str) -> Args:
         """These parameters, with `settings` in place of the defaults that the user left as they are.

@@ -56,6 +56,20 @@ def test_actors_of_a_run(client: Client, redis_socket: str, tmp_path: Path) -> N
     assert _pushes(client, 0) > 0 == _pushes(client, 1)
 
 
+def test_play_without_noise_is_no_rollout(client: Client, redis_socket: str, tmp_path: Path) -> None:
+    """Its actions are not those of the policy that learns, and the learner would wait while it rests."""
+    words = "--game probe:catch --agent ppo --learn-start 32 --rollout-length 8 --threads 1".split()
+    words += ["--host-redis", redis_socket]
+    logs, table = [tmp_path / "learner.log", tmp_path / "actor.log"], tmp_path / "probe_catch.csv"
+    learner = start("launch_learner.py", *words, "--path-to-results", tmp_path, log=logs[0])
+    actor = start("launch_actor.py", *words, "--id-actor", 1, "--eval", log=logs[1])
+    until(lambda: ("1", "1") in _played(table), logs[1].read_text)
+    for process in (actor, learner):
+        process.send_signal(signal.SIGTERM)
+    wait([learner, actor], logs, 120)
+    assert _pushes(client, 1) == 0
+
+
 def test_actors_for_themselves(client: Client, redis_socket: str, tmp_path: Path) -> None:
     """Chance needs nothing but its game; a snapshot's player needs the folder, and takes newer weights."""
     alone = run("launch_actor.py", *NO_REDIS, "--agent", "random", "--T-max", 60, log=tmp_path / "alone.log")

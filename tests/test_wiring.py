@@ -21,7 +21,7 @@ from wiring.actor import build_lone_actor
 from wiring.checks import check_agent_fits, check_serial
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
-from wiring.setting import build_agent, set_up_torch, setting_of
+from wiring.setting import build_agent, set_up_torch, setting_of, setting_of_run
 from wiring.sources import check_length, check_store
 
 
@@ -37,7 +37,8 @@ def processors_settings() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--memory-capacity 100 --learn-start 90 --batch-size 128", "cannot fill a batch of 128."),
+        ("--memory-capacity 100 --learn-start 90 --batch-size 128", "cannot fill a batch of 128:"),
+        ("--memory-capacity 1000 --learn-start 1000 --batch-size 1000", "its chunks hold 992."),
         (
             "--memory-capacity 40 --chunk-length 64 --learn-start 40",
             "--memory-capacity 40 is less than one chunk",
@@ -62,22 +63,75 @@ def test_an_event_log_is_for_a_replay() -> None:
 
 
 def test_a_run_lasts_until_it_learns() -> None:
-    """With a replay to fill; where an event log fills it, learning begins at once."""
+    """Also without a replay; where an event log fills it, learning begins at once."""
     words = "--learn-start 300 --T-max 300".split()
-    with pytest.raises(UserError, match="--T-max 300 ends the run before anything is learned: .* not 300."):
+    with pytest.raises(UserError, match="--T-max 300 ends the run before anything is learned, by step 304: "):
         check_length(read_args(words))
-    for enough in (["--T-max", "301"], ["--event-log-in", "some.events"], ["--agent", "ppo"]):
+    for few in (["--agent", "ppo"], ["--T-max", "303"]):  # an update for four steps
+        with pytest.raises(UserError, match="before anything is learned"):
+            check_length(read_args([*words, *few]))
+    for enough in (
+        ["--T-max", "304"],
+        ["--event-log-in", "some.events"],
+        ["--agent", "ppo", "--T-max", "301"],
+    ):
         check_length(read_args([*words, *enough]))
 
 
 def test_a_rollout_beyond_the_end_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """Else a run of 600 steps has 2,048 of them, and nobody knows why."""
-    words = "--agent ppo --rollout-length 128 --envs-per-actor 16 --T-max".split()
+    words = "--agent ppo --rollout-length 128 --envs-per-actor 16 --learn-start 32 --T-max".split()
     with caplog.at_level("INFO"):
         check_length(read_args([*words, "2048"]))
         assert not caplog.text
         check_length(read_args([*words, "600"]))
     assert "One rollout has 2,048 steps: the run ends after it, beyond --T-max 600." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--game pong --agent ppo --envs-per-actor 512", "pong: a rollout may have .* 256 are the most"),
+        (
+            "--game pettingzoo:pong_v3 --agent dqn --resize 200 --chunk-length 4096",
+            "pong_v3: a chunk may have",
+        ),
+    ],
+)
+def test_what_no_reader_accepts_is_not_played_for(words: str, sentence: str) -> None:
+    """It was found out after a whole rollout, or after --learn-start, and at each start again."""
+    with pytest.raises(AgentError, match=sentence):
+        check_agent_fits(setting_of(read_args(words.split())))
+
+
+@pytest.mark.parametrize("flags", ["--reward-smoothing 0.9", "--ckpt-dir some"])
+def test_what_only_a_replay_can_take_is_refused(flags: str) -> None:
+    words = f"--game probe:catch {flags} --agent"
+    with pytest.raises(AgentError, match=flags.split()[0]):
+        check_agent_fits(setting_of(read_args([*words.split(), "ppo"])))
+    check_agent_fits(setting_of(read_args([*words.split(), "dqn"])))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--history-length 0",
+        "--game CartPole-v1,probe:catch --trunk-size 0",
+        "--game CartPole-v1,probe:catch --shards 1",
+    ],
+)
+def test_what_is_left_to_the_run_contradicts_nothing(given: str) -> None:
+    args = read_args(f"--game probe:catch {given}".split())
+    of_learner = setting_of_run(args).args.shared()
+    assert args.adopt(of_learner).shared() == of_learner
+    with pytest.raises(UserError, match="--history-length is 7 here"):
+        read_args(f"--game probe:catch {given} --history-length 7".split()).adopt(of_learner)
+
+
+def test_an_actor_of_several_kinds_of_games_has_its_own_number_and_end() -> None:
+    setting = setting_of_run(read_args("--game CartPole-v1,probe:catch --id-actor -1".split()))
+    own = setting.with_args(id_actor=1, end_by="actors").of_actor(1)
+    assert (own.args.id_actor, own.args.end_by) == (1, "actors")
 
 
 @pytest.mark.parametrize("agent", ["dqn", "iqn", "ppo", "random"])

@@ -68,6 +68,8 @@ def build_actor(
     """An actor of a run; `env`: its environments, where it does not make them by itself."""
     agent, several = _acting_agent(setting), bool(setting.games)
     setting = setting.of_actor(setting.args.id_actor)
+    if setting.args.eval and not isinstance(agent, ReplayAgent):
+        setting = setting.with_args(no_push=True)  # without noise it is another policy than is learned
     args, patience = setting.args, Patience(setting.args.redis_patience, stopped)
     sender = home = Sender(slot.client, slot.keys, args.id_actor, slot.lease.token, slot.run.epoch)
     ways = ways_to_shards(args, home)

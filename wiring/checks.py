@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
+
+import numpy as np
 
 from agents.base import Agent, AgentError
 from agents.registry import AGENTS, agent_type, has_replay
 from args import Args, UserError
 from envs.config import EnvConfig, EnvError
 from envs.registry import check_reads
+from memory.chunks.codec import MAX_RAW_BYTES
 from memory.runs.run import Settings
 from parameters.declare import flag_of
-from wiring.setting import Setting, agent_of
+from wiring.setting import Setting, agent_of, rollout_limits
 
 SWITCHES = (
     ("munchausen", "none"),
@@ -37,6 +41,7 @@ def check_agent_fits(setting: Setting) -> None:
     _check_switches(setting.args)
     _check_resets(setting.args)
     _check_sequential(setting.args)
+    _check_other_policy(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -47,6 +52,7 @@ def check_agent_fits(setting: Setting) -> None:
             _check_turns(setting.args, game)
         elif setting.args.discount < 0:
             raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
+        _check_packable(own, game)
 
 
 def _check_reward_scale(args: Args) -> None:
@@ -64,6 +70,36 @@ def _check_switches(args: Args) -> None:
         if getattr(args, name) != without and agent.learns and not _reads(agent, name):
             readers = ", ".join(other for other, kind in AGENTS.items() if _reads(kind, name))
             raise AgentError(f"{flag_of(name)} is for {readers}: --agent {args.agent} does not use it.")
+
+
+def _check_other_policy(args: Args) -> None:
+    """Raise AgentError where what is played, or how rewards are learned, is not the agent's own."""
+    if has_replay(args.agent) or not agent_type(args.agent).learns:
+        return
+    if args.reward_smoothing:
+        raise AgentError(f"--reward-smoothing is for agents with a replay: --agent {args.agent} has none.")
+    if args.ckpt_dir and not (args.no_push or args.eval):
+        raise AgentError(
+            f"--agent {args.agent} learns from what its present policy did, not one in --ckpt-dir: add"
+            " --no-push."
+        )
+
+
+def _check_packable(setting: Setting, game: str) -> None:
+    """Raise AgentError where what actors push may be larger than any reader accepts."""
+    args, env = setting.args, setting.description
+    frame_bytes = math.prod(env.frame_shape) * np.dtype(env.frame_dtype).itemsize
+    if has_replay(args.agent):  # an episode of one step has two frames
+        what, cure = "chunk", "a smaller --chunk-length"
+        largest = (2 * args.chunk_length + args.history_length + args.multi_step) * frame_bytes
+    else:
+        what, cure = "rollout", "a smaller --rollout-length, or fewer --envs-per-actor"
+        largest = rollout_limits(setting).raw_bytes(args.envs_per_actor, frame_bytes)
+    if largest > MAX_RAW_BYTES:
+        raise AgentError(
+            f"{game}: a {what} may have {largest / 2**20:,.0f} MiB, and {MAX_RAW_BYTES >> 20} are the most:"
+            f" give {cure}."
+        )
 
 
 def _check_resets(args: Args) -> None:

@@ -22,6 +22,7 @@ from envs.registry import describe_env
 from kernels.choice import use as use_kernels
 from learning.saved.snapshot import Snapshot, SnapshotError, check_holds, check_origin, load_snapshot
 from memory.chunks.chunk import ChunkLimits
+from memory.rollouts.rollout import RolloutLimits
 from memory.server.connection import Client, RedisConfig, connect
 from models.parts import of_parts
 from models.trunk import WITH
@@ -57,8 +58,9 @@ class Setting(NamedTuple):
         return self.games[id_actor % len(self.games)] if self.games else self
 
     def with_args(self, **changes: Plain) -> Setting:
-        """With other values of these parameters."""
-        return self._replace(args=self.args.model_copy(update=changes))
+        """With other values of these parameters, in each game."""
+        games = tuple(game.with_args(**changes) for game in self.games)
+        return self._replace(args=self.args.model_copy(update=changes), games=games)
 
 
 def setting_of(args: Args) -> Setting:
@@ -93,9 +95,7 @@ def setting_of_run(args: Args) -> Setting:
         "shards": args.shards if args.shards > 1 else count,
         "trunk_size": args.trunk_size or args.hidden_size,
     }
-
-    games = tuple(game.with_args(**filled) for game in setting.games)
-    return setting.with_args(**filled)._replace(games=games)
+    return setting.with_args(**filled)
 
 
 def _setting(args: Args, description: EnvDescription) -> Setting:
@@ -142,6 +142,12 @@ def chunk_limits(setting: Setting) -> ChunkLimits:
     """The frames and actions that chunks of this environment may hold."""
     env = setting.description
     return ChunkLimits(env.frame_shape, env.frame_dtype, env.num_actions, env.action_low, env.action_high)
+
+
+def rollout_limits(setting: Setting) -> RolloutLimits:
+    """The shape of this environment's rollouts."""
+    args = setting.args
+    return RolloutLimits(args.rollout_length, args.history_length, chunk_limits(setting))
 
 
 def agent_of(setting: Setting, learning: bool) -> Agent:

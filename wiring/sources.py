@@ -36,11 +36,10 @@ from memory.replay.replay import Replay
 from memory.replay.shape import ReplayShape
 from memory.replay.shards import Shards
 from memory.rollouts.blocks import RolloutStore
-from memory.rollouts.rollout import RolloutLimits
 from memory.runs.counters import Limiter, read_counters
 from memory.runs.run import LAYOUT, LearnerSlot, OpenedRun, allow_learning, read_settings
 from wiring.code import log_header_of
-from wiring.setting import SAMPLER, Setting, chunk_limits, derived_seed, device_of
+from wiring.setting import SAMPLER, Setting, chunk_limits, derived_seed, device_of, rollout_limits
 from wiring.shards import check_shards
 
 if TYPE_CHECKING:  # a run without them imports none of it
@@ -97,10 +96,13 @@ def check_store(args: Args) -> None:
             raise UserError(f"--event-log-in fills a replay, and {args.agent} has none: leave it out.")
         return
     capacity, chunk, start, batch = args.memory_capacity, args.chunk_length, args.learn_start, args.batch_size
-    if capacity < batch:
-        raise UserError(f"--memory-capacity {capacity} cannot fill a batch of {batch}.")
     if capacity < chunk:
         raise UserError(f"--memory-capacity {capacity} is less than one chunk of {chunk}.")
+    held = args.select(ReplayShape).all_slots * chunk
+    if held < batch:
+        raise UserError(
+            f"--memory-capacity {capacity} cannot fill a batch of {batch}: its chunks hold {held}."
+        )
     if start > capacity:
         raise UserError(f"--learn-start {start} exceeds --memory-capacity {capacity}.")
     if start < batch:
@@ -108,20 +110,20 @@ def check_store(args: Args) -> None:
 
 
 def check_length(args: Args) -> None:
-    """Raise UserError where a new run would end as its learning begins; an event log has it begin at once.
+    """Raise UserError where a new run would end before its first update; an event log has that come at once.
 
     Say where one rollout goes beyond the run's end.
     """
-    rollout = args.rollout_length * args.envs_per_actor * args.nb_actor
-    if not has_replay(args.agent):
-        if rollout > args.T_max:
-            sentence = "One rollout has %s steps: the run ends after it, beyond --T-max %s."
-            log.info(sentence, f"{rollout:,}", args.T_max)
-    elif args.T_max <= args.learn_start and not args.event_log_in:
+    first_update = args.learn_start + (args.replay_frequency if has_replay(args.agent) else 1)
+    if args.T_max < first_update and not args.event_log_in:
         raise UserError(
-            f"--T-max {args.T_max} ends the run before anything is learned: give a --learn-start below it,"
-            f" not {args.learn_start}."
+            f"--T-max {args.T_max} ends the run before anything is learned, by step {first_update:,}: give a"
+            f" lower --learn-start than {args.learn_start}."
         )
+    rollout = args.rollout_length * args.envs_per_actor * args.nb_actor
+    if not has_replay(args.agent) and rollout > args.T_max:
+        sentence = "One rollout has %s steps: the run ends after it, beyond --T-max %s."
+        log.info(sentence, f"{rollout:,}", args.T_max)
 
 
 def _check_mirrored(args: Args) -> None:
@@ -284,8 +286,7 @@ def _mirrored(setting: Setting, of_replay: tuple[Any, ...]) -> Replay:
 def _rollout_source(setting: Setting, slot: LearnerSlot, snapshot: Snapshot | None) -> RolloutSource:
     """A rollout of every actor, joined along the batch."""
     args = setting.args
-    limits = RolloutLimits(args.rollout_length, args.history_length, chunk_limits(setting))
-    store = slot.patience(RolloutStore, slot.client, slot.keys, slot.epoch, limits)
+    store = slot.patience(RolloutStore, slot.client, slot.keys, slot.epoch, rollout_limits(setting))
     updates, steps = (snapshot["updates"], snapshot["steps_learned"]) if snapshot else (0, 0)
     counters = slot.patience(read_counters, slot.client, slot.keys)
     return RolloutSource(args.select(RolloutSourceConfig), store, updates, steps, counters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,6 +73,12 @@ class RolloutLimits:
             rollout.frames.reshape(-1, *rollout.frames.shape[2:]),
             rollout.a_t.reshape(-1, *rollout.a_t.shape[2:]),
         )
+
+    def raw_bytes(self, environments: int, frame_bytes: int) -> int:
+        """Bytes of one of `environments` before compression, all but those of its actions."""
+        frames = (self.history_length + self.rollout_length) * environments * frame_bytes
+        columns = self._columns(environments).values()
+        return frames + sum(math.prod(shape) * np.dtype(dtype).itemsize for dtype, shape in columns)
 
     def _columns(self, environments: int) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Columns whose dtypes and shapes do not depend on the environment."""
