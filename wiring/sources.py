@@ -110,15 +110,14 @@ def check_store(args: Args) -> None:
 
 
 def check_length(args: Args) -> None:
-    """Raise UserError where a new run would end before its first update; an event log has that come at once.
+    """Raise UserError where a new run would end as its learning begins; an event log has it begin at once.
 
     Say where one rollout goes beyond the run's end.
     """
-    first_update = args.learn_start + (args.replay_frequency if has_replay(args.agent) else 1)
-    if args.T_max < first_update and not args.event_log_in:
+    if args.T_max <= args.learn_start and not args.event_log_in:
         raise UserError(
-            f"--T-max {args.T_max} ends the run before anything is learned, by step {first_update:,}: give a"
-            f" lower --learn-start than {args.learn_start}."
+            f"--T-max {args.T_max} ends the run before anything is learned: give a --learn-start below it,"
+            f" not {args.learn_start}."
         )
     rollout = args.rollout_length * args.envs_per_actor * args.nb_actor
     if not has_replay(args.agent) and rollout > args.T_max:
@@ -219,12 +218,14 @@ def _sampler(
     starts_at = steps + missing - unlearned
     refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)
     slot.patience(allow_learning, slot.client, slot.keys, starts_at or 1, refill)  # 0 stands for "not set"
+    learned = int(snapshot["updates"]) if snapshot else 0
     parts = (
         args.select(SamplerConfig),
         replay,
         sizes.limiter,
         slot.patience(read_counters, slot.client, slot.keys),
-        int(snapshot["updates"]) if snapshot else 0,
+        learned,
+        int(snapshot["t_learner"]) if snapshot and learned else None,
         wanted_slots(snapshot, sizes.replay),
         Staging(device).stage if device.type == "cuda" and not args.gpu_replay else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,6 +160,16 @@ def test_beta_goes_on_where_a_predecessor_stopped(client: Client, keys: Keys) ->
         sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys), updates)
         assert sampler.beta() == pytest.approx(beta, abs=1e-9)
         assert sampler.scalars()["replay/beta"] == sampler.beta()
+
+
+def test_a_run_that_goes_on_with_another_frequency_keeps_its_clock(client: Client, keys: Keys) -> None:
+    """Else schedules would jump to where the whole past had had that frequency."""
+    run = begin(client, keys, CAPACITY)
+    replay, limiter = make_replay(client, keys, run.epoch, CAPACITY), Limiter(False, 8, 0)
+    config = replace(CONFIG, replay_frequency=8)
+    sampler = Sampler(config, replay, limiter, read_counters(client, keys), 100, 500)
+    assert [sampler.t_learner(updates) for updates in (100, 101)] == [500, 508]
+    assert sampler.beta() == pytest.approx(0.4 + 0.6 * 500 / CONFIG.t_max)
 
 
 def test_nothing_is_due_before_a_whole_batch_is_there(client: Client, keys: Keys) -> None:
