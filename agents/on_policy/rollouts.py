@@ -176,7 +176,8 @@ class EpisodeSums(_StreamSums):
 class OpenEpisodes:
     """Holds steps back until their episode has ended, over as many rollouts as that takes.
 
-    Keeps the frames of episodes that are under way; a stream that does not continue loses them.
+    Keeps the frames of episodes that are under way; a stream that does not continue, or that one rollout
+    lacks, loses them.
     """
 
     def __init__(self) -> None:
@@ -196,10 +197,15 @@ class OpenEpisodes:
 
     def _join(self, rollout: Rollout, transitions: NDArray[np.bool_]) -> tuple[Rollout, NDArray[np.bool_]]:
         kept = self._rollout
-        if kept is None or not np.array_equal(kept.stream, rollout.stream):
+        if kept is None:
             return rollout, transitions
-        waiting = np.concatenate([self._waiting & rollout.continues, transitions])
-        return _concatenated(kept, rollout), waiting
+        order = np.argsort(kept.stream)
+        places = order[np.searchsorted(kept.stream, rollout.stream, sorter=order).clip(max=len(order) - 1)]
+        goes_on = rollout.continues & (kept.stream[places] == rollout.stream)
+        waited = self._waiting[:, places] & goes_on
+        if not waited.any():
+            return rollout, transitions
+        return _concatenated(_streams(kept, places), rollout), np.concatenate([waited, transitions])
 
     def _keep(self, rollout: Rollout, waiting: NDArray[np.bool_]) -> None:
         rows = waiting.any(1)
@@ -216,6 +222,12 @@ def _concatenated(first: Rollout, second: Rollout) -> Rollout:
     columns = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in PER_STEP}
     frames = np.concatenate([first.frames[:-history], second.frames])
     return second._replace(frames=frames, ages=np.concatenate([first.ages[:-1], second.ages]), **columns)
+
+
+def _streams(rollout: Rollout, places: NDArray[np.int64]) -> Rollout:
+    """The steps of its streams at `places`."""
+    columns = {name: getattr(rollout, name)[:, places] for name in (*PER_STEP, "frames", "ages")}
+    return rollout._replace(**columns)
 
 
 def _since(rollout: Rollout, start: int) -> Rollout:

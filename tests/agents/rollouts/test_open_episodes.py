@@ -69,6 +69,23 @@ def test_a_stream_that_breaks_off_begins_again_with_its_own_frames(make_rollout:
     assert np.array_equal(joined.ages[:, streams], whole.ages[:, streams])
 
 
+def test_streams_that_come_and_go_leave_the_others_what_waited(make_rollout: MakeRollout) -> None:
+    """As where one actor joins and another is late: stream 1 is gone, 7 is new, their order is another."""
+    whole, episodes = make_rollout(length=20, end=0.0), OpenEpisodes()
+    episodes.ended(cut(whole, 0, 10), whole.active[:10])
+    later, order = cut(whole, 10, 20), [3, 1, 0, 2]
+    columns = {name: getattr(later, name)[:, order] for name in (*PER_STEP, "frames", "ages")}
+    ends = np.zeros((10, 4), np.bool_)
+    ends[-1] = True
+    streams = whole.stream[order]
+    streams[1] = 7
+    changed = later._replace(**{**columns, "terminated": ends}, stream=streams)
+    joined, rows = episodes.ended(changed, changed.active)
+    assert rows.sum(0).tolist() == [20, 10, 20, 20]
+    assert np.array_equal(joined.frames[:, [0, 2, 3]], whole.frames[:, [3, 0, 2]])
+    assert np.array_equal(joined.rewards[:, [0, 2, 3]], whole.rewards[:, [3, 0, 2]])
+
+
 def test_other_streams_begin_anew(make_rollout: MakeRollout) -> None:
     whole, episodes = make_rollout(length=20, end=0.0), OpenEpisodes()
     episodes.ended(cut(whole, 0, 10), whole.active[:10])
