@@ -82,9 +82,11 @@ class EpsilonGreedy(EpsilonActions):
         self._config = config
 
     def epsilons(self, rows: int) -> Tensor:
-        """[rows] of this actor's environments; rows beyond them begin with the first one again."""
+        """[rows] of this actor's environments; rows beyond them begin with the first one again, and so do
+        actors beyond the expected ones with the first.
+        """
         config = self._config
-        first = max(config.id_actor, 0) * config.envs_per_actor
+        first = max(config.id_actor, 0) % config.nb_actor * config.envs_per_actor
         place = first + torch.arange(rows) % config.envs_per_actor
         others = max(config.nb_actor * config.envs_per_actor - 1, 1)
         epsilons: Tensor = config.epsilon ** (1 + config.epsilon_alpha * place / others)

@@ -62,6 +62,8 @@ def test_epsilons_are_ape_xs(name: str, make_agent: MakeAgent) -> None:
         make_agent(name, epsilon=0.4, id_actor=actor, **ACTORS)._exploration.epsilons(4) for actor in range(3)
     ]
     torch.testing.assert_close(torch.cat(found), torch.tensor(expected))
+    added = make_agent(name, epsilon=0.4, id_actor=4, **ACTORS)._exploration
+    torch.testing.assert_close(added.epsilons(4), found[1])
     alone = make_agent(name, epsilon=0.1)._exploration
     torch.testing.assert_close(alone.epsilons(3), torch.full((3,), 0.1))
 
