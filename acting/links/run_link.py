@@ -108,7 +108,8 @@ class RunLink(Link):
         if run.epoch == self._pusher.epoch:
             return self._meet_same_epoch()
         log.info("The learner is back; continuing under its new epoch.")
-        self._run, self._pusher.epoch = run, run.epoch
+        self._run = run
+        self._patience(self._pusher.adopt, run.epoch)
         self._patience(self._reporter.adopt, run.epoch)
         return None
 

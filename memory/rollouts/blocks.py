@@ -53,6 +53,15 @@ class RolloutPusher(Pusher):
         super().__init__(sender, PUSH_ROLLOUTS, [sender.keys.rollouts], max_policy_lag + 1, patience)
         self._lag = max_policy_lag
 
+    def adopt(self, epoch: int) -> None:
+        """Go on under the learner's new epoch, after the rollouts that the server still counts.
+
+        Where it has forgotten some, it would take a later number for one rollout too many.
+        """
+        held = parse_counts(self._client.hmget(self._keys.counters, [f"pushed:{self._actor}"]))[0]
+        self.sequence = min(self.sequence, held)
+        super().adopt(epoch)
+
     def may_begin(self) -> bool:
         """Whether the next rollout may begin: no more than the lag are outstanding.
 

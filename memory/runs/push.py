@@ -66,6 +66,10 @@ class Pusher:
         held = self._client.hmget(self._keys.counters, [f"pushed:{self._actor}"])
         self.sequence = parse_counts(held)[0]
 
+    def adopt(self, epoch: int) -> None:
+        """Go on under the learner's new epoch."""
+        self.epoch = epoch
+
     def send(self, packets: Sequence[Sendable]) -> None:
         """Have `packets` stored, and send one call of them now. RuntimeError while others are not settled."""
         if self.unsettled:
@@ -106,7 +110,7 @@ class Pusher:
     def push(self, packets: Sequence[Sendable]) -> Counters:
         """Store all `packets`, at least one; returns the run's counters after the last one.
 
-        Raises StaleEpoch (set `epoch` and push the same packets again: those that were accepted do not count
+        Raises StaleEpoch (`adopt` and push the same packets again: those that were accepted do not count
         twice) or LostLease; redis errors once patience is over.
         """
         first, left = self.sequence + 1, packets

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import redis
 
+from acting.links.link import ActorSlot
+from acting.links.run_link import RunLink
 from memory.chunks.builder import ChunkBuilder
 from memory.rollouts.blocks import RolloutStore
 from memory.runs.counters import read_counters
@@ -18,7 +20,7 @@ from memory.runs.episodes import EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import read_episodes
-from memory.runs.run import open_run
+from memory.runs.run import open_run, read_settings
 from memory.runs.scripts import ReplayLost, Sender, StaleEpoch
 from memory.server.channel import LOOK_AGAIN_AFTER_S
 from memory.server.connection import Client, RedisConfig, connect, make_client
@@ -158,6 +160,34 @@ def test_an_actor_whose_rollouts_a_server_forgot_does_not_wait_for_them(tmp_path
         RolloutStore(client, keys, pusher.epoch)
         assert pusher.may_begin()
         pusher.push([random_packet(0, 1, 0)])
+        lease.release()
+        client.close()
+
+
+def test_a_rollout_goes_on_where_a_server_forgot_some_that_it_had_confirmed(tmp_path: Path) -> None:
+    """Its actor had begun it before; under a later number the server took it for one too many."""
+    with serving(tmp_path) as socket:
+        client, keys = make_client(RedisConfig(socket, 0)), Keys("run")
+        epoch = open_epoch(client, keys)
+        store = RolloutStore(client, keys, epoch)
+        pusher, lease = pusher_of(client, keys, epoch, 0, 1)
+        run = read_settings(client, keys)
+        assert run is not None
+        slot = ActorSlot(client, keys, lease, run, lambda: read_settings(client, keys))
+        link = RunLink(slot, pusher, Patience(5.0), reports=True)
+        for sequence in (1, 2, 3, 4):
+            pusher.push([random_packet(0, sequence, 0)])
+            store.done(0)
+            if sequence == 1:
+                client.save()
+    with serving(tmp_path):
+        lease.renew()
+        epoch = open_run(client, keys, {}, True, 28, {}, "learner").epoch
+        store = RolloutStore(client, keys, epoch)
+        link.push([random_packet(0, 5, 0, epoch)], 7)
+        link.wait_until_stored()
+        assert len(store.take()) == 1 and link.counters.steps == 35
+        assert pusher.sequence == 2 and pusher.may_begin()
         lease.release()
         client.close()
 
