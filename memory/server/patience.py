@@ -45,9 +45,9 @@ class Patience:
 
         Raises:
             Interrupted: `stopped` became true during an outage.
-            RedisError: The last one when patience is over; any other than these at once.
+            RedisError: The last one when patience is over, from the first of its kind on; any other at once.
         """
-        began, pause = time.monotonic(), BACKOFF_FIRST_S
+        began, pause, last = 0.0, BACKOFF_FIRST_S, Wait.NONE
         limits = {Wait.PATIENCE: self.seconds, Wait.ROOM: FULL_PATIENCE_S}
         while True:
             try:
@@ -58,6 +58,8 @@ class Patience:
                     raise
                 if self.stopped():
                     raise Interrupted(f"Stopped while waiting for {self.server}.") from reply
+                if wait is not last:  # how long the first try took is not the server's absence
+                    began, last = time.monotonic(), wait
                 if time.monotonic() - began >= limits[wait]:
                     raise error from error.__cause__
                 if not announced:

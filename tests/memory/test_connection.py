@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,31 @@ def test_a_full_server_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFi
         with pytest.raises(redis.exceptions.ResponseError, match="unknown command"):
             Patience(60.0)(lambda: client.execute_command("NONSENSE"))
         client.close()
+
+
+def test_a_server_that_was_full_is_waited_for_when_it_is_away(tmp_path: Path) -> None:
+    """It is started anew, to give it more room: that is another wait, and begins then."""
+    with serving(tmp_path) as socket:
+        client = make_client(RedisConfig(socket, 0))
+        client.config_set("maxmemory", 1)
+        ended = ThreadPoolExecutor(1).submit(Patience(3.0), lambda: client.set("key", 1))
+        time.sleep(3.5)
+    time.sleep(0.5)
+    with serving(tmp_path):
+        assert ended.result(10)
+        client.close()
+
+
+def test_an_action_that_takes_longer_than_patience_is_tried_again() -> None:
+    tries = iter([redis.exceptions.ConnectionError("away"), None])
+
+    def action() -> str:
+        time.sleep(0.3)
+        if error := next(tries):
+            raise error
+        return "done"
+
+    assert Patience(0.2)(action) == "done"
 
 
 def test_a_lease_on_a_server_that_went_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
