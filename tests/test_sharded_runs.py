@@ -6,6 +6,7 @@ import csv
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.processes import start, until, wait
 from tests.server import serving
 from wiring import shards
 from wiring.setting import setting_of
-from wiring.shards import node_of
+from wiring.shards import keys_of, node_of
 from wiring.sources import check_store
 
 RUN = "probe:catch"
@@ -171,6 +172,30 @@ def test_an_actor_that_starts_while_its_shard_is_away_begins_with_another(
     with pytest.raises(RedisUnreachable, match="--redis-nodes"):
         shards.connect_shard(args, slot, home, ways, Patience(0.2))
     lease.release()
+
+
+def test_an_actor_that_starts_while_its_shard_is_full_begins_with_another(
+    client: Client, redis_socket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "MOVE_AFTER_S", 0.2)
+    with serving(tmp_path) as socket:
+        args = read_args([*WORDS, "--redis-nodes", f"{redis_socket},{socket}", "--id-actor", "1"])
+        keys = Keys(args.run_name)
+        epoch = open_run(client, keys, {}, False, 0, {}, "learner").epoch
+        make_known(client)
+        full = make_client(node_of(args, 1))
+        make_known(full)
+        full.hset(keys_of(args, 1).counters, "epoch", epoch)
+        full.config_set("maxmemory", 1)
+        end = threading.Timer(20.0, full.config_set, ("maxmemory", 0))
+        end.start()
+        run, lease = read_settings(client, keys), Lease(client, keys.actor_lease(1)).acquire("actor 1")
+        assert run is not None
+        slot = ActorSlot(client, keys, lease, run, lambda: run)
+        home = Sender(client, keys, 1, lease.token, epoch)
+        assert shards.connect_shard(args, slot, home, shards.ways_to_shards(args, home), Patience(60)) is home
+        end.cancel()
+        lease.release()
 
 
 def test_the_first_node_takes_the_place_of_the_one_server() -> None:

@@ -76,7 +76,7 @@ def build_actor(
     if ways:
         sender = connect_shard(args, slot, home, ways, patience)
     if isinstance(agent, ReplayAgent):
-        with_server = until_it_moves(sender.keys.shard) if ways else patience
+        with_server = until_it_moves(sender.keys.shard) if len(ways) > 1 else patience
         sink = _replay_sink(args, agent, slot, sender, with_server)
         sink = _evenly(args, sink, sender) if several else sink
     else:

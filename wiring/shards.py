@@ -21,7 +21,7 @@ from memory.runs.scripts import Sender
 from memory.runs.shards import admitted
 from memory.server.connection import Client, RedisConfig, RedisUnreachable, connect, make_client
 from memory.server.patience import Interrupted, Patience
-from memory.server.replies import UNREACHABLE, Refusing, refusals_as_outages
+from memory.server.replies import Refusing, suppress_what_passes
 from memory.settings import parsed_nodes
 
 log = logging.getLogger(__name__)
@@ -87,16 +87,16 @@ def connect_shard(
     Raises Interrupted, LostLease, or as `connect`.
     """
     if len(ways) > 1:
-        try:
-            return _own_shard(args, slot, home, Patience(MOVE_AFTER_S, patience.stopped), MOVE_AFTER_S)
-        except (RedisUnreachable, *UNREACHABLE):
-            for shard in list(ways)[1:]:
-                with suppress(*UNREACHABLE), refusals_as_outages():
-                    sender = ways[shard]()
-                    if read_counters(sender.client, sender.keys).epoch == slot.run.epoch:
-                        sentence = "This actor cannot write to shard %d: it begins with shard %d."
-                        log.warning(sentence, args.id_actor % args.shards, shard)
-                        return sender
+        briefly = Patience(MOVE_AFTER_S, patience.stopped, full_seconds=MOVE_AFTER_S)
+        with suppress(RedisUnreachable), suppress_what_passes():
+            return _own_shard(args, slot, home, briefly, MOVE_AFTER_S)
+        for shard in list(ways)[1:]:
+            with suppress_what_passes():
+                sender = ways[shard]()
+                if read_counters(sender.client, sender.keys).epoch == slot.run.epoch:
+                    sentence = "This actor cannot write to shard %d: it begins with shard %d."
+                    log.warning(sentence, args.id_actor % args.shards, shard)
+                    return sender
     return _own_shard(args, slot, home, patience, math.inf)
 
 

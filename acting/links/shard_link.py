@@ -1,8 +1,8 @@
 """The link of an actor whose shard is not shard 0, where its lease, its episodes and its status stay.
 
-While its shard is away it writes to another one, and it goes back as soon as it can: else all would stay on
-the servers that never fail, whose rings would then forget sooner. A chunk that was sent stays with the shard
-that it was sent to: only that one knows by its number whether it has it.
+While its shard is away or full it writes to another one, and it goes back as soon as it can: else all would
+stay on the servers that never fail, whose rings would then forget sooner. A chunk that was sent stays with
+the shard that it was sent to: only that one knows by its number whether it has it.
 """
 
 from __future__ import annotations
@@ -10,32 +10,41 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from acting.links.link import ActorSlot
 from acting.links.run_link import RunLink
-from memory.runs.counters import read_counters
+from memory.runs.counters import Counters, read_counters
 from memory.runs.episodes import EpisodeReporter
 from memory.runs.push import Pusher
 from memory.runs.run import POLL_EVERY_S
 from memory.runs.scripts import LostLease, Sender
 from memory.runs.shards import admit, next_look
 from memory.server.patience import Interrupted, Patience
-from memory.server.replies import UNREACHABLE, Refusing, Wait, explained, refusals_as_outages, wait_of
+from memory.server.replies import (
+    ANY_ERROR,
+    Refusing,
+    Wait,
+    explained,
+    refusals_as_outages,
+    suppress_what_passes,
+    wait_of,
+)
 from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
 
 MOVE_AFTER_S = 5.0
 """How long (seconds) an actor waits for its shard before it moves to another: a server that is restarted is
-back by then.
+back by then. A stop waits as long, so that what was not sent yet is stored elsewhere.
 """
 
 
 def until_it_moves(shard: int) -> Patience:
-    """An actor's wait for a shard that is away, before it uses another."""
-    return Patience(MOVE_AFTER_S, server=f"Redis of shard {shard}")
+    """An actor's wait for a shard that is away or full, before it uses another."""
+    return Patience(MOVE_AFTER_S, server=f"Redis of shard {shard}", full_seconds=MOVE_AFTER_S)
 
 
 class ShardLink(RunLink):
@@ -112,19 +121,23 @@ class ShardLink(RunLink):
 
     def _or_elsewhere(self, action: Callable[[], None]) -> None:
         began, moves = time.monotonic(), 0
+        patience = self._patience
+        limits = {Wait.NONE: 0.0, Wait.PATIENCE: patience.seconds, Wait.ROOM: patience.full_seconds}
         while True:
             try:
                 with refusals_as_outages():
                     return action()
-            except UNREACHABLE as error:
-                if wait_of(error) is not Wait.PATIENCE:
+            except ANY_ERROR as error:
+                wait = wait_of(error)
+                is_over = time.monotonic() - began >= limits[wait]
+                if is_over and wait is not Wait.PATIENCE:  # shard 0 was full for all that time
                     raise
                 if moves < len(self._ways) and self._has_moved(error):
                     moves += 1  # all may answer, and refuse what is to be written
                     continue
                 if self.stopped():
                     raise Interrupted("Stopped while no shard answered.") from error
-                if time.monotonic() - began >= self._patience.seconds:
+                if is_over:
                     raise
 
     def _has_moved(self, error: Exception) -> bool:
@@ -140,20 +153,16 @@ class ShardLink(RunLink):
         return False
 
     def _answers(self, sender: Sender) -> bool:
-        try:
-            with refusals_as_outages():
-                return bool(sender.client.ping())
-        except UNREACHABLE:
-            return False
+        with suppress_what_passes():
+            return bool(sender.client.ping())
+        return False
 
     def _uses(self, number: int) -> bool:
         """Whether packets go to this shard from now on: it answers, and the learner has joined it."""
-        try:
-            with refusals_as_outages():
-                pusher = self._pushers.get(number) or self._ways[number]()
-                counters = read_counters(pusher.sender.client, pusher.sender.keys)
-        except (*UNREACHABLE, LostLease):
-            return False
+        counters = Counters()
+        with suppress(LostLease), suppress_what_passes():
+            pusher = self._pushers.get(number) or self._ways[number]()
+            counters = read_counters(pusher.sender.client, pusher.sender.keys)
         if counters.epoch != self._run.epoch:
             return False
         self._pusher, self._pushers[number], pusher.epoch = pusher, pusher, self._run.epoch

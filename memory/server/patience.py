@@ -31,11 +31,12 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Waits for a server: `seconds` where it is away or refuses, FULL_PATIENCE_S where it has no room."""
+    """Waits for a server: `seconds` where it is away or refuses, `full_seconds` where it has no room."""
 
     seconds: float
     stopped: Callable[[], bool] = lambda: False  # whether the process was asked to end
     server: str = "Redis"
+    full_seconds: float = FULL_PATIENCE_S
 
     def __call__(self, action: Callable[..., Result], *arguments: Any, announced: bool = False) -> Result:
         """Do `action(*arguments)`, which may safely be repeated, again and again until it succeeds.
@@ -48,7 +49,7 @@ class Patience:
             RedisError: The last one when patience is over, from the first of its kind on; any other at once.
         """
         began, pause, last = 0.0, BACKOFF_FIRST_S, Wait.NONE
-        limits = {Wait.PATIENCE: self.seconds, Wait.ROOM: FULL_PATIENCE_S}
+        limits = {Wait.PATIENCE: self.seconds, Wait.ROOM: self.full_seconds}
         while True:
             try:
                 result = action(*arguments)

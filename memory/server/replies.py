@@ -124,6 +124,16 @@ def refusals_as_outages() -> Iterator[None]:
 
 
 @contextmanager
+def suppress_what_passes() -> Iterator[None]:
+    """Suppresses the errors of a server that is waited for: it is away, refuses for a while, or is full."""
+    try:
+        yield
+    except ANY_ERROR as error:
+        if wait_of(error) is Wait.NONE:
+            raise
+
+
+@contextmanager
 def naming_the_shortage(client: Any, wanted: int) -> Iterator[None]:
     """Raises ServerFull where the server has no memory left to take `wanted` bytes."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -20,7 +21,7 @@ from memory.runs.run import Place, RunInfo, read_settings
 from memory.runs.scripts import LostLease, Sender
 from memory.runs.shards import admitted, own_steps
 from memory.server.channel import LOOK_AGAIN_AFTER_S
-from memory.server.patience import Patience
+from memory.server.patience import Interrupted, Patience
 from reporting.tables import EpisodeRecord
 from tests.memory.sharded import (
     SomeActor,
@@ -56,7 +57,7 @@ class MovingActor:
             return read_settings(*places[0])
 
         def pusher(sender: Sender) -> ChunkPusher:
-            return ChunkPusher(sender, slots, Patience(0.2))
+            return ChunkPusher(sender, slots, shard_link.until_it_moves(sender.keys.shard))
 
         def at(shard: int) -> ChunkPusher:
             return pusher(admitted(home, places[shard]) if shard else home)
@@ -189,6 +190,50 @@ def test_a_shard_that_is_back_empty_and_that_no_learner_joins_is_left(
     actor.link.wait_until_stored()
     assert "Shard 1 is away (the learner has not joined it)" in caplog.text
     assert transitions_in(places[0]) > 0
+    actor.lease.release()
+
+
+@pytest.fixture
+def full(stage: Stage) -> Iterator[None]:
+    """Shard 1 has no room; for whoever waits for it all the same, it has some in the end."""
+    client = stage[0][1].client
+    client.config_set("maxmemory", 1)
+    end = threading.Timer(20.0, client.config_set, ("maxmemory", 0))
+    end.start()
+    yield
+    end.cancel()
+
+
+def test_a_full_shard_is_left_until_it_has_room(
+    stage: Stage,
+    learner: tuple[Shards, int],
+    actor: MovingActor,
+    full: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    places, _ = stage
+    unknown = actor.push()
+    refused = actor.sent
+    actor.push()
+    actor.link.wait_until_stored()
+    assert "Shard 1 is away (its memory is full" in caplog.text
+    assert actor.link._pushers[1].unsettled == unknown
+    assert transitions_in(places[0]) == actor.sent - refused
+    places[1].client.config_set("maxmemory", 0)
+    actor.push()
+    actor.link.wait_until_stored()
+    assert actor.link._present == 1 and actor.link._pushers[1].unsettled == []
+    assert _held(places) == settle(learner[0]) == actor.sent
+    actor.lease.release()
+
+
+def test_a_stop_ends_the_wait_for_a_full_shard(stage: Stage, actor: MovingActor, full: None) -> None:
+    """Where there is no other to go to."""
+    actor.link._ways = {}
+    actor.push()
+    actor.link.stopped = lambda: True
+    with pytest.raises(Interrupted):
+        actor.link.wait_until_stored()
     actor.lease.release()
 
 
