@@ -51,6 +51,8 @@ class Actor(Saved):
     def run(self) -> None:
         """Play until the run ends or a stop is asked for, then push what is left. Raises as Link."""
         with self.watch():
+            if self._weights is not None:
+                self._pace.wait_for_weights(self._weights, self._weights_at)
             while not self._pace.is_over:
                 self.step()
                 self._pace.wait_for_learner(self._steps, self._weights_at)

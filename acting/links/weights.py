@@ -58,6 +58,10 @@ class WeightsSource(ABC):
             episode_begins: whether one does in any environment.
         """
 
+    def has_some(self) -> bool:
+        """Whether there are weights to begin with; True where the agent may as well begin with its own."""
+        return True
+
     def state_dict(self) -> dict[str, Any] | None:
         """When it looks next and what it has seen; None where that depends on time or on other files."""
         return None
@@ -84,6 +88,10 @@ class WeightsReader:
         if (weights := self._read(version)) is not None:
             self.seen = weights.version
         return weights
+
+    def has_some(self) -> bool:
+        """Whether any are published."""
+        return self._version() is not None
 
     def _version(self) -> bytes | None:
         version: bytes | None = self._client.get(self._keys.weights_version)
@@ -136,6 +144,10 @@ class PublishedWeights(WeightsSource):
             return self._fetch()
         self._fetching, self.next_look = self._thread.submit(self._fetch), 0
         return None
+
+    def has_some(self) -> bool:
+        """Whether the learner has published any."""
+        return self._patience(self._reader.has_some)
 
     def _fetch(self) -> ActingWeights | None:
         weights = self._patience(self._reader.poll)

@@ -5,22 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import redis
+import torch
+from safetensors.torch import save
 
 from acting.actor import Actor
 from acting.links.link import ActorConfig, ActorSlot, Exchange, RunChanged
 from acting.links.run_link import RunLink
+from acting.links.weights import PublishedWeights, WeightsReader
 from learning.learner import run_serially
 from memory.runs.counters import Counters, read_counters
 from memory.runs.keys import Keys
 from memory.runs.push import Packet
 from memory.runs.run import RunInfo, read_settings
 from memory.runs.scripts import LostLease
+from memory.runs.weights import Weights, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
 from memory.server.patience import Patience
 from tests.memory.road import SHAPE, begin, make_pusher
@@ -163,6 +168,33 @@ def test_an_actor_tells_that_its_last_packets_are_refused(client: Client, keys: 
     client.set(keys.chunks, "somebody's")
     with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
         _actor(link, some_packets(5)).run()
+
+
+class _Played(Exception):
+    """A step was taken."""
+
+
+def test_an_actor_begins_with_published_weights(client: Client, keys: Keys, link: RunLink) -> None:
+    """Its learner has opened the run, and publishes some time later; a stop ends the wait."""
+    taken = list[float]()
+
+    def play(at_random: bool) -> None:
+        raise _Played
+
+    def publish() -> None:
+        payload = save({"w": torch.tensor(3.0)})
+        publish_weights(client, keys, Weights(read_counters(client, keys).epoch, 0, 0, payload))
+
+    actor, source = _actor(link, []), PublishedWeights(WeightsReader(client, keys), 400, Patience(5.0))
+    agent = SimpleNamespace(load_acting_weights=lambda tensors: taken.append(float(tensors["w"])))
+    player: Any = SimpleNamespace(agent=agent, step=play, asked_at=lambda: None)
+    actor._weights, actor._writer, actor._player = source, None, player
+    actor.run()
+    link.stopped = lambda: False
+    Timer(1.0, publish).start()
+    with pytest.raises(_Played):
+        actor.run()
+    assert taken == [3.0]
 
 
 def test_taking_turns_the_learner_sees_what_was_played(
