@@ -10,7 +10,10 @@ from memory.runs.scripts import REPORT_EPISODE, Sender, refuse, run_script
 from reporting.tables import EpisodeRecord
 
 KEPT = 200_000
-"""Most episodes that wait in Redis for a learner; about 60 MB at 300 bytes each, days of play."""
+"""Most episodes that wait in Redis for a learner, days of play."""
+
+KEPT_BYTES = 60_000_000
+"""About the most bytes of them: an episode takes 300, and some 10,000 with many actions."""
 
 RECENT = 1000
 """Newest episodes that an actor can send again: far more than are played in the seconds that a server may
@@ -94,7 +97,9 @@ class EpisodeReporter:
 
     def _send(self, episode: EpisodeRecord, order: str) -> int | None:
         """The last number that the server has, where others are missing before this one."""
-        arguments = [self.epoch, self._token, self._actor, episode.sequence, json.dumps(episode), KEPT, order]
+        record = json.dumps(episode)
+        kept = min(KEPT, KEPT_BYTES // len(record))
+        arguments = [self.epoch, self._token, self._actor, episode.sequence, record, kept, order]
         self._unanswered += 1
         verdict = run_script(self._client, REPORT_EPISODE, self._keys, arguments)
         self._unanswered -= 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.runs import reports
+from memory.runs import episodes, reports
 from memory.runs.episodes import EpisodeReporter
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
@@ -48,6 +48,16 @@ def test_each_episode_arrives_once(
     after, episodes, _ = read_episodes(client, keys, after)
     assert episodes == [episode_of(3)]
     assert read_episodes(client, keys, after) == (after, [], 0)
+
+
+def test_large_episodes_take_no_more_memory_than_small_ones(
+    client: Client, keys: Keys, reporter: EpisodeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episodes, "KEPT_BYTES", 200_000)
+    for sequence in range(1, 101):
+        reporter.report(episode_of(sequence)._replace(rooms=[sequence] * 2000))
+    held = read_episodes(client, keys, "0-0").episodes
+    assert 15 <= len(held) <= 30 and held[-1].sequence == 100
 
 
 def test_episodes_of_an_older_version_lack_what_was_added_since(client: Client, keys: Keys) -> None:
