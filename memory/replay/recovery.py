@@ -36,6 +36,7 @@ def leave_out(ring: Ring, chunk_id: int, why: Exception) -> None:
     slot = (chunk_id - 1) % len(ring.ids)
     if ring.ids[slot] == chunk_id:  # no newer chunk has arrived since it was requested
         ring.tree.set(ring.leaves_of(slot), 0.0)
+        ring.dirty.add(slot)  # or the next learner would draw it again
 
 
 def empty_missing(ring: Ring, client: Client, keys: Keys) -> NDArray[np.int64]:

@@ -274,6 +274,10 @@ def test_damaged_chunks_are_left_out_once(
         assert batch.chunk_id.max() <= len(sound)
     assert replay.left_out == damaged
     assert replay.fill == before - sum(draft.transitions for draft in last)
+    replay.write_back()
+    successor = make_replay(client, keys, run.epoch, CAPACITY)
+    successor.load()
+    assert successor.fill == replay.fill, "nor by the next learner"
     lease.release()
 
 
