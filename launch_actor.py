@@ -79,7 +79,7 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
         check_agent_fits(setting)
         if env is not None:
             setting = at_tables(setting, env)
-        id_actor, lease = take_number(args.id_actor, client, keys, stop)
+        id_actor, lease = take_number(args.id_actor, client, keys, stop, args.redis_patience)
         setting = setting.with_args(id_actor=id_actor)
         with lease:
             try:
@@ -102,10 +102,10 @@ def _play(actor: Actor) -> None:
         actor.flush()
 
 
-def take_number(asked: int, client: Client, keys: Keys, stop: Stop) -> tuple[int, Lease]:
+def take_number(asked: int, client: Client, keys: Keys, stop: Stop, patience_s: float) -> tuple[int, Lease]:
     """The number of this actor, and the right to have it. `asked` below 0: the lowest that is free."""
     if asked >= 0:
-        return asked, Lease(client, keys.actor_lease(asked)).acquire(f"actor {asked}", stop)
+        return asked, Lease(client, keys.actor_lease(asked)).acquire(f"actor {asked}", stop, patience_s)
     id_actor, lease = first_free(client, keys.actor_lease)
     log.info("This is actor %d.", id_actor)
     return id_actor, lease

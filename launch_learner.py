@@ -88,8 +88,9 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
 
 
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> int | None:
+    patience_s = setting.args.redis_patience
     with (
-        Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
+        Lease(client, keys.learner_lease).acquire("learner", stop, patience_s) as lease,
         claimed_folder(setting.args, client, keys, stop) as folder,
     ):
         learning = build_learner(setting, client, keys, lease, folder, stop, ranks)
@@ -99,10 +100,12 @@ def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Rank
 
 def _learn_and_act(setting: Setting, client: Client, keys: Keys, stop: Stop) -> int | None:
     """`--serial`: the same parts, taking turns."""
-    id_actor = setting.args.id_actor
+    id_actor, patience_s = setting.args.id_actor, setting.args.redis_patience
     with (
-        Lease(client, keys.learner_lease).acquire("learner", stop) as lease,
-        Lease(client, keys.actor_lease(id_actor)).acquire(f"actor {id_actor}", stop) as actor_lease,
+        Lease(client, keys.learner_lease).acquire("learner", stop, patience_s) as lease,
+        Lease(client, keys.actor_lease(id_actor)).acquire(
+            f"actor {id_actor}", stop, patience_s
+        ) as actor_lease,
         claimed_folder(setting.args, client, keys, stop) as folder,
     ):
         learning = build_learner(setting, client, keys, lease, folder, stop)

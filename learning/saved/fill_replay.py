@@ -180,7 +180,7 @@ def _push_all(slot: LearnerSlot, slots: int, packets: Iterator[Packet]) -> _Push
     client, keys, patience = slot.client, slot.keys, slot.patience
     chunks = transitions = 0
     with Lease(client, keys.actor_lease(PRESEED_ACTOR)).acquire(
-        "preseeding learner", patience.stopped
+        "preseeding learner", patience.stopped, patience.seconds
     ) as lease:
         sender = Sender(client, keys, PRESEED_ACTOR, lease.token, slot.epoch)
         pusher = ChunkPusher(sender, slots, patience)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import secrets
 import threading
 import time
@@ -71,18 +72,21 @@ class Lease:
         """The value of the key while this process holds the lease."""
         return str(self._lock.key.decode())
 
-    def acquire(self, holder: str, stopped: Callable[[], bool] = lambda: False) -> Lease:
-        """Take the lease; waits out one time to live, since a killed predecessor's lease outlives it.
+    def acquire(
+        self, holder: str, stopped: Callable[[], bool] = lambda: False, patience_s: float = TTL_S
+    ) -> Lease:
+        """Take the lease; waits out one time to live, since a killed predecessor's lease outlives it, and
+        `patience_s` where the server is away.
 
         Raises LeaseTaken, naming `holder` ("learner", "actor 3"), when a living process keeps renewing it,
         and Interrupted when `stopped` becomes true.
         """
-        ttl_s = self._ttl_ms / 1000
-        deadline = time.monotonic() + ttl_s + 2.0
+        ttl_s, deadline = self._ttl_ms / 1000, math.inf
         announced = False
-        while not (lock := Patience(ttl_s, stopped)(self._try)):
+        while not (lock := Patience(patience_s, stopped)(self._try)):
             if stopped():
                 raise Interrupted(f"Stopped while waiting for the lease of another {holder}.")
+            deadline = min(deadline, time.monotonic() + ttl_s + 2.0)
             if time.monotonic() >= deadline:
                 raise LeaseTaken(
                     f"Another {holder} of this run is alive: give this one another id or another --run."

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from memory.runs.lease import Lease, LeaseTaken, first_free
 from memory.runs.scripts import ReplayLost
 from memory.runs.weights import Weights, WeightsError, publish_weights
 from memory.server.connection import Client, RedisConfig, make_client
+from tests.server import serving
 
 
 def test_a_second_holder_is_refused_while_the_first_renews(client: Client) -> None:
@@ -60,6 +63,17 @@ def test_a_killed_holder_is_waited_out(client: Client, redis_socket: str) -> Non
     began = time.monotonic()
     Lease(client, "role", ttl_s=1.5).acquire("learner").release()
     assert time.monotonic() - began < 3.5
+
+
+def test_a_server_that_is_away_is_waited_for_longer_than_a_lease_lives(tmp_path: Path) -> None:
+    """Then a killed holder's lease is waited out, as ever."""
+    client = make_client(RedisConfig(str(tmp_path / "socket"), 0))
+    lease = Lease(client, "role", ttl_s=0.5, renew_every_s=0.1)
+    taken = ThreadPoolExecutor(1).submit(lease.acquire, "learner", patience_s=30.0)
+    time.sleep(3.0)
+    with serving(tmp_path):
+        taken.result(30).release()
+    client.close()
 
 
 def test_a_lost_lease_is_noticed(client: Client) -> None:
