@@ -22,7 +22,7 @@ class VectorStep(NamedTuple):
 
     frames: NDArray[Any]  # [N, *frame] the frame acted from
     acting: Acting | RolloutActing | None  # None in random warm-up
-    a_t: NDArray[Any]  # [N] int64 | [N, A] float32
+    a_t: NDArray[Any]  # [N] int64 | [N, A] float32, whatever integers or floats the agent gave
     rewards: NDArray[np.float64]  # [N] raw
     terminated: NDArray[np.bool_]  # [N]
     truncated: NDArray[np.bool_]  # [N]
@@ -74,6 +74,7 @@ class Player(Saved):
         self._random_policy = RandomPolicy(
             actions.num_actions, actions.action_low, actions.action_high, env.masked
         )
+        self._action_dtype = np.float32 if actions.num_actions is None else np.int64
         assert space.dtype is not None
         self._stack = FrameStack(env.num_envs, history_length, space.shape, space.dtype)
         self._noisy = noisy
@@ -96,7 +97,7 @@ class Player(Saved):
                 self._noise = self.agent.next_acting_noise(self._noise, self._first, self._torch)
             self._steps += 1
             acting = self._act(s_t, self._noise)
-            a_t = acting.a_t
+            a_t = acting.a_t.astype(self._action_dtype, casting="same_kind", copy=False)
         self._asked_at = time.monotonic()
         self.frames, rewards, terminated, truncated, infos = self._environments.step(a_t)
         self._asked_at = None

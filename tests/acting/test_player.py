@@ -106,6 +106,24 @@ def _played(env: Any, agent: Any, steps: int, at_random: bool) -> list[VectorSte
     return [player.step(at_random) for _ in range(steps)]
 
 
+def test_actions_are_of_one_dtype_whatever_the_agents_are() -> None:
+    """Chunks of others are refused; those of the warm-up are right already."""
+
+    class Narrow(RecordingAgent):
+        """As it is easy to write."""
+
+        def act(self, s_t: NDArray[Any], noise: ActingNoise) -> Acting:
+            """Its actions as int32."""
+            acting = super().act(s_t, noise)
+            return acting._replace(a_t=acting.a_t.astype(np.int32))
+
+    env = CountingEnv()
+    for at_random in (True, False):
+        steps = _played(env, Narrow(), 2, at_random)
+        assert [step.a_t.dtype for step in steps] == [np.int64] * 2
+    assert env.actions[-1] == [1, 1]
+
+
 def test_the_step_after_an_episodes_end_only_restarts() -> None:
     """Whether it terminated or was truncated; the next stack begins with the restart's frame."""
     agent, env = RecordingAgent(), CountingEnv()
