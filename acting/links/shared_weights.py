@@ -55,14 +55,22 @@ class SharedWeightsReader(WeightsReader):
         weakref.finalize(self, _leave, self._path, readers)  # at the latest when this process ends
 
     def _read(self, version: bytes) -> Weights | None:
-        """Those that are shared, of Redis, or what another actor has fetched while this one waited."""
+        """Those that are shared, of Redis, or what another actor has fetched while this one waited.
+
+        Where somebody has removed the folder, it is made again, or each fetches its own.
+        """
         if (weights := self._shared(version)) is not None:
             return weights
-        with _locked(self._fetching) as is_mine:
-            weights = self._shared(self._version())
-            if weights is None and (weights := super()._read(version)) is not None and is_mine:
-                self._share(weights)
-            return weights
+        try:
+            _own_folder(self._path.parents[1])
+            with _locked(self._fetching) as is_mine:
+                weights = self._shared(self._version())
+                if weights is None and (weights := super()._read(version)) is not None and is_mine:
+                    self._share(weights)
+                return weights
+        except (OSError, NotShared) as error:
+            self._warn(error)
+            return super()._read(version)
 
     def _shared(self, version: bytes | None) -> Weights | None:
         """Those of this version, if they are there and whole."""
@@ -79,10 +87,15 @@ class SharedWeightsReader(WeightsReader):
             unfinished.replace(self._path)
         except OSError as error:
             unfinished.unlink(missing_ok=True)
-            if not self._has_warned:
-                sentence = "Weights cannot be written to %s (%s): each actor here fetches its own."
-                log.warning(sentence, self._path.parent, error.strerror)
-            self._has_warned = True
+            self._warn(error)
+
+    def _warn(self, error: OSError | NotShared) -> None:
+        if not self._has_warned:
+            reason: object = error
+            if isinstance(error, OSError):
+                reason = f"Weights cannot be written to {self._path.parent} ({error.strerror})."
+            log.warning("%s Each actor here fetches its own.", reason)
+        self._has_warned = True
 
 
 def _own_folder(memory: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,6 +204,32 @@ def test_memory_that_is_full_is_said_once(
         assert not _shared_files(disk.seen_from_here) + _shared_files(disk.seen_from_here, "new")
     finally:
         disk.close()
+
+
+def test_a_folder_that_was_removed_is_made_again(
+    client: Client,
+    keys: Keys,
+    epoch: int,
+    reader: MakeReader,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Where that fails, each fetches its own, and says so once."""
+    one, other = reader(), reader()
+    (folder,) = tmp_path.iterdir()
+    shutil.rmtree(folder)
+    sent = _publish(client, keys, epoch, 1)
+    assert one.poll() == sent
+    client.delete(keys.weights)
+    assert other.poll() == sent and not caplog.records
+    shutil.rmtree(folder)
+    folder.touch()
+    for updates in (2, 3):
+        sent = _publish(client, keys, epoch, updates)
+        assert one.poll() == sent
+    (told,) = caplog.messages
+    assert told.startswith(f"{folder} cannot be made (") and told.endswith("Each actor here fetches its own.")
+    folder.unlink()
 
 
 @pytest.mark.parametrize("fault", ["open", "a link", "nowhere"])
