@@ -37,7 +37,8 @@ class Summary(NamedTuple):
     """One run on a server."""
 
     run: str
-    megabytes: float  # as the server estimates it
+    megabytes: float  # as the servers estimate it
+    missing: str  # what is not in them: shards that were not found
     counters: Counters
     learner_lives: bool
     actors: int  # that are alive
@@ -47,22 +48,26 @@ class Summary(NamedTuple):
         spoke = "never" if self.spoke_s is None else f"{self.spoke_s:,.0f} s ago"
         learner = "learner alive" if self.learner_lives else "no learner"
         return (
-            f"{self.run}: {self.megabytes:,.2f} MB, {self.counters.played:,} steps, {learner},"
+            f"{self.run}: {self.megabytes:,.2f} MB{self.missing}, {self.counters.played:,} steps, {learner},"
             f" {self.actors} actors alive, last heard {spoke}"
         )
 
 
-def summary(client: Client, run: str) -> Summary:
-    """Raises RunsError where there is no such run."""
+def summary(client: Client, run: str, others: Sequence[Place]) -> Summary:
+    """`others`: as of `delete`. Raises RunsError where there is no such run."""
     keys = Keys(run)
     if not client.exists(keys.counters):
         known = ", ".join(run_names(client)) or "none"
         raise RunsError(f"The server holds no run {run!r}; it holds: {known}.")
-    sizes = [client.memory_usage(key) or 0 for key in keys.experience]
+    there = [Place(client, keys)]
+    with suppress(redis.exceptions.NoPermissionError):  # a user of this run alone may not look at its others
+        there += filter(_is_there, others)
+    sizes = [place.client.memory_usage(key) or 0 for place in there for key in place.keys.experience]
     spoken = [float(said["time"] or 0) for said in read_statuses(client, keys).values()]
     return Summary(
         run,
         sum(sizes) / 1e6,
+        f" in {len(there)} of {1 + len(others)} shards" if len(there) <= len(others) else "",
         read_counters(client, keys),
         read_living_run(client, keys) is not None,
         len(read_living(client, keys)),
@@ -70,20 +75,20 @@ def summary(client: Client, run: str) -> Summary:
     )
 
 
-def show(client: Client, run: str) -> str:
-    """Everything about one run."""
-    found, info = summary(client, run), read_settings(client, Keys(run))
+def show(client: Client, run: str, others: Sequence[Place]) -> str:
+    """Everything about one run; `others`: as of `delete`."""
+    found, info = summary(client, run, others), read_settings(client, Keys(run))
     settings, status = {} if info is None else info.settings, read_statuses(client, Keys(run))
     parts = {"counters": found.counters._asdict(), "settings": settings, "status": status}
     return "\n".join([str(found), *(f"{name}: {json.dumps(part, indent=2)}" for name, part in parts.items())])
 
 
-def delete(client: Client, run: str, agrees: Callable[[str], bool], others: Sequence[Place] = ()) -> str:
+def delete(client: Client, run: str, agrees: Callable[[str], bool], others: Sequence[Place]) -> str:
     """Remove a run that nobody uses; raises RunsError where somebody does. Others are left alone.
 
     `others`: where its shards but 0 should lie; those that do not lie there stay.
     """
-    found, keys = summary(client, run), Keys(run)
+    found, keys = summary(client, run, others), Keys(run)
     if found.learner_lives or found.actors:
         raise RunsError(f"{found}: stop its processes first.")
     there = [place for place in others if _is_there(place)]
@@ -170,15 +175,14 @@ def answer(argv: Sequence[str]) -> str:
         if config.redis_cluster and args.run:
             client.exists(Keys(args.run).counters)  # leads the client to the run's node
         if args.command == "list":
-            return (
-                "\n".join(str(summary(client, run)) for run in run_names(client))
-                or "The server holds no run."
-            )
-        if args.command == "show":
-            return show(client, args.run)
+            runs = {run: other_shards(client, run, config) for run in run_names(client)}
+            found = [str(summary(client, run, others)) for run, others in runs.items()]
+            return "\n".join(found) or "The server holds no run."
         if args.command == "acl":
             return acl(client, args.run)
         others = other_shards(client, args.run, config)
+        if args.command == "show":
+            return show(client, args.run, others)
         return delete(client, args.run, (lambda _: True) if args.yes else agrees, others)
     except (*UNREACHABLE, redis.exceptions.InvalidResponse) as error:
         raise refusal(config, error) or RunsError(advice(config, error)) from error

@@ -10,6 +10,7 @@ import pytest
 
 from memory.chunks.builder import ChunkBuilder
 from memory.runs.__main__ import main
+from memory.runs.access import acl_lines
 from memory.runs.keys import Keys
 from memory.runs.lease import Lease
 from memory.runs.reports import publish_status
@@ -91,6 +92,31 @@ def test_delete_removes_every_shard_that_it_is_led_to(
             assert not places[0].client.keys("{run:*")
             assert bool(places[1].client.keys("{run:1}*")) == bool(missing)
             places[1].client.flushall()
+
+
+def test_all_shards_that_are_found_count(
+    redis_socket: str, client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*words: str) -> tuple[int, str]:
+        assert main([*words, "--host-redis", redis_socket]) == 0
+        size, _, rest = capsys.readouterr().out.removeprefix("run: ").partition(" MB")
+        return int(float(size)), rest.partition(",")[0]
+
+    with serving(tmp_path) as other:
+        places = places_on((redis_socket, other), 3)
+        make_shards(places, begin_sharded(places))
+        places[1].client.hset(places[1].keys.chunks, "1", bytes(3_000_000))
+        places[2].client.hset(places[2].keys.chunks, "1", bytes(2_000_000))
+        nodes = "--redis-nodes", f"{redis_socket},{other}"
+        for command in (["list"], ["show", "run"]):
+            assert told(*command, *nodes) == (5, "")
+            assert told(*command) == (2, " in 2 of 3 shards")
+        viewer = acl_lines("{run:0}:")[2].split()
+        client.execute_command("ACL", "SETUSER", *viewer[1:], ">secret")
+        (password := tmp_path / "password").write_text("secret")
+        who = "--user-redis", "viewer", "--redis-password-file", str(password)
+        assert told("show", "run", *who) == (0, " in 1 of 3 shards")
+        client.execute_command("ACL", "DELUSER", "viewer")
 
 
 def test_delete_asks_somebody(
