@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Dict, Discrete, Space
+from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure, description_from_spaces
@@ -19,7 +19,7 @@ from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
-from envs.gym.spaces import fitted, space_of_actions, space_of_frames, to_float32
+from envs.gym.spaces import env_actions, fitted, space_of_actions, space_of_frames, to_float32
 from envs.playback import Action, Frames, Screen
 from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
@@ -86,12 +86,19 @@ def describe_built(env: Env) -> EnvDescription:
     return replace(described, parts=parts_of(env), masked=ends_with_rules(env))
 
 
+class Copies(SyncVectorEnv[Any, Any]):
+    """Keeps of the infos only whether they have a mask: nobody reads more, and not all copies tell alike."""
+
+    def _add_info(self, vector_infos: Infos, env_info: Infos, env_num: int) -> Infos:
+        return {MASK: True} if MASK in env_info else vector_infos
+
+
 class GymVector(SeededVectorEnv):
     """N copies stepped in turn in this process: frames uint8 or float32 [N, *frame], their own rewards."""
 
     def __init__(self, config: EnvConfig, seeds: Sequence[int], build: Build = build_registered) -> None:
         one = partial(build, config, None)
-        self._envs = SyncVectorEnv([one] * len(seeds), autoreset_mode=AutoresetMode.NEXT_STEP)
+        self._envs = Copies([one] * len(seeds), autoreset_mode=AutoresetMode.NEXT_STEP)
         frames = space_of_frames(self._envs.single_observation_space)
         super().__init__(frames, space_of_actions(self._envs.single_action_space), seeds)
         self.masked, self._has_warned = ends_with_rules(self._envs.envs[0]), False
@@ -120,7 +127,7 @@ class GymVector(SeededVectorEnv):
         except ValueError as error:
             raise self._explained(error) from error
         self._warn_of_rules(infos)
-        return _to_frames(observations), _without_ours(infos)
+        return _to_frames(observations), {}
 
     def _warn_of_rules(self, infos: Infos) -> None:
         """Warn once of a mask that is not obeyed, as agents must know it from the spaces."""
@@ -134,12 +141,12 @@ class GymVector(SeededVectorEnv):
         self._has_warned = True
 
     def _advance(self, actions: Actions) -> Steps:
-        env_actions = _to_env_actions(actions, self._envs.single_action_space)
+        taken = env_actions(actions, self._envs.single_action_space)
         try:
-            observations, rewards, terminated, truncated, infos = self._envs.step(env_actions)
+            observations, rewards, terminated, truncated, _ = self._envs.step(taken)
         except ValueError as error:
             raise self._explained(error) from error
-        return _to_frames(observations), rewards, terminated, truncated, _without_ours(infos)
+        return _to_frames(observations), rewards, terminated, truncated, {}
 
     def _explained(self, error: ValueError) -> Exception:
         """The error that names an observation of the wrong shape, which NumPy's own does not."""
@@ -177,7 +184,7 @@ class GymPlayback:
 
     def step(self, action: Action) -> tuple[Frames, list[Screen]]:
         """Returns the frame [*frame] after `action`, and this step's one picture [h, w, 3]."""
-        observation, *_ = self._env.step(_to_env_actions(np.asarray(action), self._env.action_space))
+        observation, *_ = self._env.step(env_actions(np.asarray(action), self._env.action_space))
         return _to_frames(np.asarray(observation)), [self._picture()]
 
     def _picture(self) -> Screen:
@@ -206,15 +213,6 @@ def _shows_mask(env: Env) -> bool:
 
 def _to_frames(observations: npt.NDArray[Any]) -> Frames:
     return observations if observations.dtype == np.uint8 else to_float32(observations)
-
-
-def _without_ours(infos: Infos) -> Infos:
-    """Without words that mean something here (envs/__init__.py): a user's mean something else."""
-    return {word: said for word, said in infos.items() if word not in ("interrupted", "life_lost", "room")}
-
-
-def _to_env_actions(actions: npt.NDArray[Any], space: Space[Any]) -> npt.NDArray[Any]:
-    return actions + space.start if isinstance(space, Discrete) else actions.astype(space.dtype)
 
 
 def _canonical_name(game: str) -> str | None:

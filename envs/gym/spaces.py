@@ -139,10 +139,24 @@ def to_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         return values.astype(np.float32)
 
 
+def env_actions(actions: npt.NDArray[Any], space: Space[Any]) -> npt.NDArray[Any]:
+    """Agents' actions as `space` has them.
+
+    Of a Box they are rounded where it holds integers, and lie within its bounds, which float32 rounds.
+    """
+    if isinstance(space, Discrete):
+        counted: npt.NDArray[Any] = actions + space.start
+        return counted
+    assert isinstance(space, Box)
+    exact = actions.astype(np.float64)
+    rounded = np.rint(exact) if np.issubdtype(space.dtype, np.integer) else exact
+    within: npt.NDArray[Any] = np.clip(rounded, space.low, space.high)
+    return within.astype(space.dtype)
+
+
 def own_action(outer: Env, inner: Env, action: Any) -> Any:
     """An agent's action as `inner` takes it."""
-    space = outer.action_space
-    action = action + space.start if isinstance(space, Discrete) else np.asarray(action, space.dtype)
+    action = env_actions(np.asarray(action), outer.action_space)
     while outer is not inner:
         assert isinstance(outer, gymnasium.Wrapper)
         action = outer.action(action) if isinstance(outer, gymnasium.ActionWrapper) else action

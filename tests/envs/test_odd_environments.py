@@ -1,0 +1,111 @@
+"""Environments of Gymnasium's API that do what few do: it ends no run, or what does is one sentence."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, Space
+
+from envs.config import EnvConfig
+from envs.gym.spaces import fitted, own_action
+from envs.registry import make_env
+
+MakeConfig = Callable[..., EnvConfig]
+Register = Callable[..., str]
+
+
+class Short(gymnasium.Env[Any, Any]):
+    """Three steps long, and sees zeros."""
+
+    observation_space: Space[Any] = Box(-1, 1, (2,))
+    action_space: Space[Any] = Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        return np.zeros(2, np.float32), 1.0, self.t == 3, False, {}
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    """Registers an environment, and returns its id."""
+
+    def add(entry_point: Callable[..., gymnasium.Env[Any, Any]]) -> str:
+        gymnasium.register("test/Odd-v0", entry_point=entry_point)
+        return "test/Odd-v0"
+
+    yield add
+    gymnasium.registry.pop("test/Odd-v0", None)
+
+
+class Telling(Short):
+    """Its infos hold arrays of any length, and a winner that may be nobody."""
+
+    def reset(self, **given: Any) -> Any:
+        return super().reset(**given)[0], self._told()
+
+    def step(self, action: Any) -> Any:
+        return *super().step(action)[:4], self._told()
+
+    def _told(self) -> dict[str, Any]:
+        drawn = int(self.np_random.integers(1, 9))
+        return {"visited": np.arange(drawn), "winner": None if drawn < 5 else 1}
+
+
+def test_copies_whose_infos_differ_are_played(register: Register, make_config: MakeConfig) -> None:
+    env = make_env(make_config(register(Telling)), [0, 1, 2, 3])
+    env.reset()
+    assert sum(env.step([0, 1, 2, 0])[1].sum() for _ in range(8)) == 4 * 6  # two of eight steps begin anew
+
+
+class Strict(Short):
+    """Keeps the actions that come to it, and takes none that is outside of its space."""
+
+    def __init__(self, actions: Space[Any]) -> None:
+        self.action_space, self.taken = actions, list[Any]()
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action), f"{action!r} is outside"
+        self.taken.append(action)
+        return super().step(action)
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        Box(-0.1, 0.1, (1,), np.float64),
+        Box(-np.pi, np.pi, (1,), np.float64),
+        Box(-1, 1, (1,), np.float16),
+        Box(0, 2**31 - 1, (1,), np.int32),
+        Box(-0.1, 0.1, (1, 1), np.float64),
+    ],
+    ids=str,
+)
+def test_bounds_that_float32_rounds_are_not_left(
+    actions: Box, register: Register, make_config: MakeConfig
+) -> None:
+    env = make_env(make_config(register(partial(Strict, actions))), [0, 1])
+    env.reset()
+    space = env.single_action_space
+    assert isinstance(space, Box)
+    for bound in (space.low, space.high):
+        env.step(np.stack([bound, bound]))
+    inner = Strict(actions)
+    assert actions.contains(own_action(fitted(inner, make_config("test/Odd-v0")), inner, space.high))
+
+
+def test_actions_of_integers_are_rounded(register: Register, make_config: MakeConfig) -> None:
+    """Cut off, only the upper bound itself would become that bound."""
+    kept = Strict(Box(0, 2, (1,), np.int32))
+    env = make_env(make_config(register(lambda: kept)), [0])
+    env.reset()
+    for number in (0.4, 1.4, 1.6):
+        env.step(np.array([[number]]))
+    assert [int(each[0]) for each in kept.taken] == [0, 1, 2]
