@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -216,17 +217,29 @@ def _to_frames(observations: npt.NDArray[Any]) -> Frames:
 
 
 def _canonical_name(game: str) -> str | None:
+    """Raises EnvError for an id like Pong-v4, which would be played without ALE's family and SABER."""
     try:
-        gymnasium.spec(game)
+        spec = gymnasium.spec(game)
     except (gymnasium.error.Error, ImportError, ValueError):
         return None
-    return None if ":" in game else game
+    if ":" in game:
+        return None
+    if _is_ales(spec):
+        ale_game = spec.kwargs["game"]
+        raise EnvError(
+            f"{game} would be played without SABER's rules: --game {ale_game} is the same ALE game."
+        )
+    return game
+
+
+def _is_ales(spec: EnvSpec) -> bool:
+    return str(spec.entry_point).startswith("ale_py")
 
 
 def _known_names() -> Sequence[str]:
-    """Without ids like Pong-v4, which would be played without ALE's family and SABER."""
+    """Without ids like Pong-v4, which are refused."""
     known = gymnasium.registry.items()
-    return [name for name, spec in known if name[:4] == "ALE/" or "ale_py" not in str(spec.entry_point)]
+    return [name for name, spec in known if name[:4] == "ALE/" or not _is_ales(spec)]
 
 
 def _describe(config: EnvConfig) -> EnvDescription:

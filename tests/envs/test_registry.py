@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import gymnasium
 import pytest
 
 from envs.config import EnvConfig, EnvDescription, EnvError
@@ -55,6 +56,20 @@ def test_unknown_names_are_refused_with_advice(name: str, meant: str, make_confi
         describe_env(make_config(name))
     assert str(caught.value).startswith(f"No environment is called {name!r}")
     assert str(caught.value).endswith(("?", "."))
+
+
+@pytest.mark.parametrize("name", ["Pong-v0", "Pong-v4", "PongNoFrameskip-v0", "PongNoFrameskip-v4"])
+def test_old_names_of_ale_games_are_not_played_without_saber(name: str) -> None:
+    """As plain environments they have no skipped frames, and no sticky actions."""
+    with pytest.raises(EnvError, match=f"^{name} would be .* without SABER's rules: --game pong is the same"):
+        canonical_game(name)
+
+
+def test_every_ale_game_of_an_old_name_is_known_by_its_new_one() -> None:
+    old = [spec for spec in gymnasium.registry.values() if str(spec.entry_point).startswith("ale_py")]
+    assert len(old) > 300
+    for game in {str(spec.kwargs["game"]) for spec in old}:
+        assert canonical_game(game) == game
 
 
 def test_descriptions(make_config: MakeConfig) -> None:
