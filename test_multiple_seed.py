@@ -20,6 +20,7 @@ if __name__ == "__main__":
     # Parsed before the imports below, which take seconds: --help and a mistake are answered at once.
     ARGS = parse_args(page=EVALUATION)
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from args import Args, UserError
@@ -99,7 +100,8 @@ def _play_episodes(args: Args, candidate: Candidate, folder: Path) -> None:
     config = candidate.args.select(EnvConfig)
     observer, recorder = observers(args, config, candidate.metric)
     width = describe_env(config).seats if args.render else args.evaluation_envs
-    with progress_bar(args.evaluation_episodes) as on_progress:
+    window = closing(observer) if isinstance(observer, PlayWindow) else nullcontext()
+    with window, progress_bar(args.evaluation_episodes) as on_progress:
         episodes = args.evaluation_episodes
         result = evaluate(candidate.policy, config, episodes, args.seed, width, on_progress, observer)
     print(evaluation_text(result))

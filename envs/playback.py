@@ -28,6 +28,9 @@ class Playback(Protocol):
     def step(self, action: Action) -> tuple[Frames, list[Screen]]:
         """Returns the frame [*frame] after `action`, and the RGB pictures [h, w, 3] uint8 of that step."""
 
+    def close(self) -> None:
+        """Closes its environment."""
+
 
 class VectorPlayback:
     """Replays an episode on the vector environment itself."""
@@ -47,6 +50,10 @@ class VectorPlayback:
         actions = np.reshape(action, (self._env.num_envs, *self._action_shape))
         frame: Frames = self._env.step(actions)[0][0]
         return frame, [self._picture(frame)]
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
 
 
 def enlarged(colours: Screen) -> Screen:

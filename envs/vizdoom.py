@@ -107,6 +107,10 @@ class VizDoomPlayback:
         self._frame = tic.frame
         return self._frame, pictures
 
+    def close(self) -> None:
+        """Ends the game's process."""
+        self._game.close()
+
 
 def _started(config: EnvConfig) -> "DoomGame":
     vizdoom = optional_package("vizdoom", config.game)

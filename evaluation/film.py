@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,8 +77,11 @@ class FilmRecorder:
         """
         episode = evaluation.median_episode
         seed, actions = evaluation.seeds[self._table(episode)[0]], self._moves(episode)
-        playback, strip = EpisodePictures(self._env_config, seed), self._strip(seed, actions)
-        with mp4_film(self._path, playback.per_second) as append:
+        strip = self._strip(seed, actions)
+        with (
+            closing(EpisodePictures(self._env_config, seed)) as playback,
+            mp4_film(self._path, playback.per_second) as append,
+        ):
             for step, action in enumerate(actions):
                 for picture in playback.step(action):
                     below = [] if strip is None else [strip.draw(step, picture.shape[1])]
@@ -100,11 +104,12 @@ class FilmRecorder:
         """The curve of the metric; the episode is replayed for it, as its scale must be known first."""
         if self._metric is None:
             return None
-        playback = make_playback(self._env_config, seed)
-        playback.first()
         parts = (actions[first : first + STEPS_AT_ONCE] for first in range(0, len(actions), STEPS_AT_ONCE))
-        frames = (np.stack([playback.step(action)[0] for action in part]) for part in parts)
-        return Strip(self._metric.name, np.concatenate([self._metric.values(each) for each in frames]))
+        with closing(make_playback(self._env_config, seed)) as playback:
+            playback.first()
+            frames = (np.stack([playback.step(action)[0] for action in part]) for part in parts)
+            values = np.concatenate([self._metric.values(each) for each in frames])
+        return Strip(self._metric.name, values)
 
 
 class PlayWindow:
@@ -120,6 +125,7 @@ class PlayWindow:
     def __init__(self, env_config: EnvConfig) -> None:
         self._env_config, self._seats = env_config, describe_env(env_config).seats
         self._moves: list[Action] = []  # of the seats that come before the next one
+        self._playback: EpisodePictures | None = None
         check_pictures(env_config)
         open_window(self.TITLE)
 
@@ -127,6 +133,7 @@ class PlayWindow:
         """Shows this episode from now on; that of a game's first seat shows all seats."""
         if episode % self._seats:
             return
+        self.close()
         self._playback = EpisodePictures(self._env_config, seed)
         cv2.setWindowTitle(self.TITLE, f"{self._env_config.game}, episode {episode}")
 
@@ -135,6 +142,7 @@ class PlayWindow:
         self._moves.append(action)
         if len(self._moves) < self._seats:
             return
+        assert self._playback is not None
         moves: Action = action if self._seats == 1 else np.array(self._moves)
         self._moves = []
         for picture in self._playback.step(moves):
@@ -142,6 +150,12 @@ class PlayWindow:
             cv2.imshow(self.TITLE, picture)
             left = 1 / self._playback.per_second - (time.monotonic() - began)
             cv2.waitKey(max(1, round(1000 * left)))
+
+    def close(self) -> None:
+        """Closes the environment that is shown."""
+        if self._playback is not None:
+            self._playback.close()
+            self._playback = None
 
 
 class EpisodePictures:
@@ -151,13 +165,21 @@ class EpisodePictures:
         description = describe_env(env_config)
         self.per_second = description.frames_per_second or _without_clock(description)
         self._playback = make_playback(env_config, seed)
-        self.first = self._playback.first()
+        try:
+            self.first = self._playback.first()
+        except BaseException:
+            self.close()
+            raise
         """Its first frame [*frame]."""
 
     def step(self, action: Action) -> list[NDArray[np.uint8]]:
         """Those that show the action."""
         _, pictures = self._playback.step(action)
         return [_enlarged(cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)) for picture in pictures]
+
+    def close(self) -> None:
+        """Closes its environment."""
+        self._playback.close()
 
 
 def _without_clock(description: EnvDescription) -> float:
@@ -170,8 +192,8 @@ def _without_clock(description: EnvDescription) -> float:
 
 def check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
-    pictures = EpisodePictures(env_config, seed=0)
-    pictures.step(_some_action(describe_env(env_config), pictures.first))
+    with closing(EpisodePictures(env_config, seed=0)) as pictures:
+        pictures.step(_some_action(describe_env(env_config), pictures.first))
 
 
 def _some_action(description: EnvDescription, first: Frames) -> Action:

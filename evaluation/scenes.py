@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,9 +110,9 @@ def _pictures(config: EnvConfig, seed: int, actions: Sequence[Any]) -> list[Scre
     """The picture before each action, from a playback, which shows it after the action before; or None."""
     pictures: list[Screen | None] = [None]
     try:
-        playback = make_playback(config, seed)
-        playback.first()
-        pictures += [playback.step(action)[1][-1] for action in actions[:-1]]
+        with closing(make_playback(config, seed)) as playback:
+            playback.first()
+            pictures += [playback.step(action)[1][-1] for action in actions[:-1]]
     except EnvError:
         return [None] * len(actions)
     return pictures

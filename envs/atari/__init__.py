@@ -30,6 +30,9 @@ class AlePlayback:
         frame, *_ = self._game.step(self._actions[int(action)])
         return frame, self._game.screens
 
+    def close(self) -> None:
+        """Nothing is left open."""
+
 
 def _describe(config: EnvConfig) -> EnvDescription:
     return EnvDescription(

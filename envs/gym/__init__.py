@@ -188,6 +188,10 @@ class GymPlayback:
         observation, *_ = self._env.step(env_actions(np.asarray(action), self._env.action_space))
         return _to_frames(np.asarray(observation)), [self._picture()]
 
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
+
     def _picture(self) -> Screen:
         try:
             picture = self._env.render()

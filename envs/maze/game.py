@@ -84,7 +84,8 @@ class MazePlayback:
     def __init__(self, config: EnvConfig, seed: int) -> None:
         self._seed = seed
         self._large, self._map = View(FILM_WIDTH, FILM_HEIGHT), View(FILM_HEIGHT, FILM_HEIGHT)
-        self._game = MazeGame(config, View(config.frame_width, config.frame_height))
+        self._view = View(config.frame_width, config.frame_height)
+        self._game = MazeGame(config, self._view)
 
     def first(self) -> Screen:
         """Starts the episode and returns its first frame [h, w, 3]."""
@@ -99,6 +100,12 @@ class MazePlayback:
         seen = self._game.world.render_obs(self._large)
         picture = np.concatenate([seen, self._from_above()], axis=1)
         return frame, [picture] * PICTURES_PER_STEP
+
+    def close(self) -> None:
+        """Frees the maze and its views."""
+        self._game.close()
+        for view in (self._view, self._large, self._map):
+            view.close()
 
     def _place(self) -> npt.NDArray[np.float64]:
         """The agent's x and z, metres."""

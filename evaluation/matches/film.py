@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,10 @@ class MatchFilm:
 
     def write(self) -> None:
         """The film takes its name when it is complete. Raises FilmError where it cannot be written."""
-        playback = EpisodePictures(self._env_config, self._seed)
-        with mp4_film(self.path, playback.per_second) as append:
+        with (
+            closing(EpisodePictures(self._env_config, self._seed)) as playback,
+            mp4_film(self.path, playback.per_second) as append,
+        ):
             for ply, action in enumerate(self._actions):
                 moved = ply % 2 if np.ndim(action) == 0 else None
                 for picture in playback.step(action):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_gymnasium(game: str, actions: npt.NDArray[np.float32], make_config: Mak
         frame, (screen,) = film.step(action)
         assert np.array_equal(env.step(action[None])[0][0], frame)
         assert screen.ndim == 3
+
+
+@pytest.mark.parametrize("game", ["pong", "probe:catch", "maze:1", "CartPole-v1"])
+def test_every_kind_can_be_closed_and_made_again(game: str, make_config: MakeConfig) -> None:
+    config = make_config(game, frame_width=40, frame_height=30)
+    firsts = []
+    for _ in range(2):
+        with closing(make_playback(config, 5)) as film:
+            firsts.append(film.first())
+    assert np.array_equal(firsts[0], firsts[1])
 
 
 DARK = """

@@ -132,6 +132,9 @@ def test_a_film_shows_the_same_frames(tics: int, make_config: MakeConfig) -> Non
         assert np.array_equal(frames[0], frame)
         assert len(pictures) == tics or truncated[0]
     assert truncated[0] == (tics == 350)
+    film.close()
+    with pytest.raises(sys.modules["vizdoom"].ViZDoomIsNotRunningException):
+        film.step(action)
 
 
 def test_without_the_package_only_the_environment_is_missing(
