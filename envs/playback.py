@@ -56,6 +56,11 @@ class VectorPlayback:
         self._env.close()
 
 
+def not_repeated(game: str) -> str:
+    """The sentence of a replay that went another way."""
+    return f"{game} does not repeat its episode from its seed, so that a film shows another than was played."
+
+
 def enlarged(colours: Screen) -> Screen:
     """A picture of a small grid, each of its cells as 16 x 16 pixels."""
     return np.kron(colours, np.ones((_PIXELS_PER_CELL, _PIXELS_PER_CELL, 1), np.uint8))

@@ -130,10 +130,14 @@ def make_playback(config: EnvConfig, seed: int) -> Playback:
 
     Raises:
         EnvError: as `describe_env`; or the environment cannot draw itself.
+        EnvFailure: the environment raised an error of its own.
     """
     family, game = _find(config.game)
     (seed,) = checked_seeds([seed], 1)
-    return family.playback(replace(config, game=game), seed)
+    try:
+        return family.playback(replace(config, game=game), seed)
+    except RAISED as error:
+        raise failure_of(game, error) from error
 
 
 def _families() -> Iterator[Family]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import cv2
 import numpy as np
@@ -14,10 +16,12 @@ from numpy.typing import NDArray
 
 from envs.config import EnvConfig, EnvDescription
 from envs.legal import legal_actions
-from envs.playback import Action, Frames
+from envs.playback import Action, Frames, not_repeated
 from envs.registry import describe_env, make_playback
 from evaluation.result import Evaluation
 from reporting.film import check_film_name, mp4_film, open_window
+
+log = logging.getLogger(__name__)
 
 SCALE, LARGE = 3, 500
 """Pictures of at most LARGE rows are enlarged SCALE times: 210 x 160 is small today."""
@@ -60,15 +64,17 @@ class FilmRecorder:
         self._path, self._env_config, self._metric = path, env_config, metric
         self._seats = describe_env(env_config).seats
         self._actions: dict[int, list[Action]] = {}
+        self._seen: dict[int, int] = {}  # a checksum of an episode's frames
         check_pictures(env_config)
 
     def start(self, episode: int, seed: int) -> None:
         """An episode starts."""
-        self._actions[episode] = []
+        self._actions[episode], self._seen[episode] = [], 0
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
-        """Remembers the action."""
+        """Remembers the action, and of the frame a checksum."""
         self._actions[episode].append(action)
+        self._seen[episode] = crc32(frame.tobytes(), self._seen[episode])
 
     def write(self, evaluation: Evaluation) -> int:
         """Films the episode with the median score and returns its number.
@@ -77,15 +83,18 @@ class FilmRecorder:
         """
         episode = evaluation.median_episode
         seed, actions = evaluation.seeds[self._table(episode)[0]], self._moves(episode)
-        strip = self._strip(seed, actions)
+        strip, seen = self._strip(seed, actions), 0
         with (
             closing(EpisodePictures(self._env_config, seed)) as playback,
             mp4_film(self._path, playback.per_second) as append,
         ):
             for step, action in enumerate(actions):
+                seen = crc32(playback.frame.tobytes(), seen)
                 for picture in playback.step(action):
                     below = [] if strip is None else [strip.draw(step, picture.shape[1])]
                     append(np.concatenate([picture, *below]))
+        if seen != self._seen[self._table(episode)[0]]:
+            log.warning(not_repeated(self._env_config.game))
         return episode
 
     def _table(self, episode: int) -> range:
@@ -166,15 +175,15 @@ class EpisodePictures:
         self.per_second = description.frames_per_second or _without_clock(description)
         self._playback = make_playback(env_config, seed)
         try:
-            self.first = self._playback.first()
+            self.frame = self._playback.first()
         except BaseException:
             self.close()
             raise
-        """Its first frame [*frame]."""
+        """The frame [*frame] that it shows; of several seats, the first one's."""
 
     def step(self, action: Action) -> list[NDArray[np.uint8]]:
         """Those that show the action."""
-        _, pictures = self._playback.step(action)
+        self.frame, pictures = self._playback.step(action)
         return [_enlarged(cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)) for picture in pictures]
 
     def close(self) -> None:
@@ -193,7 +202,7 @@ def _without_clock(description: EnvDescription) -> float:
 def check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
     with closing(EpisodePictures(env_config, seed=0)) as pictures:
-        pictures.step(_some_action(describe_env(env_config), pictures.first))
+        pictures.step(_some_action(describe_env(env_config), pictures.frame))
 
 
 def _some_action(description: EnvDescription, first: Frames) -> Action:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acting.player import FrameStack
-from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure
 from envs.playback import Screen
 from envs.registry import make_env, make_playback
 from event_log.reader import check_header, read_episodes, read_header
@@ -113,7 +113,7 @@ def _pictures(config: EnvConfig, seed: int, actions: Sequence[Any]) -> list[Scre
         with closing(make_playback(config, seed)) as playback:
             playback.first()
             pictures += [playback.step(action)[1][-1] for action in actions[:-1]]
-    except EnvError:
+    except (EnvError, EnvFailure):
         return [None] * len(actions)
     return pictures
 

@@ -15,13 +15,21 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from envs.config import EnvConfig, EnvDescription, EnvError, EnvFailure, description_from_spaces
+from envs.config import (
+    RAISED,
+    EnvConfig,
+    EnvDescription,
+    EnvError,
+    EnvFailure,
+    description_from_spaces,
+    failure_of,
+)
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
 from envs.gym.spaces import env_actions, fitted, space_of_actions, space_of_frames, to_float32
-from envs.playback import Action, Frames, Screen
+from envs.playback import Action, Frames, Screen, not_repeated
 from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
 from own_code.code import error_text
@@ -169,7 +177,8 @@ class GymPlayback:
     """Replays an episode on the same environment with render_mode="rgb_array".
 
     Raises:
-        EnvError: the environment cannot draw itself.
+        EnvError: the environment cannot draw itself, or the episode ends before its last action.
+        EnvFailure: the environment raised an error of its own.
     """
 
     def __init__(self, config: EnvConfig, seed: int, build: Build = build_registered) -> None:
@@ -180,12 +189,23 @@ class GymPlayback:
 
     def first(self) -> Frames:
         """Starts the episode and returns its first frame [*frame]."""
-        observation, _ = self._env.reset(seed=self._seed)
+        try:
+            observation, _ = self._env.reset(seed=self._seed)
+        except RAISED as error:
+            raise failure_of(self._game, error) from error
+        self._is_over = False
         return _to_frames(np.asarray(observation))
 
     def step(self, action: Action) -> tuple[Frames, list[Screen]]:
         """Returns the frame [*frame] after `action`, and this step's one picture [h, w, 3]."""
-        observation, *_ = self._env.step(env_actions(np.asarray(action), self._env.action_space))
+        if self._is_over:
+            raise EnvError(not_repeated(self._game))
+        try:
+            taken = env_actions(np.asarray(action), self._env.action_space)
+            observation, _, terminated, truncated, _ = self._env.step(taken)
+        except RAISED as error:
+            raise failure_of(self._game, error) from error
+        self._is_over = bool(terminated or truncated)
         return _to_frames(np.asarray(observation)), [self._picture()]
 
     def close(self) -> None:

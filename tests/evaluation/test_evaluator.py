@@ -286,11 +286,14 @@ def test_film_shows_the_median_episode(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "films").iterdir()] == ["catch.mp4"]
 
 
-def test_film_of_an_ale_game_has_every_emulator_frame(tmp_path: Path) -> None:
+def test_film_of_an_ale_game_has_every_emulator_frame(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "pong.mp4"
     recorder = FilmRecorder(path, ASTERIX)
     evaluation = evaluate(policy_of("random", ASTERIX), ASTERIX, 1, seed=0, width=1, observer=recorder)
     recorder.write(evaluation)
+    assert caplog.messages == [], "the replay is the episode"
     film = cv2.VideoCapture(str(path))
     assert film.get(cv2.CAP_PROP_FRAME_COUNT) == 4 * evaluation.lengths[0]
     assert film.get(cv2.CAP_PROP_FPS) == 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
-from envs.config import EnvConfig, EnvError
+from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env
 from evaluation import film
 from evaluation.evaluator import evaluate
@@ -49,12 +50,18 @@ class Simulator(gymnasium.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(2, np.float32), {}
+        self.t, self.end = 0, self.length()
+        return self.seen(), {}
 
     def step(self, action: Any) -> Any:
         self.t += 1
-        return np.full(2, 0.1 * self.t, np.float32), 1.0, self.t == 4, False, {}
+        return self.seen(), 1.0, self.t == self.end, False, {}
+
+    def length(self) -> int:
+        return 4
+
+    def seen(self) -> Any:
+        return np.full(2, 0.1 * self.t, np.float32)
 
     def render(self) -> Any:
         return np.zeros((40, 40, 3), np.uint8)
@@ -79,11 +86,56 @@ def _random() -> Policy:
     return baseline_policy("random", describe_env(OWN))
 
 
-def test_films_close_their_environments(own: type[Simulator], tmp_path: Path) -> None:
+def test_films_close_their_environments(
+    own: type[Simulator], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "own.mp4"
     recorder = FilmRecorder(path, OWN, FrameMetric("sum", lambda frames: frames.sum(1)))
     recorder.write(evaluate(_random(), OWN, 2, 0, 1, observer=recorder))
-    assert path.exists() and own.opened == []
+    assert path.exists() and own.opened == [] and caplog.messages == []
+
+
+def _filmed(path: Path) -> None:
+    recorder = FilmRecorder(path, OWN)
+    recorder.write(evaluate(_random(), OWN, 1, 0, 1, observer=recorder))
+
+
+def test_a_film_of_another_episode_says_so(
+    own: type[Simulator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its random numbers are not those of its seed."""
+    number = count()
+    monkeypatch.setattr(own, "seen", lambda env: np.full(2, 0.001 * next(number), np.float32))
+    _filmed(tmp_path / "own.mp4")
+    said = (
+        f"{OWN.game} does not repeat its episode from its seed, so that a film shows another than was played."
+    )
+    assert caplog.messages == [said]
+
+
+def test_a_replay_that_ends_early_says_so(
+    own: type[Simulator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = iter((4, 4, 2))
+    monkeypatch.setattr(own, "length", lambda env: next(lengths, 2))
+    with pytest.raises(EnvError, match="does not repeat its episode from its seed"):
+        _filmed(tmp_path / "own.mp4")
+    assert not own.opened and not (tmp_path / "own.mp4").exists()
+
+
+@pytest.mark.parametrize("when", ["__init__", "reset", "step"])
+def test_an_environment_that_fails_while_it_draws_is_named(
+    when: str, own: type[Simulator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(env: Simulator, *given: Any, **named: Any) -> Any:
+        if (env.render_mode if when != "__init__" else named.get("render_mode")) is None:
+            return plain(env, *given, **named)
+        raise RuntimeError("no display :0")
+
+    plain = getattr(own, when)
+    monkeypatch.setattr(own, when, fails)
+    with pytest.raises(EnvFailure, match=f"The environment {OWN.game} failed: RuntimeError: no display :0"):
+        _filmed(tmp_path / "own.mp4")
 
 
 def test_a_page_of_scenes_closes_its_environments(own: type[Simulator]) -> None:
