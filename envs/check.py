@@ -40,6 +40,7 @@ from agents.base import AgentError
 from agents.registry import AGENTS
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
+from envs.contract import failure_of_close
 from envs.gym.own import ForSeveral, unfitted
 from envs.multi.trial import try_game
 from envs.registry import family_name
@@ -160,14 +161,14 @@ def _checked(env: gymnasium.Env[object, object]) -> list[str]:
             verdict = "passed"
         except Exception as error:
             verdict = f"failed: {type(error).__name__}: {error}"
-        finally:
-            env.close()
+        unclosed = failure_of_close(env)
     warned = (
         " ".join(str(each.message).replace("\x1b[33m", "").replace("\x1b[0m", "").split())
         for each in caught
         if WRAPPED not in str(each.message)
     )
-    return [verdict, *dict.fromkeys(warned)]
+    closing = [f"close() failed: {unclosed}"] if unclosed else []
+    return [verdict, *dict.fromkeys(warned), *closing]
 
 
 def _played(setting: Setting) -> list[str]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 from envs.config import EnvConfig, EnvDescription, description_from_spaces
-from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps, close_each
 from envs.playback import Frames
 from envs.seeding import draw_seed, seed_rows
 
@@ -109,5 +109,4 @@ class SoloVector(SeededVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the games."""
-        for game in self._games:
-            game.close()
+        close_each(self._games, self.game)

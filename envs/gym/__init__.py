@@ -24,7 +24,7 @@ from envs.config import (
     description_from_spaces,
     failure_of,
 )
-from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps, close_each
 from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
@@ -170,7 +170,8 @@ class GymVector(SeededVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the environments."""
-        self._envs.close(**kwargs)
+        self._envs.closed = True  # or it would close them again when it is deleted
+        close_each(self._envs.envs, self.game)
 
 
 class GymPlayback:
@@ -210,7 +211,7 @@ class GymPlayback:
 
     def close(self) -> None:
         """Closes the environment."""
-        self._env.close()
+        close_each([self._env], self._game)
 
     def _picture(self) -> Screen:
         try:

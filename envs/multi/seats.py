@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
 from envs.config import EnvConfig, EnvError
-from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps, close_each
 from envs.multi.games import Build, build, is_atari
 from envs.multi.observed import seat_frame, seat_of, seat_space
 from envs.playback import Frames
@@ -157,5 +157,4 @@ class SeatsVector(SeededVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all games."""
-        for table in self._tables:
-            table.close()
+        close_each(self._tables, self.game)

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
+from envs.check import _checked
 from envs.config import EnvConfig
+from envs.gym.own import unfitted
 from envs.gym.spaces import fitted, own_action
-from envs.registry import make_env
+from envs.registry import describe_env, make_env
+from evaluation.evaluator import evaluate
+from evaluation.policies import baseline_policy
 
 MakeConfig = Callable[..., EnvConfig]
 Register = Callable[..., str]
@@ -109,3 +113,33 @@ def test_actions_of_integers_are_rounded(register: Register, make_config: MakeCo
     for number in (0.4, 1.4, 1.6):
         env.step(np.array([[number]]))
     assert [int(each[0]) for each in kept.taken] == [0, 1, 2]
+
+
+class Unclosed(Short):
+    """Ends a viewer that it never had."""
+
+    def close(self) -> None:
+        if hasattr(self, "t"):
+            closed.append(self)
+            raise AttributeError("no viewer")
+
+
+closed: list[Unclosed] = []
+
+
+def test_an_environment_that_cannot_be_closed_loses_no_evaluation(
+    register: Register, make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = make_config(register(lambda: Unclosed()))
+    played = evaluate(baseline_policy("random", describe_env(config)), config, 3, 0, 2)
+    assert played.scores == (3.0, 3.0, 3.0)
+    (said,) = caplog.messages
+    assert said.startswith(
+        "The environment test/Odd-v0 could not be closed: AttributeError: no viewer (test_odd"
+    )
+    assert len(closed) == 2
+
+
+def test_the_check_names_what_closing_raises(register: Register, make_config: MakeConfig) -> None:
+    (*_, said) = _checked(unfitted(make_config(register(lambda: Unclosed()))))
+    assert said.startswith("close() failed: AttributeError: no viewer (test_odd")
