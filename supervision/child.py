@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -66,12 +67,16 @@ class Child:
     @property
     def running(self) -> bool:
         """Whether it was started and has not ended."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self.exit_code is None
 
     @property
     def exit_code(self) -> int | None:
         """As the shell's, or minus the signal that killed it; None while it runs or never ran."""
-        return None if self._process is None else self._process.poll()
+        if self._process is None:
+            return None
+        if self._process.returncode is None:
+            _end_orphans(self._process.pid)
+        return self._process.poll()
 
     @property
     def pid(self) -> int:
@@ -114,6 +119,17 @@ class Child:
                 return log.read()
         except FileNotFoundError:
             return b""
+
+
+def _end_orphans(leader: int) -> None:
+    """Kill what is left of the group of a process that died: a simulator that an actor had started, say.
+
+    The process is looked at but not reaped, so that its number is still that of its group.
+    """
+    with contextlib.suppress(ChildProcessError, ProcessLookupError, PermissionError):
+        ended = os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is not None and ended.si_status:
+            os.killpg(leader, signal.SIGKILL)
 
 
 def described(exit_code: int) -> str:

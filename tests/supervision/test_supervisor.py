@@ -151,6 +151,29 @@ def test_a_dead_actor_is_started_again(stage: Stage) -> None:
     assert "The actor 0 ended (killed by SIGKILL); starting it again" in stage.words()
 
 
+def test_what_a_dead_actor_had_started_ends_with_it(stage: Stage) -> None:
+    """As a simulator would that an environment started, where the actor is killed for its memory."""
+    code = (
+        "import os, subprocess, sys; started = subprocess.Popen(['sleep', '60'])\n"
+        "print(started.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    actor = stage.spec("actor 0", code)
+    assert stage.supervise(None, actor) == 1, "it dies too often"
+    started = [int(line) for line in actor.log.read_text().split()]
+    assert len(started) == QUICK.deaths
+    await_that(lambda: not any(map(lives, started)))
+
+
+def test_what_a_process_leaves_on_purpose_lives_on(stage: Stage) -> None:
+    code = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
+    child = Child(stage.spec("learner", code))
+    child.start()
+    await_that(lambda: child.exit_code == 0)
+    (left,) = map(int, child.last_lines(1))
+    assert lives(left)
+    os.kill(left, signal.SIGKILL)
+
+
 def test_a_learner_that_was_stopped_by_somebody_else_is_started_again(stage: Stage) -> None:
     stage.finished = False
 
