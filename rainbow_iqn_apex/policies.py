@@ -22,7 +22,7 @@ from envs.gym.pictures import frame_of
 from envs.gym.spaces import fitted, own_action
 from envs.legal import without_forbidden
 from evaluation.evaluator import evaluate
-from evaluation.policies import AgentPolicy
+from evaluation.policies import AgentPolicy, EpsilonPolicy, Policy
 from own_code.code import imported_code
 from wiring.code import canonical
 from wiring.setting import Setting, restore_agent
@@ -52,6 +52,9 @@ class LoadedPolicy:
         self.settings = args.model_dump()
         self._agent, self._seed, self._config = agent, seed, args.select(EnvConfig)
         self._policy = AgentPolicy(agent, args.history_length, noisy)
+        self._evaluated: Policy = self._policy
+        if args.evaluation_epsilon:
+            self._evaluated = EpsilonPolicy(self._policy, env, args.evaluation_epsilon)
         self._stack = FrameStack(1, args.history_length, env.frame_shape, env.frame_dtype)
         self._frame, self._masked = (env.frame_shape, env.frame_dtype), env.masked
         self._game = _Game(self._config)
@@ -80,7 +83,7 @@ class LoadedPolicy:
 
     def play(self, episodes: int = 10, seed: int = 123) -> NDArray[np.float64]:
         """The scores of fixed episodes, as test_multiple_seed.py plays them."""
-        played = evaluate(self._policy, self._config, episodes, seed, min(episodes, 16))
+        played = evaluate(self._evaluated, self._config, episodes, seed, min(episodes, 16))
         self._policy.begin(1)
         self.reset()
         return np.array(played.scores)

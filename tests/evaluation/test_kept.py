@@ -7,10 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
-from args import UserError, read_args
+from args import UserError, checked_args, read_args
+from envs.config import EnvConfig
+from evaluation.evaluator import evaluate
+from learning.saved.snapshot import load_snapshot
+from rainbow_iqn_apex import load_policy
 from test_multiple_seed import run_evaluation
 from tests.processes import ROOT, run
+from wiring.evaluating.candidates import snapshot_candidate
 from wiring.record.kept import KEPT, kept_snapshots, with_kept
 
 MEGABYTE = 1_000_000
@@ -62,3 +68,13 @@ def test_chance_plays_no_snapshot(agent: str, tmp_path: Path) -> None:
         sentence = f"--agent {agent} plays without a snapshot: leave it or {named[0]} out."
         with pytest.raises(UserError, match=sentence):
             run_evaluation(with_kept(read_args([*words, *named])))
+
+
+def test_a_policy_from_python_has_the_scores_of_an_evaluation(tmp_path: Path) -> None:
+    """Also where a share of its actions is random; here all are, so that no pole stands for long."""
+    snapshot = load_snapshot(ROOT / "results" / "kept" / "cartpole" / "dqn.pth")
+    snapshot["settings"]["evaluation_epsilon"] = 1.0
+    torch.save(snapshot, tmp_path / "dqn.pth")
+    candidate = snapshot_candidate(checked_args({"model": str(tmp_path / "dqn.pth")}))
+    scores = evaluate(candidate.policy, candidate.args.select(EnvConfig), 3, 123, 3).scores
+    assert max(scores) < 200 and tuple(load_policy(tmp_path / "dqn.pth").play(3)) == scores
