@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
+from envs.config import EnvError
+from own_code.code import error_text
+
 Frames = npt.NDArray[np.uint8 | np.float32]
 Action = int | npt.NDArray[np.int64 | np.float32]
 """Of one environment, a number or [A]; or [S], one of each seat of a game of moves at the same time."""
@@ -59,6 +62,22 @@ class VectorPlayback:
 def not_repeated(game: str) -> str:
     """The sentence of a replay that went another way."""
     return f"{game} does not repeat its episode from its seed, so that a film shows another than was played."
+
+
+def drawn(render: Callable[[], Any], game: str) -> Screen:
+    """The picture [h, w, 3] that an environment's own code draws. Raises EnvError where it is none."""
+    try:
+        picture = render()
+    except NotImplementedError as error:
+        raise EnvError(f"The environment {game} cannot draw itself: it has no render().") from error
+    except Exception as error:  # of code that is not ours
+        raise EnvError(f"The environment {game} could not be drawn: {error_text(error)}.") from error
+    if not isinstance(picture, np.ndarray):
+        raise EnvError(f"The environment {game} has no picture to show.")
+    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or 0 in picture.shape:
+        shape, kind = list(picture.shape), picture.dtype
+        raise EnvError(f"render() of {game} gives {shape} of {kind} instead of [h, w, 3] of uint8.")
+    return picture
 
 
 def enlarged(colours: Screen) -> Screen:

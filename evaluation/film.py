@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from envs.config import EnvConfig, EnvDescription
 from envs.legal import legal_actions
 from envs.playback import Action, Frames, not_repeated
-from envs.registry import describe_env, make_playback
+from envs.registry import describe_env, make_env, make_playback
 from evaluation.result import Evaluation
 from reporting.film import check_film_name, mp4_film, open_window
 
@@ -202,16 +202,25 @@ def _without_clock(description: EnvDescription) -> float:
 def check_pictures(env_config: EnvConfig) -> None:
     """Raises EnvError where the environment cannot draw itself, before anything long begins."""
     with closing(EpisodePictures(env_config, seed=0)) as pictures:
-        pictures.step(_some_action(describe_env(env_config), pictures.frame))
+        pictures.step(_some_action(env_config, pictures.frame))
 
 
-def _some_action(description: EnvDescription, first: Frames) -> Action:
+def _some_action(env_config: EnvConfig, first: Frames) -> Action:
     """One that the first frame [*frame] allows, or one of each seat."""
+    description = describe_env(env_config)
     if description.num_actions is None:
         return np.array(description.action_low, np.float32)
-    if description.seats > 1:
-        return np.zeros(description.seats, np.int64)
-    return int(legal_actions(first[None], description.num_actions)[0].argmax()) if description.masked else 0
+    if not description.masked:
+        return np.zeros(description.seats, np.int64) if description.seats > 1 else 0
+    frames = first[None] if description.seats == 1 else _first_frames(env_config, description.seats)
+    actions: Any = legal_actions(frames, description.num_actions).argmax(axis=1)
+    return int(actions[0]) if description.seats == 1 else actions
+
+
+def _first_frames(env_config: EnvConfig, seats: int) -> Frames:
+    """What each seat sees first where the seed is 0, [S, *frame]."""
+    with closing(make_env(env_config, [0] * seats)) as env:
+        return env.reset()[0]
 
 
 def _enlarged(picture: NDArray[Any]) -> NDArray[np.uint8]:

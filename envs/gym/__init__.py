@@ -29,10 +29,9 @@ from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules
 from envs.gym.spaces import env_actions, fitted, space_of_actions, space_of_frames, to_float32
-from envs.playback import Action, Frames, Screen, not_repeated
+from envs.playback import Action, Frames, Screen, drawn, not_repeated
 from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
-from own_code.code import error_text
 
 __all__ = ["FAMILY"]
 log = logging.getLogger(__name__)
@@ -207,27 +206,11 @@ class GymPlayback:
         except RAISED as error:
             raise failure_of(self._game, error) from error
         self._is_over = bool(terminated or truncated)
-        return _to_frames(np.asarray(observation)), [self._picture()]
+        return _to_frames(np.asarray(observation)), [drawn(self._env.render, self._game)]
 
     def close(self) -> None:
         """Closes the environment."""
         close_each([self._env], self._game)
-
-    def _picture(self) -> Screen:
-        try:
-            picture = self._env.render()
-        except NotImplementedError as error:
-            raise EnvError(f"The environment {self._game} cannot draw itself: it has no render().") from error
-        except Exception as error:  # of code that is not ours
-            raise EnvError(
-                f"The environment {self._game} could not be drawn: {error_text(error)}."
-            ) from error
-        if not isinstance(picture, np.ndarray):
-            raise EnvError(f"The environment {self._game} has no picture to show.")
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or 0 in picture.shape:
-            shape, kind = list(picture.shape), picture.dtype
-            raise EnvError(f"render() of {self._game} gives {shape} of {kind} instead of [h, w, 3] of uint8.")
-        return picture
 
 
 def _shows_mask(env: Env) -> bool:

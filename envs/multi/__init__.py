@@ -23,7 +23,7 @@ from envs.multi.games import PREFIX, Build, build, is_atari, is_by_turns, known_
 from envs.multi.observed import seat_of, seat_space, turn_space
 from envs.multi.seats import SeatsVector
 from envs.multi.turns import TurnsVector
-from envs.playback import Playback, VectorPlayback
+from envs.playback import Playback, VectorPlayback, drawn
 from envs.registry import Family
 
 __all__ = ["FAMILY", "described", "playback_of", "vector_of"]
@@ -59,7 +59,11 @@ def playback_of(config: EnvConfig, seed: int, build: Build = build) -> Playback:
     if not hasattr(game, "render"):
         env.close()
         raise EnvError(f"{config.game} cannot be filmed: it has no render().")
-    return VectorPlayback(env, lambda _: np.asarray(game.render(), np.uint8))
+    return VectorPlayback(env, lambda _: drawn(lambda: _as_bytes(game.render()), config.game))
+
+
+def _as_bytes(picture: Any) -> Any:
+    return None if picture is None else np.asarray(picture, np.uint8)
 
 
 FAMILY = Family(

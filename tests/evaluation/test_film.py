@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import cv2
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 
 from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.registry import describe_env
@@ -30,6 +32,8 @@ from evaluation.film import (
 )
 from evaluation.policies import Policy, baseline_policy
 from evaluation.scenes import scenes_of_play
+from own_code import code as own_code
+from own_code.code import OwnCode
 
 WIDTH = 480
 OWN = EnvConfig(
@@ -199,3 +203,81 @@ def test_only_what_was_played_is_drawn() -> None:
     below_the_text = picture[24:]
     drawn = np.where((below_the_text != PAPER).any(2))[1]
     assert 10 < drawn.max() < WIDTH / 10
+
+
+class Together:
+    """Two seats that move at the same time, three times. Action 0 is forbidden at first, to one also 1."""
+
+    possible_agents = ["one", "other"]
+
+    def __init__(self) -> None:
+        self.agents = list[str]()
+
+    def observation_space(self, seat: str) -> Any:
+        return Dict(observation=Box(-1, 1, (2,)), action_mask=Box(0, 1, (3,), np.int8))
+
+    def action_space(self, seat: str) -> Any:
+        return Discrete(3)
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.agents, self.t = [*self.possible_agents], 0
+        return self._seen(), {seat: {} for seat in self.agents}
+
+    def step(self, actions: dict[str, int]) -> Any:
+        assert all(self._seen()[seat]["action_mask"][action] for seat, action in actions.items()), "illegal"
+        self.t += 1
+        ends = dict.fromkeys(self.agents, self.t == 3)
+        told: Any = self._seen(), dict.fromkeys(self.agents, 1.0), ends, dict.fromkeys(self.agents, False), {}
+        self.agents = [] if self.t == 3 else self.agents
+        return told
+
+    def _seen(self) -> Any:
+        masks: dict[str, Any] = {"one": [self.t > 0, 1, 1], "other": [self.t > 0, self.t > 0, 1]}
+        numbers = np.full(2, self.t / 9, np.float32)
+        return {seat: {"observation": numbers, "action_mask": np.int8(masks[seat])} for seat in masks}
+
+    def render(self) -> Any:
+        return np.zeros((40, 40, 3), np.uint8)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> EnvConfig:
+    name = "together.py:Together"
+    monkeypatch.setitem(own_code._GIVEN, name, OwnCode(name, "", sys.modules[__name__], "Together"))
+    return replace(OWN, game=name)
+
+
+def test_a_game_is_filmed_whose_seats_may_not_take_action_0_at_first(
+    together: EnvConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = FilmRecorder(tmp_path / "game.mp4", together)
+    random = baseline_policy("random", describe_env(together))
+    recorder.write(evaluate(random, together, 2, 0, 2, observer=recorder))
+    assert (tmp_path / "game.mp4").exists() and caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("drawn", "sentence"),
+    [
+        (None, "The environment together.py:Together has no picture to show."),
+        (
+            RuntimeError("no display"),
+            "The environment together.py:Together could not be drawn: RuntimeError: no",
+        ),
+        (np.zeros((5, 4)), r"render\(\) of together.py:Together gives \[5, 4\] of uint8 instead"),
+    ],
+)
+def test_a_game_of_several_players_that_draws_no_picture_is_one_sentence(
+    drawn: Any, sentence: str, together: EnvConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def render(game: Together) -> Any:
+        if isinstance(drawn, Exception):
+            raise drawn
+        return drawn
+
+    monkeypatch.setattr(Together, "render", render)
+    with pytest.raises(EnvError, match=sentence):
+        FilmRecorder(tmp_path / "game.mp4", together)
