@@ -77,6 +77,7 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
 
         Raises:
             EnvError: `seed` is not one integer per restarted environment, or the mask does not fit.
+            EnvFailure: the environment raised another error, or showed what nobody can learn from.
         """
         mask = (options or {}).get("reset_mask")
         if mask is None:
@@ -85,9 +86,12 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         seeds = None if seed is None else checked_seeds(seed, int(mask.sum()))
         self._started = True
         try:
-            return self._restart(mask, seeds)
+            frames, infos = self._restart(mask, seeds)
         except RAISED as error:
             raise failure_of(self.game, error) from error
+        if not (frames.dtype == np.uint8 or np.isfinite(frames).all()):
+            raise unusable_values(self.game, frames, np.zeros(len(frames)), np.ones(len(frames), np.bool_))
+        return frames, infos
 
     def step(self, actions: npt.ArrayLike) -> Steps:
         """Takes one action per environment, [N] integers or [N, A] floats.

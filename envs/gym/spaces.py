@@ -101,10 +101,10 @@ def _with_combinations(env: Env, space: MultiDiscrete | MultiBinary, game: str) 
 
 
 def _with_one_row(env: Env, space: Box, game: str) -> Env:
-    if not space.is_bounded():
+    if not _has_bounds(as_float32(space)):
         raise EnvError(
-            f"The actions of {game} have no bounds ({space}), so that nothing says how far to explore:"
-            " wrap it in gymnasium.wrappers.TransformAction("
+            f"The actions of {game} have no bounds within float32 ({space}), so that nothing says how far to"
+            " explore: wrap it in gymnasium.wrappers.TransformAction("
             f"env, lambda a: a, Box(-1.0, 1.0, {space.shape})), with bounds of yours."
         )
     if len(space.shape) == 1:
@@ -112,6 +112,12 @@ def _with_one_row(env: Env, space: Box, game: str) -> Env:
     low, high = space.low.ravel(), space.high.ravel()
     row = Box(low, high, dtype=space.dtype.type)
     return TransformAction(env, lambda action: np.reshape(action, space.shape), row)
+
+
+def _has_bounds(space: Box) -> bool:
+    """Whether numbers can be drawn between its bounds: these, and how far they are apart, are finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(space.high - space.low).all())
 
 
 def space_of_actions(space: Space[Any]) -> Discrete | Box:

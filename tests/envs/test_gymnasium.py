@@ -84,6 +84,8 @@ def test_actions_that_do_not_start_at_zero(register: Callable[..., str], make_co
         (NUMBERS, Tuple([Discrete(2)]), "The actions of test/Echo-v0 are a Tuple"),
         (NUMBERS, MultiDiscrete([40, 40]), "have 1,600 combinations, .* at most 1,024"),
         (NUMBERS, Box(-np.inf, np.inf, (2,)), r"have no bounds .*TransformAction.*Box\(-1.0, 1.0, \(2,\)\)"),
+        (NUMBERS, Box(-1e300, 1e300, (2,), np.float64), "have no bounds within float32"),
+        (NUMBERS, Box(-3e38, 3e38, (2,), np.float32), "have no bounds within float32"),
     ],
 )
 def test_other_spaces_are_refused(

@@ -10,7 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
 from envs.check import _checked
-from envs.config import EnvConfig
+from envs.config import EnvConfig, EnvFailure
 from envs.gym.own import unfitted
 from envs.gym.spaces import fitted, own_action
 from envs.registry import describe_env, make_env
@@ -143,3 +143,15 @@ def test_an_environment_that_cannot_be_closed_loses_no_evaluation(
 def test_the_check_names_what_closing_raises(register: Register, make_config: MakeConfig) -> None:
     (*_, said) = _checked(unfitted(make_config(register(lambda: Unclosed()))))
     assert said.startswith("close() failed: AttributeError: no viewer (test_odd")
+
+
+class Blind(Short):
+    """Its first frame is NaN."""
+
+    def reset(self, **given: Any) -> Any:
+        return super().reset(**given)[0] * np.nan, {}
+
+
+def test_a_first_frame_of_nan_is_named(register: Register, make_config: MakeConfig) -> None:
+    with pytest.raises(EnvFailure, match=r"is at fault: it returned a frame with nan \(row 0\)"):
+        make_env(make_config(register(lambda: Blind())), [0, 1]).reset()
