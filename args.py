@@ -202,7 +202,8 @@ def read_args(argv: Sequence[str]) -> Args:
 
 def args_type(agent: object) -> type[Args]:
     """Where the user's own agent is named, `Args` with the fields of its config besides. Raises UserError."""
-    fields = own_flags(agent, Args.model_fields) if isinstance(agent, str) else {}
+    reserved = {*dir(Args), "help"}
+    fields = own_flags(agent, Args.model_fields, reserved) if isinstance(agent, str) else {}
     return create_model("Args", __base__=Args, **cast(dict[str, Any], fields)) if fields else Args
 
 

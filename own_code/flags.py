@@ -5,23 +5,28 @@ from __future__ import annotations
 import copy
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from own_code.code import import_code, names_code
+from own_code.code import error_text, import_code, names_code
 from parameters.declare import UserError, parameter, plain_type
 
 PLAIN = (bool, int, float, str)
 """Types that a flag can have."""
 
 
-def own_flags(agent: str, known: Mapping[str, FieldInfo]) -> dict[str, tuple[Any, FieldInfo]]:
+def own_flags(
+    agent: str, known: Mapping[str, FieldInfo], reserved: Container[str] = ()
+) -> dict[str, tuple[Any, FieldInfo]]:
     """Name -> type and field, for an agent that is the user's own; importing it runs its file.
 
     A field of a parameter that is there already gives it another default, if it has one. A sentence for
     --help stands in the field's metadata: `field(default=32, metadata={"help": "quantiles"})`.
+
+    Args:
+        reserved: names that no new flag may have.
 
     Raises:
         UserError: it has no config, or a field is no flag.
@@ -31,10 +36,21 @@ def own_flags(agent: str, known: Mapping[str, FieldInfo]) -> dict[str, tuple[Any
     config = getattr(import_code(agent).thing, "config_type", None)
     if not dataclasses.is_dataclass(config):
         raise UserError(f"{agent} needs a config_type: the dataclass of its parameters.")
-    types = typing.get_type_hints(config)
+    types = _types(agent, config)
     fields = ((field, types[field.name]) for field in dataclasses.fields(config))
     made = {field.name: _flag(agent, field, kind, known) for field, kind in fields}
-    return {name: flag for name, flag in made.items() if flag is not None}
+    new = {name: flag for name, flag in made.items() if flag is not None}
+    for name in new.keys() - known.keys():
+        if name in reserved:
+            raise UserError(f"The field {name} of {agent}'s config needs another name: this one is taken.")
+    return new
+
+
+def _types(agent: str, config: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(config)
+    except Exception as error:  # of code that is not ours: a type that only a type checker imports
+        raise UserError(f"A type in {agent}'s config cannot be looked up: {error_text(error)}.") from error
 
 
 def _flag(

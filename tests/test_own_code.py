@@ -264,6 +264,42 @@ def test_a_replay_is_filled_from_experience_with_the_same_code_alone(folder: Pat
     assert "The replay begins with 200 transitions from a.events." in said
 
 
+FLAGS_OF_ITS_OWN = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    {field}
+
+
+class Agent:
+    config_type = Config
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        (
+            "place: Path = 'here'",
+            "A type in .*agent.py:Agent's config cannot be looked up: NameError: name 'Path'",
+        ),
+        ("select: str = 'max'", "The field select of .*agent.py:Agent's config needs another name"),
+        ("file_name: str = 'a'", "The field file_name of .* needs another name"),
+        ("help: int = 3", "The field help of .* needs another name"),
+    ],
+)
+def test_a_field_that_can_be_no_flag_is_one_sentence(field: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(FLAGS_OF_ITS_OWN.format(field=field))
+    with pytest.raises(UserError, match=sentence):
+        read_args(["--agent", f"{tmp_path}/agent.py:Agent"])
+
+
 HOSTILE = (
     "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nclass Env:\n    config_type = 5\n"
 )
