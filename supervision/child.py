@@ -15,6 +15,8 @@ PR_SET_PDEATHSIG = 1
 """Number of the prctl, from Linux's <sys/prctl.h>, that sets the signal which a process gets when its parent
 ends.
 """
+TAIL_BYTES = 1 << 16
+"""Bytes of a log in which its last lines are looked for: an actor may have written gigabytes."""
 
 _LIBC = ctypes.CDLL(None)
 
@@ -108,14 +110,14 @@ class Child:
 
     def last_lines(self, count: int) -> list[str]:
         """The last non-empty lines that it wrote since its last start."""
-        lines = self._read_log(self._log_start).decode(errors="replace").splitlines()
+        lines = self._read_log(self._log_start, TAIL_BYTES).decode(errors="replace").splitlines()
         return [line for line in lines if line.strip()][-count:]
 
-    def _read_log(self, start: int) -> bytes:
-        """All from `start` on; nothing of a log that somebody removed or cut off."""
+    def _read_log(self, start: int, most: int | None = None) -> bytes:
+        """From `start` on, at most its last `most` bytes; nothing of a log that was removed or cut off."""
         try:
             with self.spec.log.open("rb") as log:
-                log.seek(start)
+                log.seek(start if most is None else max(start, log.seek(0, os.SEEK_END) - most))
                 return log.read()
         except FileNotFoundError:
             return b""

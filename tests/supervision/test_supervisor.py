@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -350,3 +351,16 @@ def test_actors_alone_are_stopped_without_a_word_of_a_learner(stage: Stage) -> N
 
     assert stage.supervise(None, actor, tick=interrupt_when_ready) == 0
     assert (stage.folder / "saved").exists() and "learner" not in stage.words()
+
+
+def test_the_last_lines_of_a_long_log_take_no_memory(stage: Stage) -> None:
+    """Only its end is read; a line that began before that is not whole."""
+    code = "print('-' * 5_000_000); print('one'); print('two')"
+    child = Child(stage.spec("actor 0", code))
+    child.start()
+    await_that(lambda: child.exit_code == 0)
+    tracemalloc.start()
+    assert child.last_lines(2) == ["one", "two"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
