@@ -7,9 +7,9 @@ python -m event_log random.events --episodes 3,7-9 --nth 10 --img-output-dir pic
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from supervision.process import name_missing_packages
+    from supervision.process import begin_program
 
-    name_missing_packages()
+    begin_program()
 
 import argparse
 import logging
@@ -25,7 +25,7 @@ from event_log.export import write_film, write_minari, write_pictures
 from event_log.reader import read_pieces
 from event_log.records import EventLogError
 from reporting.film import FilmError
-from supervision.process import at_least_one
+from supervision.process import INTERRUPTED, at_least_one, raise_on_interrupt
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +169,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         log.error("error: %s", error)
         raise SystemExit(1) from error
+    except KeyboardInterrupt as interruption:
+        log.error("Interrupted.")
+        raise SystemExit(INTERRUPTED) from interruption
 
 
 if __name__ == "__main__":
+    raise_on_interrupt()
     main()

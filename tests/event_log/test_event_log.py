@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +21,7 @@ from event_log.__main__ import main
 from event_log.reader import read_episodes
 from event_log.records import LogHeader
 from tests.memory.logged import PIXELS, VECTORS, write_log
-from tests.processes import ONE_THREAD, ROOT
+from tests.processes import ONE_THREAD, ROOT, until
 from tests.recording import Play, record
 
 COLOURS = LogHeader("colours", (6, 5, 3), "uint8", 3, None, None)
@@ -154,6 +157,30 @@ def test_as_a_process_on_a_log_that_was_broken_off(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=ONE_THREAD, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("read 3 episodes for a total of 27 events\n")
     assert "no whole record: they are left out" in done.stderr
+
+
+def test_ctrl_c_ends_it_with_a_word(tmp_path: Path) -> None:
+    """It reads a pipe, into which nobody writes."""
+    os.mkfifo(tmp_path / "pipe")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "event_log", str(tmp_path / "pipe")],
+        cwd=ROOT,
+        env=ONE_THREAD,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    writers: list[int] = []
+
+    def is_read() -> bool:
+        with suppress(OSError):  # until somebody reads
+            writers.append(os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK))
+        return bool(writers)
+
+    until(is_read, lambda: "it does not read")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    os.close(writers[0])
+    assert (process.returncode, said.strip()) == (130, "Interrupted.")
 
 
 def test_a_minari_dataset_holds_the_log_or_a_sentence_says_what_is_missing(
