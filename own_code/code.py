@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -27,6 +28,11 @@ from parameters.declare import UserError
 
 KINDS = ("constant", "malmo", "maze", "minatar", "pettingzoo", "probe", "unity", "vizdoom")
 """Words that stand before a colon in names of ours."""
+FOLDERS = "RAINBOW_OWN_FOLDERS"
+"""The variable by which a process that a user's code starts with multiprocessing (spawn, forkserver) finds
+the packages of this one: it imports the launcher, and so this module, before the function that it is to run.
+Nothing else reads it, and no code is run for it.
+"""
 SHOWN = 12
 """Characters of a SHA-256 that a sentence shows."""
 
@@ -141,6 +147,8 @@ def _folder_package(folder: Path) -> str:
         sys.modules[name] = package = ModuleType(name)
         package.__path__ = [str(folder)]
         sys.meta_path[:0] = [FolderFinder(name, folder), PlainNames(name, folder)]
+        known = [each for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
+        os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys([*known, str(folder)]))
     return name
 
 
@@ -150,3 +158,8 @@ def _forget(package: str) -> None:
     for name, module in list(sys.modules.items()):
         if getattr(module, "__name__", "").startswith(f"{package}."):
             del sys.modules[name]
+
+
+if any("from multiprocessing." in word for word in sys.orig_argv):
+    for _folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
+        _folder_package(Path(_folder))

@@ -264,6 +264,47 @@ def test_a_replay_is_filled_from_experience_with_the_same_code_alone(folder: Pat
     assert "The replay begins with 200 transitions from a.events." in said
 
 
+SIMULATOR = """
+import multiprocessing
+import sizes
+
+
+def serve(pipe):
+    pipe.send(sizes.SIZE)
+
+
+class Env:
+    def __init__(self, method):
+        context = multiprocessing.get_context(method)
+        self.pipe, other = context.Pipe()
+        self.simulator = context.Process(target=serve, args=(other,))
+        self.simulator.start()
+        other.close()
+"""
+PROGRAM = """
+import sys
+from own_code.code import import_code
+
+if __name__ == "__main__":
+    env = import_code(sys.argv[1]).thing(sys.argv[2])
+    print(env.pipe.recv())
+    env.simulator.join()
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_code_of_ones_own_starts_processes_that_find_it(method: str, tmp_path: Path) -> None:
+    """As OpenGL and CUDA want it, for a simulator beside."""
+    (tmp_path / "own").mkdir()
+    files = {"own/my_env.py": SIMULATOR, "own/sizes.py": "SIZE = 7", "program.py": PROGRAM}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "program.py", "own/my_env.py:Env", method]
+    environment = {**ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "7\n", ended.stderr
+
+
 FLAGS_OF_ITS_OWN = """
 from __future__ import annotations
 from dataclasses import dataclass
