@@ -39,8 +39,7 @@ from gymnasium.utils.env_checker import check_env
 from agents.base import AgentError
 from agents.registry import AGENTS
 from args import Args, UserError, parse_args
-from envs.config import EnvConfig, EnvDescription
-from envs.contract import failure_of_close
+from envs.config import EnvConfig, EnvDescription, failure_of_close
 from envs.gym.own import ForSeveral, unfitted
 from envs.multi.trial import try_game
 from envs.registry import family_name

@@ -1,6 +1,8 @@
 """Settings of an environment, and the description that an agent needs of it."""
 
+import logging
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Self
@@ -11,6 +13,8 @@ from gymnasium.spaces import Box, Discrete
 
 from own_code.code import error_text
 from parameters.declare import UserError
+
+log = logging.getLogger(__name__)
 
 
 class EnvError(ValueError):
@@ -119,6 +123,22 @@ def failure_of(game: str, error: BaseException) -> BaseException:
     if isinstance(error, KeyboardInterrupt) and _is_ctrl_c(error):
         return error
     return EnvFailure(f"The environment {game} failed: {error_text(error)}.")
+
+
+def close_each(things: Iterable[Any], game: str) -> None:
+    """Close games or environments. What a user's code raises then loses nothing that was played: it warns."""
+    failures = [said for thing in things if (said := failure_of_close(thing))]
+    if failures:
+        log.warning("The environment %s could not be closed: %s.", game, failures[0])
+
+
+def failure_of_close(thing: Any) -> str:
+    """Closes it; returns what it raised, or ""."""
+    try:
+        thing.close()
+    except (Exception, SystemExit) as error:  # of code that is not ours
+        return error_text(error)
+    return ""
 
 
 def _is_ctrl_c(error: KeyboardInterrupt) -> bool:

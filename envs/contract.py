@@ -1,8 +1,7 @@
 """What the environments of all families derive from; envs/__init__.py has the rules that they keep."""
 
-import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,31 +14,12 @@ from envs.config import RAISED, EnvError, failure_of, invalid_actions, unusable_
 from envs.playback import Frames
 from envs.saving import State
 from envs.seeding import check_mask, checked_seeds
-from own_code.code import error_text
-
-log = logging.getLogger(__name__)
 
 Actions = npt.NDArray[np.int64 | np.float32]
 Rewards = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Infos = dict[str, Any]  # Gymnasium's type
 Steps = tuple[Frames, Rewards, Flags, Flags, Infos]
-
-
-def close_each(things: Iterable[Any], game: str) -> None:
-    """Close games or environments. What a user's code raises then loses nothing that was played: it warns."""
-    failures = [said for thing in things if (said := failure_of_close(thing))]
-    if failures:
-        log.warning("The environment %s could not be closed: %s.", game, failures[0])
-
-
-def failure_of_close(thing: Any) -> str:
-    """Closes it; returns what it raised, or ""."""
-    try:
-        thing.close()
-    except (Exception, SystemExit) as error:  # of code that is not ours
-        return error_text(error)
-    return ""
 
 
 class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.bool_]]):

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from envs.config import EnvConfig, EnvDescription, description_from_spaces
-from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps, close_each
+from envs.config import EnvConfig, EnvDescription, close_each, description_from_spaces
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames
 from envs.seeding import draw_seed, seed_rows
 

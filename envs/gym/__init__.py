@@ -21,10 +21,11 @@ from envs.config import (
     EnvDescription,
     EnvError,
     EnvFailure,
+    close_each,
     description_from_spaces,
     failure_of,
 )
-from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps, close_each
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.gym.parts import FlatObservation, parts_of
 from envs.gym.pictures import Env, layers
 from envs.gym.rules import MASK, ends_with_rules

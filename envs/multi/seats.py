@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
-from envs.config import EnvConfig, EnvError
-from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps, close_each
+from envs.config import EnvConfig, EnvError, close_each
+from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.multi.games import Build, build, is_atari
 from envs.multi.observed import seat_frame, seat_of, seat_space
 from envs.playback import Frames
