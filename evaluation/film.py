@@ -175,11 +175,10 @@ class EpisodePictures:
         self.per_second = description.frames_per_second or _without_clock(description)
         self._playback = make_playback(env_config, seed)
         try:
-            self.frame = self._playback.first()
+            self.frame = self._playback.first()  # [*frame] that it shows; of several seats, the first one's
         except BaseException:
             self.close()
             raise
-        """The frame [*frame] that it shows; of several seats, the first one's."""
 
     def step(self, action: Action) -> list[NDArray[np.uint8]]:
         """Those that show the action."""
