@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from acting.episodes import EpisodeTracker
+from acting.links.first_weights import wait_for_weights
 from acting.links.link import ActorConfig, Exchange, Link, StepObserver
 from acting.links.reports import ActorPace, Reports
 from acting.links.weights import WeightsSource
@@ -52,7 +53,7 @@ class Actor(Saved):
         """Play until the run ends or a stop is asked for, then push what is left. Raises as Link."""
         with self.watch():
             if self._weights is not None:
-                self._pace.wait_for_weights(self._weights, self._weights_at)
+                wait_for_weights(self._weights, self._pace, self._link, self._reports, self._weights_at)
             while not self._pace.is_over:
                 self.step()
                 self._pace.wait_for_learner(self._steps, self._weights_at)

@@ -42,18 +42,15 @@ class Sampler(Source[Batch]):
         limiter: Limiter,
         counters: Counters,
         updates: int = 0,
-        t_learner: int | None = None,
+        t_learner: int = 0,
         wanted_slots: int = 0,
         stage: Callable[[Batch], Batch] | None = None,
     ) -> None:
-        """`updates`: of the agent so far, and `t_learner` after them, where there are any; `wanted_slots`:
-        chunks to gather before learning continues.
-        """
+        """`updates`, `t_learner`: of a resumed run; `wanted_slots`: chunks to gather before it continues."""
         super().__init__(counters, config.queue_size, config.redis_patience, stage)
         self._config, self._replay, self._limiter = config, replay, limiter
         self._updates_before, self._wanted_slots = updates, wanted_slots
-        of_new_run = config.learn_start + config.replay_frequency * updates
-        self._t_before = of_new_run if t_learner is None else t_learner
+        self._t_at_0 = t_learner - config.replay_frequency * updates if t_learner else config.learn_start
         self._mean_age = 0.0  # of the last batch's chunks, in transitions
         self._returned = queue.SimpleQueue[tuple[NDArray[Any], ...]]()  # leaves, chunk ids and losses [B]
         self._drawn_states: deque[Any] = deque()  # of the generator after each draw in the queue
@@ -62,7 +59,7 @@ class Sampler(Source[Batch]):
 
     def t_learner(self, updates: int) -> int:
         """T_learner = learn_start + replay_frequency * updates; a resumed run goes on from where it was."""
-        return self._t_before + self._config.replay_frequency * (updates - self._updates_before)
+        return self._t_at_0 + self._config.replay_frequency * updates
 
     def has_learned(self, t_max: int, updates: int) -> bool:
         """Whether the next update would lead beyond `t_max`."""

@@ -225,7 +225,7 @@ def _sampler(
         sizes.limiter,
         slot.patience(read_counters, slot.client, slot.keys),
         learned,
-        int(snapshot["t_learner"]) if snapshot and learned else None,
+        int(snapshot["t_learner"]) if snapshot and learned else 0,
         wanted_slots(snapshot, sizes.replay),
         Staging(device).stage if device.type == "cuda" and not args.gpu_replay else None,
     )

@@ -10,10 +10,8 @@ import numpy as np
 
 from acting.episodes import FinishedEpisode
 from acting.links.link import ActorConfig, Link
-from acting.links.weights import WeightsSource
 from memory.runs.counters import Counters
 from memory.runs.reports import STATUS_EVERY_S, Status
-from memory.runs.run import POLL_EVERY_S
 from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
@@ -90,15 +88,6 @@ class ActorPace:
         """Whether the run is over, or a stop was asked for."""
         config = self._config
         return self._link.stopped() or self._link.counters.is_over(config.t_max, config.end_by)
-
-    def wait_for_weights(self, source: WeightsSource, weights_at: float) -> None:
-        """Wait until the learner has published weights, which it does when it begins: until its next look, an
-        actor would play with those that it was made with. `weights_at`: as of `Reports.publish_status`.
-        """
-        while not (self.is_over or source.has_some()):
-            time.sleep(POLL_EVERY_S)
-            self._link.refresh_counters()
-            self._reports.publish_status("waiting for the learner", 0, weights_at)
 
     def rest(self, steps: int, weights_at: float) -> None:
         """Wait for --post-episode-sleep; the arguments are those of `Reports.publish_status`."""
