@@ -64,7 +64,7 @@ class SharedWeightsReader(WeightsReader):
         try:
             _own_folder(self._path.parents[1])
             with _locked(self._fetching) as is_mine:
-                weights = self._shared(self._version())
+                weights = self._shared(self.version())
                 if weights is None and (weights := super()._read(version)) is not None and is_mine:
                     self._share(weights)
                 return weights

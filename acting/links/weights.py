@@ -82,18 +82,15 @@ class WeightsReader:
 
     def poll(self) -> Weights | None:
         """The weights if they are others than those returned last, else None. Raises WeightsError."""
-        version = self._version()
+        version = self.version()
         if version is None or version == self.seen:
             return None
         if (weights := self._read(version)) is not None:
             self.seen = weights.version
         return weights
 
-    def has_some(self) -> bool:
-        """Whether any are published."""
-        return self._version() is not None
-
-    def _version(self) -> bytes | None:
+    def version(self) -> bytes | None:
+        """Of those that are published; None where none are."""
         version: bytes | None = self._client.get(self._keys.weights_version)
         return version
 
@@ -147,7 +144,7 @@ class PublishedWeights(WeightsSource):
 
     def has_some(self) -> bool:
         """Whether the learner has published any."""
-        return self._patience(self._reader.has_some)
+        return self._patience(self._reader.version) is not None
 
     def _fetch(self) -> ActingWeights | None:
         weights = self._patience(self._reader.poll)

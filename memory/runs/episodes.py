@@ -9,11 +9,10 @@ from memory.runs.counters import parse_counts
 from memory.runs.scripts import REPORT_EPISODE, Sender, refuse, run_script
 from reporting.tables import EpisodeRecord
 
-KEPT = 200_000
-"""Most episodes that wait in Redis for a learner, days of play."""
-
-KEPT_BYTES = 60_000_000
-"""About the most bytes of them: an episode takes 300, and some 10,000 with many actions."""
+KEPT, KEPT_BYTES = 200_000, 60_000_000
+"""Most episodes that wait in Redis for a learner, days of play, and about the most bytes of them: an episode
+takes 300, and some 10,000 with many actions.
+"""
 
 RECENT = 1000
 """Newest episodes that an actor can send again: far more than are played in the seconds that a server may
