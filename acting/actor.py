@@ -52,8 +52,7 @@ class Actor(Saved):
     def run(self) -> None:
         """Play until the run ends or a stop is asked for, then push what is left. Raises as Link."""
         with self.watch():
-            if self._weights is not None:
-                wait_for_weights(self._weights, self._pace, self._link, self._reports, self._weights_at)
+            wait_for_weights(self._weights, self._pace, self._link, self._reports, self._weights_at)
             while not self._pace.is_over:
                 self.step()
                 self._pace.wait_for_learner(self._steps, self._weights_at)

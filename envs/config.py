@@ -147,6 +147,15 @@ def _is_ctrl_c(error: KeyboardInterrupt) -> bool:
     return not is_plain or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def check_first_frames(
+    game: str, frames: npt.NDArray[Any], infos: dict[str, Any]
+) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    """The frames [N, *frame] and infos of a reset. EnvFailure where a frame is NaN or infinite."""
+    if not (frames.dtype == np.uint8 or np.isfinite(frames).all()):
+        raise unusable_values(game, frames, np.zeros(len(frames)), np.ones(len(frames), np.bool_))
+    return frames, infos
+
+
 def unusable_values(
     game: str, frames: npt.NDArray[Any], rewards: npt.NDArray[Any], is_kept: npt.NDArray[np.bool_]
 ) -> EnvFailure:

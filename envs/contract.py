@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs.config import RAISED, EnvError, failure_of, invalid_actions, unusable_values
+from envs.config import RAISED, EnvError, check_first_frames, failure_of, invalid_actions, unusable_values
 from envs.playback import Frames
 from envs.saving import State
 from envs.seeding import check_mask, checked_seeds
@@ -66,12 +66,10 @@ class SeededVectorEnv(VectorEnv[Frames, Actions, npt.NDArray[np.float64 | np.boo
         seeds = None if seed is None else checked_seeds(seed, int(mask.sum()))
         self._started = True
         try:
-            frames, infos = self._restart(mask, seeds)
+            restarted = self._restart(mask, seeds)
         except RAISED as error:
             raise failure_of(self.game, error) from error
-        if not (frames.dtype == np.uint8 or np.isfinite(frames).all()):
-            raise unusable_values(self.game, frames, np.zeros(len(frames)), np.ones(len(frames), np.bool_))
-        return frames, infos
+        return check_first_frames(self.game, *restarted)
 
     def step(self, actions: npt.ArrayLike) -> Steps:
         """Takes one action per environment, [N] integers or [N, A] floats.

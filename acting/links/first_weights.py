@@ -11,19 +11,20 @@ from memory.runs.run import POLL_EVERY_S
 
 
 def wait_for_weights(
-    source: WeightsSource, pace: ActorPace, link: Link, reports: Reports, weights_at: float
+    source: WeightsSource | None, pace: ActorPace, link: Link, reports: Reports, weights_at: float
 ) -> None:
     """Wait until the learner has published weights, which it does when it begins.
 
     Until its next look an actor would play with those that it was made with.
 
     Args:
+        source: None where the actor plays with its own for good.
         weights_at: As of `Reports.publish_status`.
 
     Raises:
         As Link.
     """
-    while not (pace.is_over or source.has_some()):
+    while source is not None and not (pace.is_over or source.has_some()):
         time.sleep(POLL_EVERY_S)
         link.refresh_counters()
         reports.publish_status("waiting for the learner", 0, weights_at)
