@@ -27,6 +27,7 @@ from lab.files import DEFAULT
 from supervision.process import INTERRUPTED, at_least_one, raise_on_interrupt
 
 if TYPE_CHECKING:
+    from args import Args
     from lab.spec import Experiment
 
 Command = Callable[[str, str], argparse.ArgumentParser]
@@ -37,9 +38,6 @@ def fits(experiment: Experiment, scored: bool = False) -> None:
 
     Raises UserError.
     """
-    from envs.config import EnvConfig
-    from envs.registry import describe_env
-    from reporting.measures.fitness import standard_of
     from wiring.checks import check_agent_fits, check_divided, check_serial
     from wiring.code import canonical, check_games
     from wiring.endings import USER_ERRORS
@@ -52,14 +50,9 @@ def fits(experiment: Experiment, scored: bool = False) -> None:
         named = args.games
         try:
             args = canonical(args)
-            for name, one in zip(named, args.games, strict=True):
-                if standard_of(one) and not standard_of(name):
-                    raise UserError(f"tables of scores know {name} as {one}: call it so here.")
-                if scored and describe_env(args.playing(one).select(EnvConfig)).by_turns:
-                    raise UserError(
-                        f"{one} is played by turns, for matches instead of scores: use `run_lab.py run`, and"
-                        " test_multiple_seed.py --against."
-                    )
+            _check_standards(named, args.games)
+            if scored:
+                _check_scores(args)
             setting = setting_of_run(args)
             check_games(args)
             check_parts(args)
@@ -70,6 +63,28 @@ def fits(experiment: Experiment, scored: bool = False) -> None:
             check_length(setting.args)
         except USER_ERRORS as error:
             raise UserError(f"{experiment.where}: {error}") from error
+
+
+def _check_standards(named: Sequence[str], games: Sequence[str]) -> None:
+    """Raise UserError where tables know a game by its one name in `games` alone."""
+    from reporting.measures.fitness import standard_of
+
+    for name, game in zip(named, games, strict=True):
+        if standard_of(game) and not standard_of(name):
+            raise UserError(f"tables of scores know {name} as {game}: call it so here.")
+
+
+def _check_scores(args: Args) -> None:
+    """Raise UserError where a game has matches instead of scores."""
+    from envs.config import EnvConfig
+    from envs.registry import describe_env
+
+    for game in args.games:
+        if describe_env(args.playing(game).select(EnvConfig)).by_turns:
+            raise UserError(
+                f"{game} is played by turns, for matches instead of scores: use `run_lab.py run`, and"
+                " test_multiple_seed.py --against."
+            )
 
 
 def name_of(game: str) -> str:

@@ -74,7 +74,6 @@ class Player(Saved):
         self._random_policy = RandomPolicy(
             actions.num_actions, actions.action_low, actions.action_high, env.masked
         )
-        self._action_dtype = np.float32 if actions.num_actions is None else np.int64
         assert space.dtype is not None
         self._stack = FrameStack(env.num_envs, history_length, space.shape, space.dtype)
         self._noisy = noisy
@@ -97,7 +96,7 @@ class Player(Saved):
                 self._noise = self.agent.next_acting_noise(self._noise, self._first, self._torch)
             self._steps += 1
             acting = self._act(s_t, self._noise)
-            a_t = acting.a_t.astype(self._action_dtype, casting="same_kind", copy=False)
+            a_t = acting.a_t.astype(self._environments.single_action_space.dtype, casting="same_kind")
         self._asked_at = time.monotonic()
         self.frames, rewards, terminated, truncated, infos = self._environments.step(a_t)
         self._asked_at = None

@@ -44,7 +44,7 @@ def command_for(name: str, root: Path) -> str:
 
 
 def of_another_spec(folder: Path, what: str, experiment: str, root: Path) -> UserError:
-    """Says so of a folder in the lab at `root`; `what`: it holds, such as "search"."""
+    """The error where a folder of the lab at `root` holds a `what`, as "search", of another spec."""
     command = command_for(f"reset {experiment}", root)
     return UserError(f"{folder} holds a {what} of another spec: move it away, or remove it with `{command}`.")
 

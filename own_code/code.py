@@ -160,6 +160,7 @@ def _forget(package: str) -> None:
             del sys.modules[name]
 
 
+# In a child that multiprocessing starts: `python -c "from multiprocessing.spawn import ..."`.
 if any("from multiprocessing." in word for word in sys.orig_argv):
     for _folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
         _folder_package(Path(_folder))

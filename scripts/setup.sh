@@ -123,11 +123,15 @@ is_installed() {
     [[ -f $stamp && $(<"$stamp") == "$(checksum_of "$1")" ]]
 }
 
-has_what_those_need() { "$PYTHON" -m pip check >>"$SETUP_LOG" 2>&1; }
+# install_listed -r FILE...: the files name all that is needed (scripts/sync_requirements.py), and pip is quicker where it need not
+# work that out. Only torch's builds for GPUs need more, which pip then finds.
+install_listed() {
+    step "Installing ${missing[*]} into .venv" "$PYTHON" "${PIP_INSTALL[@]}" --no-deps "$@" || return
+    "$PYTHON" -m pip check >>"$SETUP_LOG" 2>&1 ||
+        step "Installing what those need besides" "$PYTHON" "${PIP_INSTALL[@]}" "$@"
+}
 
 # install_missing FILE...: in one call, which pip refuses as a whole: a .venv that was complete before stays in use as it was.
-# The files name all that is needed (scripts/sync_requirements.py), and pip is quicker where it need not work that out; only
-# torch's builds for GPUs need more.
 install_missing() {
     local file complete= missing=() words=()
     for file in "$@"; do
@@ -136,8 +140,7 @@ install_missing() {
     ((${#missing[@]})) || return 0
     [[ -e .venv/.unfinished ]] || complete=1
     touch .venv/.unfinished
-    if ! step "Installing ${missing[*]} into .venv" "$PYTHON" "${PIP_INSTALL[@]}" --no-deps "${words[@]}" ||
-        ! { has_what_those_need || step "Installing what those need besides" "$PYTHON" "${PIP_INSTALL[@]}" "${words[@]}"; }; then
+    if ! install_listed "${words[@]}"; then
         [[ -z $complete ]] || rm .venv/.unfinished
         fail_with_log "pip could not install ${missing[*]}."
     fi

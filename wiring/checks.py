@@ -41,7 +41,7 @@ def check_agent_fits(setting: Setting) -> None:
     _check_switches(setting.args)
     _check_resets(setting.args)
     _check_sequential(setting.args)
-    _check_other_policy(setting.args)
+    _check_without_replay(setting.args)
     if setting.games:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
@@ -72,8 +72,8 @@ def _check_switches(args: Args) -> None:
             raise AgentError(f"{flag_of(name)} is for {readers}: --agent {args.agent} does not use it.")
 
 
-def _check_other_policy(args: Args) -> None:
-    """Raise AgentError where what is played, or how rewards are learned, is not the agent's own."""
+def _check_without_replay(args: Args) -> None:
+    """Raise AgentError where an agent that has no replay is given what only a replay can take."""
     if has_replay(args.agent) or not agent_type(args.agent).learns:
         return
     if args.reward_smoothing:

@@ -205,12 +205,12 @@ class OpenEpisodes:
         waited = self._waiting[:, places] & goes_on
         if not waited.any():
             return rollout, transitions
-        return _concatenated(_streams(kept, places), rollout), np.concatenate([waited, transitions])
+        return _concatenated(_taken(kept, np.s_[:, places]), rollout), np.concatenate([waited, transitions])
 
     def _keep(self, rollout: Rollout, waiting: NDArray[np.bool_]) -> None:
         rows = waiting.any(1)
         start = int(rows.argmax())
-        self._rollout = _since(rollout, start) if rows.any() else None
+        self._rollout = _taken(rollout, np.s_[start:]) if rows.any() else None
         self._waiting = waiting[start:]
 
 
@@ -224,12 +224,7 @@ def _concatenated(first: Rollout, second: Rollout) -> Rollout:
     return second._replace(frames=frames, ages=np.concatenate([first.ages[:-1], second.ages]), **columns)
 
 
-def _streams(rollout: Rollout, places: NDArray[np.int64]) -> Rollout:
-    """The steps of its streams at `places`."""
-    columns = {name: getattr(rollout, name)[:, places] for name in (*PER_STEP, "frames", "ages")}
-    return rollout._replace(**columns)
-
-
-def _since(rollout: Rollout, start: int) -> Rollout:
-    columns = {name: getattr(rollout, name)[start:] for name in (*PER_STEP, "frames", "ages")}
+def _taken(rollout: Rollout, index: Any) -> Rollout:
+    """Its steps of the time steps and streams that `index` takes out of [T, B]."""
+    columns = {name: getattr(rollout, name)[index] for name in (*PER_STEP, "frames", "ages")}
     return rollout._replace(**columns)

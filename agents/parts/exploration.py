@@ -82,8 +82,8 @@ class EpsilonGreedy(EpsilonActions):
         self._config = config
 
     def epsilons(self, rows: int) -> Tensor:
-        """[rows] of this actor's environments; rows beyond them begin with the first one again, and so do
-        actors beyond the expected ones with the first.
+        """[rows] of this actor's environments. Rows beyond them have those of the first rows again, and
+        actors beyond --nb-actor those of the first actors.
         """
         config = self._config
         first = max(config.id_actor, 0) % config.nb_actor * config.envs_per_actor

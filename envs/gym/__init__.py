@@ -96,7 +96,9 @@ def describe_built(env: Env) -> EnvDescription:
 
 
 class Copies(SyncVectorEnv[Any, Any]):
-    """Keeps of the infos only whether they have a mask: nobody reads more, and not all copies tell alike."""
+    """Keeps of the infos only whether they have a mask: nobody reads more, and what copies say may not fit
+    into one array.
+    """
 
     def _add_info(self, vector_infos: Infos, env_info: Infos, env_num: int) -> Infos:
         return {MASK: True} if MASK in env_info else vector_infos

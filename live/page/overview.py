@@ -20,10 +20,11 @@ HEADER = (
     "weights’ age", "last heard",
 )  # fmt: skip
 ELSEWHERE = RunSettings, RedisSettings, DeviceSettings, ReportingSettings, PageSettings
-OF_LEARNING = {"game", "agent", "T_max", "model", "event_log_in"}
-"""Those of them that learning depends on: schedules by T_max, and weights and a replay to begin with."""
-BESIDE_LEARNING = {name for kind in ELSEWHERE for name in kind.model_fields} - OF_LEARNING
-"""Names of the settings in which runs may differ that are averaged: seed, places, devices and outputs."""
+"""Groups of settings that say where and how a run is played: seed, places, devices and outputs."""
+LEARNED_BY = {"game", "agent", "T_max", "model", "event_log_in"}
+"""Settings among these that learning depends on: T_max sets schedules, the last two are its beginning."""
+MAY_DIFFER = {name for kind in ELSEWHERE for name in kind.model_fields} - LEARNED_BY
+"""Settings in which runs that are averaged may differ."""
 
 
 def row_of(run: KnownRun) -> list[str]:
@@ -61,7 +62,7 @@ def groups_of(runs: Sequence[KnownRun]) -> dict[str, list[KnownRun]]:
     """Runs that differ in nothing that learning depends on but the seed, under one label each."""
     found: dict[tuple[tuple[str, str], ...], list[KnownRun]] = {}
     for run in runs:
-        key = {name: value for name, value in run.settings.items() if name not in BESIDE_LEARNING}
+        key = {name: value for name, value in run.settings.items() if name not in MAY_DIFFER}
         found.setdefault(tuple(sorted((name, repr(value)) for name, value in key.items())), []).append(run)
     labels = dict[str, list[KnownRun]]()
     for group in found.values():

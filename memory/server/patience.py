@@ -59,7 +59,8 @@ class Patience:
                     raise
                 if self.stopped():
                     raise Interrupted(f"Stopped while waiting for {self.server}.") from reply
-                began, last = began if wait is last else time.monotonic(), wait  # a try itself is no absence
+                if wait is not last:  # how long the first try took is not the server's absence
+                    began, last = time.monotonic(), wait
                 if time.monotonic() - began >= limits[wait]:
                     raise error from error.__cause__
                 if not announced:
