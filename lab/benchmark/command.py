@@ -249,9 +249,8 @@ def _progress(rows: Sequence[Row]) -> Tile:
     planned, extra = [row for row in rows if not row.extra], [row for row in rows if row.extra]
     extra_done = sum(row.done for row in extra)
     note = f"done, and {extra_done} of the extra rows" if extra_done else "done"
-    return Tile(
-        "sessions", f"{sum(row.done for row in planned)} of {sum(row.sessions for row in planned)}", note
-    )
+    counted = sum(min(row.done, row.sessions) for row in planned)
+    return Tile("sessions", f"{counted} of {sum(row.sessions for row in planned)}", note)
 
 
 def row_of(played: PlayedGame) -> Row:

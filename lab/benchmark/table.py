@@ -80,7 +80,7 @@ class Row:
     @property
     def state(self) -> str:
         """How many sessions are done, failed or begun."""
-        if self.done == self.sessions:
+        if self.done >= self.sessions:  # more, where fewer are planned than before
             return "done"
         others = f", {self.failed} failed" * bool(self.failed) + f", {self.open} begun" * bool(self.open)
         return f"{self.done} of {self.sessions}{others}" if self.done or others else "not run"

@@ -239,15 +239,20 @@ def write_png(
         axes.set_axis_off()
     for number, (axes, graph) in enumerate(zip(grid.flat, graphs, strict=False)):
         _draw(axes, graph)
-        axes.set_ylabel("" if shared and number % columns else graph.y_title)
+        axes.set_ylabel("" if shared and number % columns else _literal(graph.y_title))
         if graph.legend and not shared:
             axes.legend(*_legend(axes), **_legend_place(graph))
     if shared and graphs:
         figure.legend(*_legend(grid.flat[0]), loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(title, color=INK)
+    figure.suptitle(_literal(title), color=INK)
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
     write_atomically(path, picture.getvalue())
+
+
+def _literal(text: str) -> str:
+    """The text for a PNG, where matplotlib would take what stands between two dollar signs for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _draw(axes: Axes, graph: Graph) -> None:
@@ -263,7 +268,7 @@ def _draw(axes: Axes, graph: Graph) -> None:
     for name, level in graph.levels.items():
         axes.axhline(level, color=MUTED, linestyle=":", linewidth=1)
         place = ("axes fraction", "data")
-        axes.annotate(name, (1, level), (4, 0), place, "offset points", va="center", fontsize=8)
+        axes.annotate(_literal(name), (1, level), (4, 0), place, "offset points", va="center", fontsize=8)
     if graph.grid:
         axes.grid(color=GRID)
         axes.set_axisbelow(True)
@@ -272,8 +277,9 @@ def _draw(axes: Axes, graph: Graph) -> None:
 def _draw_line(axes: Axes, line: Line) -> None:
     if line.edges is not None:
         look: dict[str, Any] = {"color": line.colour, "alpha": line.shade, "linewidth": 0}
-        axes.fill_between(line.x, *line.edges, label=line.band or None, **look)
-    axes.plot(line.x, line.y, color=line.colour, linewidth=0.8 * line.width, label=line.kind or line.name)
+        axes.fill_between(line.x, *line.edges, label=_literal(line.band) or None, **look)
+    label = _literal(line.kind or line.name)
+    axes.plot(line.x, line.y, color=line.colour, linewidth=0.8 * line.width, label=label)
 
 
 def _draw_bars(axes: Axes, bars: Bars, number: int, count: int) -> None:
@@ -282,8 +288,9 @@ def _draw_bars(axes: Axes, bars: Bars, number: int, count: int) -> None:
     places = np.arange(len(bars.heights)) + (number - (count - 1) / 2) * width
     heights = [height - bars.floor for height in bars.heights]
     gap = 0.9 if count > 1 else 1.0
-    look: dict[str, Any] = {"color": bars.colours, "alpha": BAR_OPACITY, "label": bars.name, "capsize": 3}
-    axes.bar(places, heights, gap * width, bottom=bars.floor, yerr=bars.errors, **look)
+    look: dict[str, Any] = {"color": bars.colours, "alpha": BAR_OPACITY, "capsize": 3}
+    label = _literal(bars.name)
+    axes.bar(places, heights, gap * width, bottom=bars.floor, yerr=bars.errors, label=label, **look)
 
 
 _PNG_MARKERS: dict[str, dict[str, Any]] = {
@@ -298,17 +305,17 @@ _PNG_MARKERS: dict[str, dict[str, Any]] = {
 def _draw_marks(axes: Axes, marks: Marks) -> None:
     form = _PNG_MARKERS[marks.symbol]
     colour: dict[str, Any] = {"edgecolor" if "facecolor" in form else "color": marks.colour}
-    axes.scatter(marks.x, marks.y, label=marks.name, **form, **colour)
+    axes.scatter(marks.x, marks.y, label=_literal(marks.name), **form, **colour)
 
 
 def _draw_axis(axes: Axes, axis: Axis, is_bars: bool) -> None:
     count = len(axis.categories)
-    axes.set(xlabel=axis.title, xscale="log" if axis.logarithmic else "linear")
+    axes.set(xlabel=_literal(axis.title), xscale="log" if axis.logarithmic else "linear")
     if axis.steps:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if axis.categories:
         slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if count > MOST_FLAT_LABELS else {}
-        axes.set_xticks(range(count), axis.categories, **slant)
+        axes.set_xticks(range(count), [_literal(each) for each in axis.categories], **slant)
     if is_bars:
         axes.set_xlim(-0.7, max(count, LEAST_BARS) - 0.3)
     elif axis.categories:

@@ -13,7 +13,7 @@ import pytest
 
 from args import UserError
 from lab.benchmark import command
-from lab.benchmark.command import EPISODES, chosen, over_games, write_table
+from lab.benchmark.command import EPISODES, _progress, chosen, over_games, write_table
 from lab.benchmark.table import OverAll, Row, markdown
 from lab.commands import benchmark
 from lab.session import SessionRecord
@@ -241,6 +241,8 @@ def test_a_row_says_what_became_of_its_sessions() -> None:
     row = Row("some", "pong", "a2c", 3, 1, 1, 1, False, 10, 10, 1.0, "", (), (), (), None, ())
     assert row.state == "1 of 3, 1 failed, 1 begun"
     assert replace(row, done=3, failed=0, open=0).state == "done"
+    assert replace(row, done=3, sessions=2).state == "done"  # fewer are planned than before
+    assert _progress([replace(row, done=3, sessions=2), row]).value == "3 of 5"
     assert replace(row, done=0, failed=0, open=0).state == "not run"
 
 

@@ -85,3 +85,17 @@ def test_a_picture_has_its_size_and_a_sentence_stands_for_nothing(tmp_path: Path
     write_png(tmp_path / "some.png", "nothing", [graph, graph], columns=2, size=(4, 2), widths=(1, 1.3))
     assert matplotlib.image.imread(tmp_path / "some.png").shape[:2] == (220, 440)
     assert plotly_figure(graph, 400, "Nothing yet.").layout.annotations[0].text == "Nothing yet."
+
+
+def test_names_with_dollar_signs_are_drawn_as_they_stand(tmp_path: Path) -> None:
+    """Matplotlib takes `$...$` for a formula, and ends where it is none."""
+    odd = "$x_{$"
+    bars = SCORES._replace(name=odd)
+    graph = Graph(
+        Axis(odd, categories=[odd, odd]), odd, [bars, CURVE._replace(band=odd)], {odd: 1.0}, legend=True
+    )
+    write_png(tmp_path / "odd.png", odd, [graph])
+    write_png(tmp_path / "shared.png", odd, [graph, graph], columns=2, shared=True)
+    axes = Figure().subplots()
+    _draw(axes, graph)
+    assert {label.get_text() for label in axes.get_xticklabels()} == {r"\$x_{\$"}
