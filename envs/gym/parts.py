@@ -19,18 +19,20 @@ from gymnasium.spaces.utils import flatdim, flatten, flatten_space
 
 from envs.config import EnvConfig
 from envs.gym.pictures import (
+    HIGHEST_BYTE,
+    BytesAlone,
     Env,
-    PictureAlone,
     channels_last,
     frame_of,
     is_bytes,
     is_picture,
     layers,
     smaller,
+    spread,
 )
 
 Shape = tuple[int, ...]
-SHARE = np.float32(255)
+SHARE = np.float32(HIGHEST_BYTE)
 
 
 class Fit(NamedTuple):
@@ -77,22 +79,26 @@ def _fit_of(space: Space[Any], config: EnvConfig, are_shares: bool) -> Fit:
         return Fit(row, lambda parts: tuple(fit.of(part) for fit, part in zip(fits, parts, strict=True)))
     if isinstance(space, Text):
         return Fit(space, str)  # `flatten` goes through its letters, which an array of it hides
-    fit = _fit_of_picture(space, config) if is_picture(space) else Fit(space, np.asarray)
-    return _as_shares(fit) if are_shares and is_bytes(space) else fit
+    if not is_bytes(space):
+        return Fit(space, np.asarray)
+    fit = _fit_of_bytes(space, config)
+    return _as_shares(fit) if are_shares else fit
 
 
-def _fit_of_picture(space: Space[Any], config: EnvConfig) -> Fit:
-    alone = PictureAlone(space)
-    ordered = channels_last(alone)
-    has_colours = (ordered.observation_space.shape or ())[2:] == (3,)
-    outer = smaller(ordered, replace(config, grey=config.grey and has_colours))
+def _fit_of_bytes(space: Space[Any], config: EnvConfig) -> Fit:
+    alone = BytesAlone(space)
+    outer = spread(alone)
+    if is_picture(space):
+        outer = channels_last(outer)
+        has_colours = (outer.observation_space.shape or ())[2:] == (3,)
+        outer = smaller(outer, replace(config, grey=config.grey and has_colours))
     return Fit(outer.observation_space, partial(frame_of, outer, alone))
 
 
 def _as_shares(fit: Fit) -> Fit:
     assert isinstance(fit.space, Box)
     space = Box(fit.space.low / SHARE, fit.space.high / SHARE, dtype=np.float32)
-    return Fit(space, lambda part: fit.of(part) / SHARE)
+    return Fit(space, lambda part: np.asarray(fit.of(part)) / SHARE)
 
 
 def _parts_of(space: Space[Any], fitted: Space[Any]) -> tuple[Shape, ...]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Space
 from gymnasium.wrappers import GrayscaleObservation, ResizeObservation, TransformObservation
 
-from envs.config import EnvConfig, EnvError
+from envs.config import EnvConfig, EnvError, EnvFailure
 
 Env = gymnasium.Env[Any, Any]
 
@@ -19,10 +19,12 @@ LEAST_SIDE = 3
 """Least height and width of an image in pixels: the kernel of the smallest torso for images."""
 MOST_CHANNELS = 4
 """Most channels of an image whose channels stand first; they are moved to the end."""
+HIGHEST_BYTE = 255
+"""By which networks divide bytes."""
 
 
-class PictureAlone(gymnasium.Env[Any, Any]):
-    """Nothing but the space of a picture that is a part of an observation, for Gymnasium's wrappers."""
+class BytesAlone(gymnasium.Env[Any, Any]):
+    """Nothing but the space of bytes that are a part of an observation, for Gymnasium's wrappers."""
 
     def __init__(self, space: Space[Any]) -> None:
         self.observation_space = space
@@ -46,6 +48,33 @@ def is_picture(space: Space[Any]) -> bool:
     shape = space.shape or ()
     sides = shape[1:] if are_channels_first(shape) else shape[:2]
     return is_bytes(space) and len(shape) in (2, 3) and min(sides) >= LEAST_SIDE
+
+
+def spread(env: Env) -> Env:
+    """An environment whose bytes, where the highest is 127 or less, are multiples: 0 and 1 become 0 and 255.
+
+    Networks divide bytes by 255, and would hardly see them otherwise.
+    """
+    space = env.observation_space
+    if not isinstance(space, Box) or not is_bytes(space):
+        return env
+    highest = int(space.high.max(initial=0))
+    factor = HIGHEST_BYTE // max(highest, 1)
+    if factor == 1:
+        return env
+    wider = Box(space.low * factor, space.high * factor, dtype=np.uint8)
+    return TransformObservation(env, lambda seen: _within(seen, highest) * np.uint8(factor), wider)
+
+
+def _within(seen: Any, highest: int) -> npt.NDArray[Any]:
+    """The bytes `seen`. Raises EnvFailure where one is above their space."""
+    found = np.asarray(seen)
+    if found.max(initial=0) > highest:
+        raise EnvFailure(
+            f"An observation has a byte of {found.max()}, and its space ends at {highest}: let the Box end at"
+            " the highest that there is."
+        )
+    return found
 
 
 def channels_last(env: Env) -> Env:

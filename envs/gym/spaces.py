@@ -19,7 +19,7 @@ from gymnasium.wrappers import ReshapeObservation, TransformAction
 
 from envs.config import EnvConfig, EnvError
 from envs.gym.parts import FlatObservation, parts_of
-from envs.gym.pictures import LEAST_SIDE, Env, channels_last, smaller
+from envs.gym.pictures import LEAST_SIDE, Env, channels_last, smaller, spread
 from envs.gym.rules import RulesLast, RulesSeen, has_rules
 
 MOST_COMBINATIONS = 1024
@@ -39,9 +39,8 @@ def _with_one_array(env: Env, config: EnvConfig) -> Env:
         env = RulesSeen(env, config.game)
     if has_rules(env):
         env = RulesLast(env, config.game)
-    if not isinstance(env.observation_space, Box):
-        env = _flat(env, config)
-    env = channels_last(env)
+    is_array = isinstance(env.observation_space, Box)
+    env = channels_last(spread(env)) if is_array else _flat(env, config)
     shape = env.observation_space.shape or ()
     if 0 in shape:
         raise EnvError(

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, Space
+from gymnasium.spaces import Box, Dict, Discrete, Space
 
 from envs.check import _checked
 from envs.config import EnvConfig, EnvFailure
@@ -155,3 +155,49 @@ class Blind(Short):
 def test_a_first_frame_of_nan_is_named(register: Register, make_config: MakeConfig) -> None:
     with pytest.raises(EnvFailure, match=r"is at fault: it returned a frame with nan \(row 0\)"):
         make_env(make_config(register(lambda: Blind())), [0, 1]).reset()
+
+
+class Binary(Short):
+    """Sees a one and a zero, as bytes of a space that ends at `highest`."""
+
+    def __init__(self, shape: tuple[int, ...], highest: int, shown: int, part: bool) -> None:
+        self._bytes, self._part = Box(0, highest, shape, np.uint8), part
+        numbers = Box(0, 9, (2,), np.float32)
+        self.observation_space = Dict({"map": self._bytes, "other": numbers}) if part else self._bytes
+        self.action_space, self._shown = Discrete(2), shown
+
+    def reset(self, **given: Any) -> Any:
+        super().reset(**given)
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        return self._seen(), *super().step(action)[1:]
+
+    def _seen(self) -> Any:
+        seen = np.zeros(self._bytes.shape, np.uint8)
+        seen.flat[1] = self._shown
+        return {"map": seen, "other": np.array([7, 8], np.float32)} if self._part else seen
+
+
+@pytest.mark.parametrize("shape", [(12,), (10, 10, 4)])
+@pytest.mark.parametrize(("highest", "byte"), [(1, 255), (10, 250), (100, 200), (128, 128), (255, 255)])
+def test_bytes_of_a_small_range_are_spread(
+    shape: tuple[int, ...], highest: int, byte: int, register: Register, make_config: MakeConfig
+) -> None:
+    """Networks divide bytes by 255, and would hardly see a one."""
+    frame = make_env(make_config(register(partial(Binary, shape, highest, highest, False))), [0]).reset()[0]
+    assert frame.dtype == np.uint8 and frame.shape == (1, *shape)
+    np.testing.assert_array_equal(frame.ravel()[:3], [0, byte, 0])
+
+
+def test_bytes_of_a_small_range_beside_numbers_are_shares_of_it(
+    register: Register, make_config: MakeConfig
+) -> None:
+    config = make_config(register(partial(Binary, (12,), 1, 1, True)))
+    np.testing.assert_array_equal(make_env(config, [0]).reset()[0][0], [0, 1, *[0] * 10, 7, 8])
+
+
+def test_a_byte_outside_of_its_space_is_named(register: Register, make_config: MakeConfig) -> None:
+    env = make_env(make_config(register(partial(Binary, (10, 10), 1, 200, False))), [0])
+    with pytest.raises(EnvFailure, match="has a byte of 200, and its space ends at 1"):
+        env.reset()
