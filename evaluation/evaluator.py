@@ -82,7 +82,7 @@ def evaluate(
     on_progress: Callable[[FinishedEpisode], None] | None = None,
     observer: Observer | None = None,
 ) -> Evaluation:
-    """Plays `episodes` episodes, `width` of them at a time.
+    """Plays `episodes` episodes, `width` of them at a time, and those that fill a table of several seats.
 
     Args:
         seed: all randomness comes from it.
@@ -93,7 +93,8 @@ def evaluate(
         EnvError: the environment cannot be made.
     """
     env_config = env_config.of_whole_games()
-    seeds = [episode_seeds(seed, episode) for episode in range(episodes)]
+    whole_tables = episodes + -episodes % describe_env(env_config).seats
+    seeds = [episode_seeds(seed, episode) for episode in range(whole_tables)]
     play = _VectorPlay(policy, env_config, seeds, width, observer)
     try:
         while play.playing:
@@ -109,7 +110,7 @@ def evaluate(
     results = [play.results[episode] for episode in range(episodes)]
     return Evaluation(
         env_config=env_config,
-        seeds=tuple(each.environment for each in seeds),
+        seeds=tuple(each.environment for each in seeds[:episodes]),
         scores_5min=tuple(each.score_5min for each in results),
         scores_30min=tuple(each.score_30min for each in results),
         scores=tuple(each.score_saber for each in results),
@@ -130,10 +131,10 @@ class _VectorPlay:
         width: int,
         observer: Observer | None,
     ) -> None:
+        """`seeds`: of each episode, as many as fill tables."""
         description = describe_env(env_config)
         seats = description.seats
-        whole_tables = len(seeds) - len(seeds) % seats or len(seeds)
-        rows = min(max(width - width % seats, seats), whole_tables)
+        rows = min(max(width - width % seats, seats), len(seeds))
         self._seeds, self._observer = seeds, observer
         self._policy = SeeingPolicy(policy, rows, description)
         self._tracker = tracker_of(description, rows)

@@ -199,7 +199,7 @@ def closing_sentence(learner: Learner, frames_per_step: int) -> str:
     counters, updates = learner.source.counters, learner.updates
     sentence = (
         f"{_steps(counters.played, frames_per_step)} and {updates:,} updates,"
-        f" {learner.source.samples_per_insert(updates):.2f} samples per insert."
+        f" {learner.source.samples_per_insert():.2f} samples per insert."
     )
     if counters.refilled:
         sentence += f" {_steps(counters.refilled, frames_per_step)} besides refilled the replay."

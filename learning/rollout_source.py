@@ -74,7 +74,7 @@ class RolloutSource(Source[Rollout]):
         """Whether `t_max` steps are learned from. Another rollout may be drawn already; it is left."""
         return self.t_learner(updates) >= t_max
 
-    def samples_per_insert(self, updates: int) -> float:
+    def samples_per_insert(self) -> float:
         """Whole rollouts are learned from, but for those that were dropped."""
         return self._steps_drawn / max(self.counters.steps, 1)
 

@@ -65,9 +65,10 @@ class Sampler(Source[Batch]):
         """Whether the next update would lead beyond `t_max`."""
         return self.t_learner(updates + 1) > t_max
 
-    def samples_per_insert(self, updates: int) -> float:
-        """Since learning began; without the steps that refilled a replay."""
-        return updates * self._config.batch_size / max(self.counters.played - self._config.learn_start, 1)
+    def samples_per_insert(self) -> float:
+        """Since learning began in this epoch; without the steps that refilled a replay."""
+        inserted = self.counters.steps - self.counters.learning_starts_at
+        return self.drawn * self._config.batch_size / max(inserted, 1)
 
     def beta(self, ahead: int = 0) -> float:
         """Importance exponent after `ahead` more draws: from priority_weight to 1, linear in T_learner."""
@@ -75,9 +76,9 @@ class Sampler(Source[Batch]):
         return config.priority_weight + (1 - config.priority_weight) * min(t_learner / config.t_max, 1.0)
 
     def is_due(self, ahead: int = 0) -> bool:
-        """Whether the limiter allows an update by the counters last read, after `ahead` more draws."""
+        """Whether the limiter allows an update after `ahead` more draws. The first needs a whole batch."""
         may_update = self._limiter.learner_may_update(self.counters, self.drawn + ahead)
-        return may_update and self._replay.fill >= self._config.batch_size
+        return may_update and self._replay.fill >= (1 if self.drawn else self._config.batch_size)
 
     @property
     def fill(self) -> float:
@@ -86,13 +87,12 @@ class Sampler(Source[Batch]):
 
     def scalars(self) -> dict[str, float]:
         """Beta, fill, age, priorities, and how often a transition is learned from in this epoch."""
-        inserted = self.counters.steps - self.counters.learning_starts_at
         return {
             "replay/beta": self.beta(),
             "replay/fill": self.fill,
             "replay/age_transitions": self._mean_age,
             "replay/mean_priority": self._replay.total_priority / max(self._replay.fill, 1),
-            "replay/samples_per_insert": self.drawn * self._config.batch_size / max(inserted, 1),
+            "replay/samples_per_insert": self.samples_per_insert(),
             "replay/left_out": float(self._replay.left_out),
             **self._replay.scalars(),
         }

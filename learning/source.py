@@ -73,8 +73,8 @@ class Source(ABC, Generic[BatchT]):
         """Whether an agent of so many updates has made all that are due by T_learner = `t_max`."""
 
     @abstractmethod
-    def samples_per_insert(self, updates: int) -> float:
-        """How often a transition of the run was learned from on average."""
+    def samples_per_insert(self) -> float:
+        """How often a transition was learned from on average since this learner began."""
 
     @abstractmethod
     def ingest(self) -> None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.wrappers.acting_by import ActingBy
 from args import Args, UserError, parse_args
 from envs.config import EnvConfig, EnvDescription
 from envs.seeding import environment_seeds
@@ -35,6 +36,7 @@ def draw(own: argparse.Namespace, args: Args) -> None:
     if not args.model:
         raise UserError("Name a snapshot with --model.")
     agent, setting, _ = restore_agent(Path(args.model), args)
+    agent = agent.agent if isinstance(agent, ActingBy) else agent
     if not isinstance(agent, AdvantageAgent):
         raise UserError(
             f"Advantages of any action are seen by naf alone, and {args.model} is of {setting.args.agent}."

@@ -214,6 +214,7 @@ def _sampler(
     missing = 0  # where the run is finished: nothing is learned from it any more
     if not opened.counters.finished:
         missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
+        missing = max(missing, args.batch_size - replay.fill)  # resumed with larger batches
     unlearned = 0 if missing else unlearned_steps(snapshot, steps, sizes.limiter.slack)
     starts_at = steps + missing - unlearned
     refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)

@@ -6,6 +6,7 @@ A flat index k = t * B + b names row t of stream b; that row's state after the s
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,8 +19,12 @@ from torch import Tensor
 from agents.on_policy.losses import Trajectories
 from memory.rollouts.rollout import Rollout
 
+log = logging.getLogger(__name__)
+
 PER_STEP = ("a_t", "log_prob", "rewards", "terminated", "truncated", "active")
 """Names of the columns of a rollout that have T rows, one for each step."""
+LONG_EPISODE = 27_000
+"""Agent steps of 30 minutes of Atari (Machado et al. 2018), 60 frames a second and four to a step."""
 
 
 def transition_mask(rollout: Rollout) -> Tensor:
@@ -183,6 +188,7 @@ class OpenEpisodes:
     def __init__(self) -> None:
         self._rollout: Rollout | None = None  # the steps that wait, and those between them
         self._waiting = np.zeros((0, 0), np.bool_)  # [T, B] rows of it whose episode has not ended
+        self._has_warned = False
 
     def ended(self, rollout: Rollout, transitions: NDArray[np.bool_]) -> tuple[Rollout, NDArray[np.bool_]]:
         """The rollout with what waited before it, and the mask [T, B] of its rows whose episode has ended.
@@ -212,6 +218,13 @@ class OpenEpisodes:
         start = int(rows.argmax())
         self._rollout = _taken(rollout, np.s_[start:]) if rows.any() else None
         self._waiting = waiting[start:]
+        if len(self._waiting) >= LONG_EPISODE and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "An episode has not ended for %s steps, and nothing is learned from it before: it fills the"
+                " memory; --max-episode-steps sets an end.",
+                f"{LONG_EPISODE:,}",
+            )
 
 
 def _concatenated(first: Rollout, second: Rollout) -> Rollout:

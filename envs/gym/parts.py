@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Dict, Space, Text, Tuple
+from gymnasium.spaces import Box, Dict, OneOf, Space, Text, Tuple
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space
 
 from envs.config import EnvConfig
@@ -79,6 +79,8 @@ def _fit_of(space: Space[Any], config: EnvConfig, are_shares: bool) -> Fit:
         return Fit(row, lambda parts: tuple(fit.of(part) for fit, part in zip(fits, parts, strict=True)))
     if isinstance(space, Text):
         return Fit(space, str)  # `flatten` goes through its letters, which an array of it hides
+    if isinstance(space, OneOf):
+        return Fit(space, tuple)  # a number, and what the space of that number shows
     if not is_bytes(space):
         return Fit(space, np.asarray)
     fit = _fit_of_bytes(space, config)

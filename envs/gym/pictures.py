@@ -18,7 +18,7 @@ Env = gymnasium.Env[Any, Any]
 LEAST_SIDE = 3
 """Least height and width of an image in pixels: the kernel of the smallest torso for images."""
 MOST_CHANNELS = 4
-"""Most channels of an image whose channels stand first; they are moved to the end."""
+"""Most channels of an image of any sides whose channels stand first; they are moved to the end."""
 HIGHEST_BYTE = 255
 """By which networks divide bytes."""
 
@@ -108,8 +108,11 @@ def frame_of(outer: Env, inner: Env, observation: Any) -> Any:
 
 
 def are_channels_first(shape: tuple[int, ...]) -> bool:
-    """Whether an image of this shape is [c, h, w]."""
-    return len(shape) == 3 and shape[0] <= MOST_CHANNELS < min(shape[1:])
+    """Whether an image of this shape is [c, h, w]: few channels, or fewer than its two equal sides."""
+    if len(shape) != 3:
+        return False
+    channels, height, width = shape
+    return channels <= MOST_CHANNELS < min(height, width) or channels < height == width
 
 
 def channels_moved(image: npt.NDArray[Any]) -> npt.NDArray[Any]:

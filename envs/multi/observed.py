@@ -94,9 +94,10 @@ def _is_image(seat: Seat) -> bool:
 
 
 def _image(seat: Seat, seen: npt.NDArray[Any], config: EnvConfig) -> npt.NDArray[np.uint8]:
+    """Zeros and ones as 0 and 255: networks divide bytes by 255."""
     if is_board(seat):
         return seen.astype(np.uint8) * np.uint8(255)
-    return _picture(seen, config)
+    return _picture(seen if seat.has_large_bytes else seen * np.uint8(255), config)
 
 
 def _rules_plane(legal: npt.NDArray[Any], image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -125,7 +126,7 @@ def seat_space(seat: Seat, seats: int, config: EnvConfig) -> Box:
     """
     if not is_picture(seat.observed):
         return _space_of_numbers(seat, seats + (seat.num_actions if seat.masked else 0))
-    height, width, colours = _picture(seat.observed.low, config).shape
+    height, width, colours = _image(seat, seat.observed.low, config).shape
     if seat.masked:
         _check_place(seat, height * width, config)
     return Box(0, 255, (height, width, colours + (2 if seat.masked else 1)), np.uint8)
@@ -137,7 +138,7 @@ def seat_frame(observation: Any, place: int, seats: int, seat: Seat, config: Env
     rules = np.asarray(observation["action_mask"], np.bool_) if seat.masked else np.zeros(0, np.bool_)
     if not is_picture(seat.observed):
         return np.concatenate([_numbers(seen, seat), np.arange(seats) == place, rules]).astype(np.float32)
-    picture = _picture(seen, config)
+    picture = _image(seat, seen, config)
     own = np.full(picture.shape[:2], round(255 * place / max(seats - 1, 1)), np.uint8)
     return np.dstack([picture, own, *([_rules_plane(rules, picture)] if seat.masked else ())])
 

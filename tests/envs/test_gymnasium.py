@@ -405,7 +405,13 @@ class _Only(Box):
 
 
 @pytest.mark.parametrize(
-    "space", [Box(0, 255, (3, 20, 30), np.uint8), Box(0, 1, (3, 20, 30), np.float32)], ids=["bytes", "floats"]
+    "space",
+    [
+        Box(0, 255, (3, 20, 30), np.uint8),
+        Box(0, 255, (12, 84, 84), np.uint8),
+        Box(0, 1, (3, 20, 30), np.float32),
+    ],
+    ids=["bytes", "stacked", "floats"],
 )
 def test_the_channels_of_an_image_are_moved_not_mixed(
     space: Box, register: Callable[..., str], make_config: MakeConfig

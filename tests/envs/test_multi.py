@@ -428,6 +428,17 @@ def test_channels_of_a_seat_s_picture_are_moved(make_config: Callable[..., EnvCo
     assert small.reset()[0].shape == (2, 20, 20, 2)
 
 
+@pytest.mark.parametrize("shape", [(6, 6, 2), (6, 6)])
+def test_ones_of_a_seat_s_board_are_bright(
+    shape: tuple[int, ...], make_config: Callable[..., EnvConfig]
+) -> None:
+    """Networks divide bytes by 255."""
+    box = Box(0, 1, shape, np.uint8)
+    env = SeatsVector(make_config("side"), [0, 0], lambda config, mode=None: Side(box))
+    frames, _ = env.reset()
+    assert env.observation_space.contains(frames) and (frames[0, ..., :-1] == 255).all()
+
+
 @pytest.mark.parametrize("box", [ONE, Box(0, 255, (6, 5, 3), np.uint8)])
 def test_rules_of_seats_are_obeyed(box: Box, make_config: Callable[..., EnvConfig]) -> None:
     config = make_config("side")

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Space
+from gymnasium.spaces import Box, Dict, Discrete, OneOf, Space, flatten
 
 from envs.check import _checked
 from envs.config import EnvConfig, EnvFailure
@@ -201,3 +201,24 @@ def test_a_byte_outside_of_its_space_is_named(register: Register, make_config: M
     env = make_env(make_config(register(partial(Binary, (10, 10), 1, 200, False))), [0])
     with pytest.raises(EnvFailure, match="has a byte of 200, and its space ends at 1"):
         env.reset()
+
+
+class EitherOr(Short):
+    """Sees a number of one kind or the other."""
+
+    observation_space = OneOf((Discrete(3), Box(-1, 1, (2,), np.float32)))
+
+    def reset(self, **given: Any) -> Any:
+        super().reset(**given)
+        return (1, np.array([0.5, -0.5], np.float32)), {}
+
+    def step(self, action: Any) -> Any:
+        return (0, np.int64(2)), *super().step(action)[1:]
+
+
+def test_one_of_two_kinds_is_a_vector(register: Register, make_config: MakeConfig) -> None:
+    """Of the kind's number, and of what is seen, filled up to the longer one."""
+    env, space = make_env(make_config(register(EitherOr)), [0]), EitherOr.observation_space
+    second, first = (1, np.array([0.5, -0.5], np.float32)), (0, np.int64(2))
+    np.testing.assert_array_equal(env.reset()[0][0], flatten(space, second))
+    np.testing.assert_array_equal(env.step([0])[0][0], flatten(space, first))

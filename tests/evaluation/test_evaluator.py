@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from acting.episodes import FinishedEpisode
@@ -22,6 +23,8 @@ from evaluation.film import HEIGHT, FilmRecorder, FrameMetric, PlayWindow
 from evaluation.policies import AgentPolicy, Policy, baseline_policy
 from evaluation.result import Evaluation, evaluation_text, write_evaluation
 from evaluation.state_plot import StatePlot
+from own_code import code as own_code
+from own_code.code import OwnCode
 from reporting.film import FilmError
 from reporting.pages.graph import Graph, Line
 
@@ -115,15 +118,57 @@ def test_result_does_not_depend_on_the_number_of_environments(
 
 
 def test_episodes_that_fill_no_tables_are_played_all_the_same() -> None:
-    """Three of two seats, fewer than the environments."""
+    """An odd number of two seats: whole tables are played, and the result is that of any width."""
     config = EnvConfig(
         "pettingzoo:pong_v3", 4, 0.0, False, 300.0, False, max_episode_steps=5, resize=42, grey=True
     )
     policy = baseline_policy("random", describe_env(config))
     assert evaluate(policy, config, 3, 1, 8).lengths == (5, 5, 5)
     assert evaluate(policy, config, 4, 1, width=3).lengths == (5, 5, 5, 5), "a table less than environments"
-    with pytest.raises(EnvError, match="--evaluation-episodes"):
-        evaluate(policy, config, 1, 1, 8)
+    assert evaluate(policy, config, 1, 1, 8).lengths == (5,)
+
+
+class Guess:
+    """Two seats guess drawn numbers three to eight times; a right guess is a point."""
+
+    possible_agents = ("left", "right")
+
+    def observation_space(self, seat: str) -> Box:
+        return Box(0, 1, (2,), np.float32)
+
+    def action_space(self, seat: str) -> Discrete:
+        return Discrete(2)
+
+    def reset(self, seed: int | None = None, options: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.agents, self._random = list(self.possible_agents), np.random.default_rng(seed)
+        self._left = int(self._random.integers(3, 9))
+        return self._seen(), {seat: {} for seat in self.agents}
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        seats, number = self.agents, int(self._random.integers(2))
+        self._left -= 1
+        points = {seat: float(actions[seat] == number) for seat in seats}
+        is_over, seen = self._left == 0, self._seen()
+        self.agents = [] if is_over else seats
+        return seen, points, dict.fromkeys(seats, is_over), dict.fromkeys(seats, False), {}
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def _seen(self) -> dict[str, Any]:
+        return {seat: np.zeros(2, np.float32) for seat in self.agents}
+
+
+def test_a_table_that_is_not_asked_for_in_full_is_played_by_its_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its other seat would go on with the randomness of an episode before."""
+    name = "guess.py:Guess"
+    monkeypatch.setitem(own_code._GIVEN, name, OwnCode(name, "", sys.modules[__name__], "Guess"))
+    config = EnvConfig(name, 1, 0.0, False, 300.0, False)
+    policy = baseline_policy("random", describe_env(config))
+    results = [evaluate(policy, config, 5, seed=2, width=width).scores for width in (2, 4, 16)]
+    assert results[0] == results[1] == results[2] and len(results[0]) == 5
 
 
 def test_every_episode_is_the_one_that_its_seed_gives() -> None:

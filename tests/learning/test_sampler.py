@@ -188,6 +188,23 @@ def test_nothing_is_due_before_a_whole_batch_is_there(client: Client, keys: Keys
     lease.release()
 
 
+def test_a_replay_that_has_lost_chunks_is_still_learned_from(client: Client, keys: Keys) -> None:
+    """Its learner and the limiter's slack would wait for each other."""
+    run = begin(client, keys, CAPACITY)
+    pusher, lease = make_pusher(client, keys, run.epoch, CAPACITY)
+    pusher.push(packets(feed(ChunkBuilder(SHAPE), random_episodes(np.random.default_rng(1), CAPACITY)), 1.0))
+    replay = make_replay(client, keys, run.epoch, CAPACITY)
+    sampler = Sampler(CONFIG, replay, Limiter(False, 4, 0), read_counters(client, keys))
+    allow_learning(client, keys, 1)
+    sampler.ingest()
+    sampler.draw()
+    replay._ring.tree.set(np.arange(CAPACITY), np.zeros(CAPACITY))
+    assert not sampler.is_due()
+    replay._ring.tree.set(np.arange(2), np.ones(2))
+    assert sampler.is_due() and set(sampler.draw().leaf.tolist()) == {0, 1}
+    lease.release()
+
+
 def test_steps_that_arrive_while_a_snapshot_is_made_count_once(client: Client, keys: Keys) -> None:
     """Once learned from in all: what the snapshot says is owed is of the steps that it says were played."""
     run = begin(client, keys, CAPACITY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from agents.on_policy.rollouts import OpenEpisodes
 from memory.rollouts.rollout import Rollout
@@ -91,3 +92,16 @@ def test_other_streams_begin_anew(make_rollout: MakeRollout) -> None:
     episodes.ended(cut(whole, 0, 10), whole.active[:10])
     other = cut(whole, 10, 20)._replace(stream=np.array([4, 5, 6, 7]))
     assert len(episodes.ended(other, other.active)[0].active) == 10
+
+
+def test_an_episode_without_an_end_is_told_of_once(
+    make_rollout: MakeRollout, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("agents.on_policy.rollouts.LONG_EPISODE", 15)
+    whole, episodes = make_rollout(length=30, end=0.0), OpenEpisodes()
+    told = []
+    for start in (0, 10, 20):
+        part = cut(whole, start, start + 10)
+        episodes.ended(part, part.active)
+        told.append(caplog.text.count("has not ended for 15 steps"))
+    assert told == [0, 1, 1]
