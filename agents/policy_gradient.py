@@ -47,19 +47,8 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
 
     value_heads = ("extrinsic",)
 
-    def __init__(
-        self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
-    ) -> None:
-        super().__init__(problem, config, device, seed, learning)
-        self._open_episodes = OpenEpisodes()
-
     def _build(self, problem: Problem) -> Networks:
         return Networks(ActorCriticNetwork(*self._network_arguments(problem)))
-
-    @property
-    @abstractmethod
-    def _episodic(self) -> bool:
-        """Whether steps wait until their episode has ended."""
 
     @property
     @abstractmethod
@@ -70,19 +59,6 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
     def _has_critic(self) -> bool:
         """False: values count as 0, and are not learned."""
         return True
-
-    def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
-        if self._episodic:
-            rollout, ended = self._open_episodes.ended(rollout, transitions.numpy())
-            transitions = torch.from_numpy(ended)
-        if not transitions.any():
-            return empty_update()
-        if len(transitions) != states.length:
-            states = RolloutStates(rollout, self.device)
-        batch, metrics = self._batch(rollout, states, transitions)
-        means, rows = Means(), transitions.flatten().nonzero().squeeze(1).to(self.device)
-        loss, grad_norm = self._step.take_sum(self._losses(states, batch, rows, means))
-        return Update(loss.view(1), {**means.take(), **metrics, "loss": loss, "grad_norm": grad_norm})
 
     def _batch(
         self, rollout: Rollout, states: RolloutStates, transitions: Tensor
@@ -114,16 +90,44 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
         for part in slices(rows):
             output = self._forward(states.stacks(part))
             log_prob, entropy = self._distribution.evaluate(output.policy, batch.a_t[part])
-            policy_loss = self._policy_losses(log_prob, batch, part)
+            policy_loss = self._policy_losses(log_prob, batch, part, means)
             value_loss = (output.values[:, 0] - batch.targets[part]).square() / 2
             assert policy_loss.shape == value_loss.shape == entropy.shape == part.shape
             means.add({"policy_loss": policy_loss, "value_loss_extrinsic": value_loss, "entropy": entropy})
             loss = policy_loss + value_loss if self._has_critic else policy_loss
             yield (loss - self._entropy_coeff * entropy).sum() / len(rows)
 
-    def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor) -> Tensor:
-        """[M]: of the rows `part` of the batch."""
+    def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor, means: Means) -> Tensor:
+        """[M]: of the rows `part` of the batch; `means` takes metrics of them."""
         return -batch.advantages[part] * log_prob
+
+
+class OneStepAgent(PolicyGradientAgent[ConfigT]):
+    """One optimiser step for each rollout, or for the episodes that ended in it."""
+
+    def __init__(
+        self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
+    ) -> None:
+        super().__init__(problem, config, device, seed, learning)
+        self._open_episodes = OpenEpisodes()
+
+    @property
+    @abstractmethod
+    def _episodic(self) -> bool:
+        """Whether steps wait until their episode has ended."""
+
+    def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
+        if self._episodic:
+            rollout, ended = self._open_episodes.ended(rollout, transitions.numpy())
+            transitions = torch.from_numpy(ended)
+        if not transitions.any():
+            return empty_update()
+        if len(transitions) != states.length:
+            states = RolloutStates(rollout, self.device)
+        batch, metrics = self._batch(rollout, states, transitions)
+        means, rows = Means(), transitions.flatten().nonzero().squeeze(1).to(self.device)
+        loss, grad_norm = self._step.take_sum(self._losses(states, batch, rows, means))
+        return Update(loss.view(1), {**means.take(), **metrics, "loss": loss, "grad_norm": grad_norm})
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class A2cConfig(PolicyGradientConfig):
     episodic: bool  # learn from steps once their episode has ended; off: from every rollout as it comes
 
 
-class A2cAgent(PolicyGradientAgent[A2cConfig]):
+class A2cAgent(OneStepAgent[A2cConfig]):
     """Returns bootstrap from the critic at a rollout's end, and at a truncation."""
 
     config_type = A2cConfig
@@ -155,7 +159,7 @@ class ReinforceConfig(PolicyGradientConfig):
     baseline: bool  # subtract a learned V(s) from the return
 
 
-class ReinforceAgent(PolicyGradientAgent[ReinforceConfig]):
+class ReinforceAgent(OneStepAgent[ReinforceConfig]):
     """A = G_t - V(s_t), or G_t without the baseline, where G_t is the discounted rest of the episode.
 
     A truncated episode's G_t bootstraps from the baseline, and from 0 where there is none.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from agents.base import Update
 from agents.on_policy.agent import FlatBatch
-from agents.on_policy.losses import Means, clipped_surrogate
+from agents.on_policy.losses import Means, clipped_surrogate, ratio_metrics
 from agents.on_policy.rollouts import RolloutStates, minibatches
 from agents.policy_gradient import PolicyGradientAgent, PolicyGradientConfig
 from memory.rollouts.rollout import Rollout
@@ -36,7 +36,6 @@ class PpoAgent(PolicyGradientAgent[PpoConfig]):
     """
 
     config_type = PpoConfig
-    _episodic = False
 
     @property
     def _gae_lambda(self) -> float:
@@ -52,6 +51,7 @@ class PpoAgent(PolicyGradientAgent[PpoConfig]):
             means.add({"loss": loss, "grad_norm": grad_norm})
         return Update(torch.stack(losses), {**means.take(), **metrics})
 
-    def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor) -> Tensor:
+    def _policy_losses(self, log_prob: Tensor, batch: FlatBatch, part: Tensor, means: Means) -> Tensor:
         log_ratio = log_prob - batch.log_prob[part]
+        means.add(ratio_metrics(log_ratio, self.config.ppo_clip))
         return clipped_surrogate(log_ratio, batch.advantages[part], self.config.ppo_clip)

@@ -19,10 +19,10 @@ from agents.base import Problem, Update
 from agents.on_policy.agent import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig
 from agents.on_policy.losses import (
     Means,
-    approximate_kl,
     clipped_surrogate,
     explained_variance,
     gae,
+    ratio_metrics,
     vtrace,
 )
 from agents.on_policy.rollouts import (
@@ -188,15 +188,13 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
             policy_loss = clipped_surrogate(log_ratio, batch.advantages[part], self.config.ppo_clip)
             value_losses = (output.values - batch.targets[part]).square() / 2
             assert value_losses.shape == (*policy_loss.shape, 2)
-            ratio_change = (log_ratio.detach().exp() - 1).abs()
             means.add(
                 {
                     "policy_loss": policy_loss,
                     "value_loss_extrinsic": value_losses[:, 0],
                     "value_loss_intrinsic": value_losses[:, 1],
                     "entropy": entropy,
-                    "approximate_kl": approximate_kl(log_ratio),
-                    "clip_share": (ratio_change > self.config.ppo_clip).float(),
+                    **ratio_metrics(log_ratio, self.config.ppo_clip),
                 }
             )
             loss = policy_loss + value_losses.sum(1) - self._entropy_coeff * entropy

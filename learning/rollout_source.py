@@ -87,7 +87,8 @@ class RolloutSource(Source[Rollout]):
             if pushed is not None and self._is_usable(pushed):
                 waiting.append(pushed)
             else:
-                log.info("A rollout of actor %d was damaged, or its weights are too old.", actor)
+                if pushed is not None:
+                    log.info("A rollout of actor %d is dropped: its weights are too old.", actor)
                 self._dropped += 1
                 self._to_release.append(actor)
         now = time.monotonic()

@@ -220,6 +220,7 @@ def _sampler(
     refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)
     slot.patience(allow_learning, slot.client, slot.keys, starts_at or 1, refill)  # 0 stands for "not set"
     learned = int(snapshot["updates"]) if snapshot else 0
+    adds_bonus = args.intrinsic != "none"  # to the rewards, on the CPU
     parts = (
         args.select(SamplerConfig),
         replay,
@@ -228,7 +229,7 @@ def _sampler(
         learned,
         int(snapshot["t_learner"]) if snapshot and learned else 0,
         wanted_slots(snapshot, sizes.replay),
-        Staging(device).stage if device.type == "cuda" and not args.gpu_replay else None,
+        Staging(device).stage if device.type == "cuda" and not (args.gpu_replay or adds_bonus) else None,
     )
     if ranks is None:
         return Sampler(*parts)

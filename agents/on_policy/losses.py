@@ -70,6 +70,12 @@ def approximate_kl(log_ratio: Tensor) -> Tensor:
     return log_ratio.exp() - 1 - log_ratio
 
 
+def ratio_metrics(log_ratio: Tensor, clip: float) -> dict[str, Tensor]:
+    """[M] each: how far the policy is from the one that acted, and whether the ratio is beyond the clip."""
+    change = (log_ratio.detach().exp() - 1).abs()
+    return {"approximate_kl": approximate_kl(log_ratio), "clip_share": (change > clip).float()}
+
+
 def explained_variance(values: Tensor, targets: Tensor) -> Tensor:
     """1 - Var(targets - values) / Var(targets): 1 is perfect, 0 no better than a constant.
 

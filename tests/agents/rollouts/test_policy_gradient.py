@@ -150,6 +150,17 @@ def test_the_entropy_bonus_falls_to_its_end_over_the_run(name: str, make_rollout
         assert float(bonus / metrics["entropy"]) == pytest.approx(weight, rel=1e-4)
 
 
+def test_ppo_says_how_far_its_policy_has_moved(make_rollout: MakeRollout) -> None:
+    """From the one that acted: not at all before the first step, and beyond the clip after large ones."""
+    moved = {}
+    for lr in (0.0, 1.0):
+        agent = make("ppo", lr=lr, epochs=2)
+        metrics = agent.update(played_by(agent, make_rollout()), 0).metrics
+        moved[lr] = [float(metrics[name]) for name in ("approximate_kl", "clip_share")]
+    assert moved[0.0] == pytest.approx([0, 0], abs=1e-6)
+    assert moved[1.0][0] > 0.1 and 0.2 < moved[1.0][1] <= 0.5
+
+
 def test_without_a_baseline_the_critic_stays(make_rollout: MakeRollout) -> None:
     agent = make("reinforce", baseline=False)
     before = agent.acting_weights()
