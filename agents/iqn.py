@@ -16,8 +16,8 @@ from agents.base import Acting, ActingNoise, Problem, TensorBatch
 from agents.losses import Estimate, of_action, quantile_huber_loss
 from agents.parts.munchausen import MunchausenConfig, bootstrap_of
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
+from models.dueling import DuelingConfig
 from models.iqn import IqnNetwork
-from models.layers import NetworkConfig
 from models.noisy import Noise
 
 
@@ -45,7 +45,7 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
         super().__init__(problem, config, device, seed, learning)
         self._bootstrap = bootstrap_of(config, self._bootstrap)
 
-    def _build_network(self, config: NetworkConfig) -> IqnNetwork:
+    def _build_network(self, config: DuelingConfig) -> IqnNetwork:
         return IqnNetwork(config, self.config.quantile_embedding_dim)
 
     def draw_acting_noise(self, rows: int, generator: torch.Generator) -> ActingNoise:

@@ -18,7 +18,7 @@ from agents.losses import cross_entropy, of_action, project_onto_atoms
 from agents.parts.legal import LegalActions
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
 from models.dqn import RainbowNetwork
-from models.layers import NetworkConfig
+from models.dueling import DuelingConfig
 from models.noisy import Noise
 
 
@@ -52,7 +52,7 @@ class RainbowAgent(NoisyAgent[RainbowConfig, RainbowNetwork]):
         super().__init__(problem, config, device, seed, learning)
         self._support = torch.linspace(config.v_min, config.v_max, config.atoms).to(device)  # [Z]
 
-    def _build_network(self, config: NetworkConfig) -> RainbowNetwork:
+    def _build_network(self, config: DuelingConfig) -> RainbowNetwork:
         return RainbowNetwork(config, self.config.atoms)
 
     def initial_losses(

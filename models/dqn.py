@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.dueling import DuelingNetwork
-from models.layers import NetworkConfig
+from models.dueling import DuelingConfig, DuelingNetwork
 from models.noisy import Noise
 from models.torso import Torso
 
@@ -36,7 +35,7 @@ class QNetwork(nn.Module):
 class RainbowNetwork(DuelingNetwork):
     """Observation -> logits of the return's distribution over C51's atoms."""
 
-    def __init__(self, config: NetworkConfig, atoms: int) -> None:
+    def __init__(self, config: DuelingConfig, atoms: int) -> None:
         super().__init__(config, num_outputs=atoms)
 
     def forward(self, observation: Tensor, noise: Noise) -> Tensor:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from kernels.heads import gated_hidden
-from models.dueling import DuelingNetwork
-from models.layers import NetworkConfig
+from models.dueling import DuelingConfig, DuelingNetwork
 from models.noisy import Noise
 
 
@@ -23,7 +22,7 @@ class IqnNetwork(DuelingNetwork):
 
     frequencies: Tensor
 
-    def __init__(self, config: NetworkConfig, embedding_dim: int) -> None:
+    def __init__(self, config: DuelingConfig, embedding_dim: int) -> None:
         super().__init__(config, num_outputs=1)
         self.embedding = nn.Linear(embedding_dim, self.torso.num_features)
         self.register_buffer("frequencies", math.pi * torch.arange(1, embedding_dim + 1), persistent=False)

@@ -19,8 +19,7 @@ from agents.parts.legal import LegalActions
 from agents.parts.resets import HeadResets, ResetConfig
 from agents.parts.weights import ACTING_ONLY, NetworkT, Part, Target
 from memory.replay.batch import Batch
-from models.dueling import DuelingNetwork
-from models.layers import NetworkConfig
+from models.dueling import DuelingConfig, DuelingNetwork
 from models.noisy import Noise, draw_noise, zero_noise
 
 
@@ -163,14 +162,14 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
             self._resets = HeadResets(config, self.online, self._gradient_step.adam, self._generator)
 
     @abstractmethod
-    def _build_network(self, config: NetworkConfig) -> DuelingT:
+    def _build_network(self, config: DuelingConfig) -> DuelingT:
         """The agent's network."""
 
     def _build(self, problem: Problem) -> DuelingT:
         config, num_actions = self.config, problem.discrete_actions()
         observations = problem.observation_shape, problem.observation_dtype
         network = self._build_network(
-            NetworkConfig(*observations, num_actions, config.hidden_size, config.torso, config.noisy_std)
+            DuelingConfig(*observations, num_actions, config.hidden_size, config.torso, config.noisy_std)
         )
         if config.noisy_epsilon_steps:
             add_epsilon(network)

@@ -9,8 +9,9 @@ from torch.nn.functional import conv2d, max_pool2d
 
 from models.convolutions.impala import IMPALA
 from models.convolutions.spectral import SpectralConvolution
+from models.dueling import DuelingConfig
 from models.iqn import IqnNetwork
-from models.layers import TORSOS, NetworkConfig
+from models.layers import TORSOS
 from models.torso import Torso
 
 
@@ -71,7 +72,7 @@ def test_every_name_can_be_asked_for(kind: str) -> None:
 @pytest.mark.parametrize("end", ["", "_spectral"])
 def test_btrs_network_has_its_size(end: str) -> None:
     """At 18 actions, counted in BTR's code: 2,304 features; the noise's sigmas are the difference."""
-    network = IqnNetwork(NetworkConfig((4, 84, 84), "uint8", 18, 512, f"impala_x2{end}", 0.5), 64)
+    network = IqnNetwork(DuelingConfig((4, 84, 84), "uint8", 18, 512, f"impala_x2{end}", 0.5), 64)
     sizes = {name: parameter.numel() for name, parameter in network.named_parameters()}
     assert network.torso.num_features == 2304
     assert sum(sizes.values()) == 5_278_918

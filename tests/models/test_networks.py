@@ -7,13 +7,12 @@ import torch
 from torch import Tensor
 
 from models.dqn import RainbowNetwork
-from models.dueling import DuelingHead
+from models.dueling import DuelingConfig, DuelingHead
 from models.iqn import IqnNetwork
-from models.layers import NetworkConfig
 from models.noisy import draw_noise
 
 CPU = torch.device("cpu")
-CONFIG = NetworkConfig(
+CONFIG = DuelingConfig(
     observation_shape=(1, 6),
     observation_dtype="float32",
     num_actions=3,
