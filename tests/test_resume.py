@@ -6,7 +6,7 @@ import csv
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -35,10 +35,14 @@ def _words(folder: Path, redis_socket: str, t_max: int) -> list[object]:
 
 
 def _play(
-    folder: Path, redis_socket: str, t_max: int, until: Callable[[Counters], bool] | None = None
+    folder: Path,
+    redis_socket: str,
+    t_max: int,
+    until: Callable[[Counters], bool] | None = None,
+    more: Sequence[object] = (),
 ) -> None:
     """Learner and actor until T_max, or until both are asked to stop because `until` has come true."""
-    words = _words(folder, redis_socket, t_max)
+    words = [*_words(folder, redis_socket, t_max), *more]
     logs = [folder / "learner.log", folder / "actor.log"]
     processes = [start("launch_actor.py", "--id-actor", 0, *words, log=logs[1])]
     processes.insert(0, start("launch_learner.py", *words, log=logs[0]))
@@ -106,6 +110,17 @@ def test_a_stop_while_the_replay_is_refilled_does_not_make_it_less(
     second = _snapshot(tmp_path)
     assert second["updates"] == first["updates"], "stopped while refilling"
     assert second["replay_slots"] == first["replay_slots"]
+
+
+@pytest.mark.usefixtures("client")
+def test_batches_larger_than_the_replay_are_played_first(redis_socket: str, tmp_path: Path) -> None:
+    """Else the learner would wait for a whole batch, and its actors for the learner."""
+    _play(tmp_path, redis_socket, t_max=600)
+    first = _snapshot(tmp_path)
+    _play(tmp_path, redis_socket, 800, more=["--learn-start", 3000, "--batch-size", 3000])
+    second = _snapshot(tmp_path)
+    assert second["updates"] == first["updates"] + (800 - first["t_learner"]) // 4
+    assert second["refilled"] > 1000
 
 
 def test_a_snapshot_of_another_agent_is_refused(client: Client, redis_socket: str, tmp_path: Path) -> None:

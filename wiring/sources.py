@@ -210,15 +210,7 @@ def _sampler(
             generator.bit_generator.state = snapshot["sampler_generator"]
     replay = _replay(setting, sizes, slot, opened, generator, ranks)
     slot.patience(replay.load)
-    steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
-    missing = 0  # where the run is finished: nothing is learned from it any more
-    if not opened.counters.finished:
-        missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
-        missing = max(missing, args.batch_size - replay.fill)  # resumed with larger batches
-    unlearned = 0 if missing else unlearned_steps(snapshot, steps, sizes.limiter.slack)
-    starts_at = steps + missing - unlearned
-    refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)
-    slot.patience(allow_learning, slot.client, slot.keys, starts_at or 1, refill)  # 0 stands for "not set"
+    _allow_learning(args, sizes, slot, opened, snapshot, replay)
     learned = int(snapshot["updates"]) if snapshot else 0
     adds_bonus = args.intrinsic != "none"  # to the rewards, on the CPU
     parts = (
@@ -236,6 +228,26 @@ def _sampler(
     from learning.ranks.leading import LeadingSampler
 
     return LeadingSampler(ranks, *parts)
+
+
+def _allow_learning(
+    args: Args,
+    sizes: ReplaySizes,
+    slot: LearnerSlot,
+    opened: OpenedRun,
+    snapshot: Snapshot | None,
+    replay: Replay,
+) -> None:
+    """Say from which step on learning is due; it is overdue by the steps that were not learned from yet."""
+    steps = opened.counters.steps if args.shards == 1 else slot.patience(replay.ingest).steps
+    missing = 0  # where the run is finished: nothing is learned from it any more
+    if not opened.counters.finished:
+        missing = missing_transitions(snapshot, replay.filled_slots, sizes.replay, args.learn_start)
+        missing = max(missing, args.batch_size - replay.fill)  # resumed with larger batches
+    unlearned = 0 if missing else unlearned_steps(snapshot, steps, sizes.limiter.slack)
+    starts_at = steps + missing - unlearned
+    refill = opened.counters.refill + (missing if snapshot is not None and snapshot["updates"] else 0)
+    slot.patience(allow_learning, slot.client, slot.keys, starts_at or 1, refill)  # 0 stands for "not set"
 
 
 def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapshot: Snapshot | None) -> None:
