@@ -99,7 +99,7 @@ class Sampler(Source[Batch]):
 
     def size_sentence(self) -> str:
         """How much memory a full replay takes, estimated from the chunks that are there."""
-        megabytes = self._replay.stored_bytes() * self._replay.shape.all_slots / 1e6
+        megabytes = self._replay.mean_chunk_bytes() * self._replay.shape.all_slots / 1e6
         return f"Judging by the chunks so far, a full replay takes about {megabytes:,.1f} MB in Redis."
 
     def state_dict(self, counters: Counters) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from kernels.tensors import scaled_pixels
 from models.layers import IMAGE_TORSOS, build_layers, resolve_torso
 
-OF = "@"
+SEPARATOR = "@"
 """Separates a torso's name from the parts of the vector that it is for: "auto@8x8x3,2"."""
 
 
@@ -19,12 +19,12 @@ def of_parts(torso: str, parts: Sequence[tuple[int, ...]]) -> str:
     """The name of `torso` for pictures in a vector of `parts`; "mlp" and "flat" take it as numbers alone."""
     if not parts or torso not in ("auto", *IMAGE_TORSOS):
         return torso
-    return f"{torso}{OF}{','.join('x'.join(map(str, part)) for part in parts)}"
+    return f"{torso}{SEPARATOR}{','.join('x'.join(map(str, part)) for part in parts)}"
 
 
 def build_torso_layers(kind: str, observation_shape: tuple[int, ...], hidden_size: int) -> nn.Sequential:
     """Layers of a torso, also of one `of_parts`; ValueError as of `build_layers`."""
-    own, is_of_parts, names = kind.partition(OF)
+    own, is_of_parts, names = kind.partition(SEPARATOR)
     if not is_of_parts:
         return build_layers(kind, observation_shape, hidden_size)
     parts = [tuple(map(int, name.split("x"))) for name in names.split(",")]

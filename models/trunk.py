@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-WITH = "+"
+SEPARATOR = "+"
 """Separates a torso's name from the units of the trunk behind it: "auto+128"."""
 NAME = "trunk"
 """Name of the trunk among the layers of its torso."""
@@ -12,13 +12,13 @@ NAME = "trunk"
 
 def split_name(torso: str) -> tuple[str, int]:
     """The torso's own name, and the units of its trunk, 0 where it has none: "auto+128" -> "auto", 128."""
-    own, _, units = torso.partition(WITH)
+    own, _, units = torso.partition(SEPARATOR)
     return own, int(units or 0)
 
 
 def with_trunk(own: str, units: int) -> str:
     """The reverse of `split_name`."""
-    return f"{own}{WITH}{units}" if units else own
+    return f"{own}{SEPARATOR}{units}" if units else own
 
 
 def add_trunk(layers: nn.Sequential, num_features: int, units: int) -> None:

@@ -25,7 +25,7 @@ from memory.chunks.chunk import ChunkLimits
 from memory.rollouts.rollout import RolloutLimits
 from memory.server.connection import Client, RedisConfig, connect
 from models.parts import of_parts
-from models.trunk import WITH
+from models.trunk import with_trunk
 from parameters.declare import flag_of
 from wiring.code import check_code
 
@@ -191,8 +191,7 @@ def _joined(parts: Mapping[str, ReplayAgent], game: str) -> Agent:
 def build_agent(args: Args, problem: Problem, learning: bool) -> Agent:
     """The agent named by --agent, with --intrinsic's rewards."""
     kind, device, seed = agent_type(args.agent), device_of(args), derived_seed(args.seed, LEARNER)
-    torso = of_parts(args.torso, problem.parts)
-    torso = f"{torso}{WITH}{args.trunk_size}" if args.trunk_size else torso
+    torso = with_trunk(of_parts(args.torso, problem.parts), args.trunk_size)
     config: object = args.model_copy(update={"torso": torso}).select(kind.config_type)
     agent = kind(problem, config, device, seed, learning)
     bonus = args.select(RndBonusConfig)

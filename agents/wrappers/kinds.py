@@ -19,7 +19,7 @@ from agents.wrappers.acting_by import ActingBy
 from memory.replay.batch import Batch
 from models.trunk import trunk_of
 
-OF = "|"
+SEPARATOR = "|"
 """Separates the games of a kind from the name of a weight of its part: "pong,breakout|q.bias"."""
 
 
@@ -49,7 +49,7 @@ class KindsAgent(ActingBy):
     def acting_weights(self) -> dict[str, Tensor]:
         """Those of all parts, the trunk's with each."""
         return {
-            f"{games}{OF}{name}": weight
+            f"{games}{SEPARATOR}{name}": weight
             for games, part in self._parts.items()
             for name, weight in part.acting_weights().items()
         }
@@ -76,13 +76,17 @@ def part_of(weights: Mapping[str, Tensor], game: str) -> Mapping[str, Tensor]:
 
     Raises AgentError where no part plays it.
     """
-    kinds = {name.partition(OF)[0]: None for name in weights if OF in name}
+    kinds = {name.partition(SEPARATOR)[0]: None for name in weights if SEPARATOR in name}
     if not kinds:
         return weights
     games = next((kind for kind in kinds if game.split(",")[0] in kind.split(",")), None)
     if games is None:
         raise AgentError(f"These weights are of {', '.join(kinds)}, and of no network for {game}.")
-    return {name.partition(OF)[2]: weight for name, weight in weights.items() if name.startswith(games + OF)}
+    return {
+        name.partition(SEPARATOR)[2]: weight
+        for name, weight in weights.items()
+        if name.startswith(games + SEPARATOR)
+    }
 
 
 def _joined(metrics: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ PATCH_SIZE = 5
 """Pixels on a side of a patch, and patches on a side of one of the second convolution."""
 WORD = 8
 """Number of bytes that are compared at once."""
-ODD = 0x9E3779B97F4A7C15
+GOLDEN_MULTIPLIER = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio, of which multiples are spread evenly (Knuth, The Art of Computer
 Programming, volume 3, section 6.4).
 """
@@ -32,9 +32,9 @@ def find_patches(frames: Bytes, slots: Slots, found: Words, places: NDArray[np.i
     """
     _, rows, columns = places.shape
     patches = np.zeros((columns, found.shape[1]), np.uint64)  # of one row
-    factors = np.full(found.shape[1], np.uint64(ODD))
+    factors = np.full(found.shape[1], np.uint64(GOLDEN_MULTIPLIER))
     for i in range(1, len(factors)):
-        factors[i] = factors[i - 1] * np.uint64(ODD)
+        factors[i] = factors[i - 1] * np.uint64(GOLDEN_MULTIPLIER)
     count = 0
     for b in range(len(frames)):
         for row in range(rows):
@@ -66,7 +66,7 @@ def _slot_of(patch: Words, factors: Words, slots: Slots, found: Words) -> np.uin
     last, mixed = np.uint64(len(slots) - 1), np.uint64(0)
     for i in range(len(patch)):
         mixed += (patch[i] ^ (patch[i] >> np.uint64(32))) * factors[i]
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(ODD)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(GOLDEN_MULTIPLIER)
     slot = (mixed >> np.uint64(32)) & last
     while slots[slot] != 0 and not _same(patch, found[slots[slot] - 1]):
         slot = (slot + np.uint64(1)) & last

@@ -237,7 +237,7 @@ class Replay:
         """Figures of each game by the names of their plots, where there are games of several kinds."""
         return {}
 
-    def stored_bytes(self) -> float:
+    def mean_chunk_bytes(self) -> float:
         """Mean size of a stored chunk; 0 when there is none. Any thread."""
         return mean_chunk_bytes(self._ring, self._client, self._keys)
 

@@ -77,10 +77,10 @@ def draw_from(
     return Draw(leaf, chunk_id, offsets, relative, generator.bit_generator.state)
 
 
-def _stored_bytes(shard: Shard) -> float:
+def _mean_chunk_bytes(shard: Shard) -> float:
     """0 where it went away since the learner last looked."""
     with suppress(*UNREACHABLE):
-        return shard.replay.stored_bytes()
+        return shard.replay.mean_chunk_bytes()
     return 0.0
 
 
@@ -151,9 +151,9 @@ class Shards(Replay):
         """Sum of all leaves."""
         return super().total_priority + sum(shard.replay.total_priority for shard in self._here)
 
-    def stored_bytes(self) -> float:
-        """As `Replay.stored_bytes`, of the shards that answer and hold any."""
-        sizes = [super().stored_bytes(), *map(_stored_bytes, self._here)]
+    def mean_chunk_bytes(self) -> float:
+        """As `Replay.mean_chunk_bytes`, of the shards that answer and hold any."""
+        sizes = [super().mean_chunk_bytes(), *map(_mean_chunk_bytes, self._here)]
         return sum(sizes) / max(sum(size > 0 for size in sizes), 1)
 
     def mean_age(self, batch: Batch) -> float:

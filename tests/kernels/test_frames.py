@@ -15,7 +15,7 @@ from kernels.data_efficient import (
     plain_strided_convolution,
     strided_convolution,
 )
-from kernels.loops.patches import ODD, PATCH_SIZE
+from kernels.loops.patches import GOLDEN_MULTIPLIER, PATCH_SIZE
 from kernels.tensors import scaled_pixels
 from tests.kernel_choice import using
 
@@ -94,10 +94,10 @@ def test_every_patch_is_kept_once(shape: tuple[int, ...], levels: int) -> None:
 
 
 def test_patches_that_look_alike_to_the_table_are_two() -> None:
-    """The hash of words a, b is made of a * ODD + b * ODD^2, where each has its upper half added to its lower
-    bit by bit. Here it is 0, as it is of black.
+    """The hash of words a, b is made of a * m + b * m^2 with m = GOLDEN_MULTIPLIER, where each has its upper
+    half added to its lower bit by bit. Here it is 0, as it is of black.
     """
-    first = 2**64 - ODD
+    first = 2**64 - GOLDEN_MULTIPLIER
     words = torch.tensor([(first ^ (first >> 32)), 1, 0, 0], dtype=torch.uint64)
     frames = torch.zeros(1, 1, PATCH_SIZE, 2 * PATCH_SIZE, dtype=torch.uint8)
     pixels = words.view(torch.uint8)[: PATCH_SIZE**2].view(PATCH_SIZE, PATCH_SIZE)

@@ -195,11 +195,11 @@ def test_the_memory_estimate_is_of_the_shards_that_answer(stage: tuple[list[Plac
     _, shards, actors = _filled(places)
     sizes = [place.client.hvals(place.keys.chunks) for place in places]
     home, other = (sum(map(len, chunks)) / len(chunks) for chunks in sizes)
-    assert shards.stored_bytes() == pytest.approx((home + other) / 2, rel=0.1)
+    assert shards.mean_chunk_bytes() == pytest.approx((home + other) / 2, rel=0.1)
     assert home != other
-    exact = shards.stored_bytes()
+    exact = shards.mean_chunk_bytes()
     nodes[1].die()
-    assert shards.stored_bytes() == pytest.approx(home, rel=0.1) and shards.stored_bytes() != exact
+    assert shards.mean_chunk_bytes() == pytest.approx(home, rel=0.1) and shards.mean_chunk_bytes() != exact
     for actor in actors:
         actor.lease.release()
 
