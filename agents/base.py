@@ -80,9 +80,9 @@ class TensorBatch(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Results of one optimiser step, on the device until they are needed."""
+    """Results of one update, on the device until they are needed."""
 
-    losses: Tensor  # [B] float32, before importance weights; a replay makes new priorities of them
+    losses: Tensor  # float32: [B] for priorities (DQN, NAF: |TD error|); of a rollout one per optimiser step
     metrics: dict[str, Tensor]  # scalars: "loss", "grad_norm"; of replay agents "q", mean Q of a_tm1
 
 

@@ -26,7 +26,7 @@ from models.policy import ActorCriticNetwork
 
 @dataclass(frozen=True)
 class PolicyGradientConfig(OnPolicyConfig):
-    """Hyper-parameters of both."""
+    """Hyper-parameters that REINFORCE, A2C and PPO share."""
 
     discount: float  # gamma, per agent step
     reward_scale: float  # rewards are multiplied by this, then clipped

@@ -75,7 +75,7 @@ class PolicySettings(Settings):
     baseline: bool = parameter(True, "reinforce: subtract a learned value from the return (Williams 1992)")
     reward_scale: float = parameter(
         1.0,
-        "reinforce, a2c, ppo: rewards are learned from times this, then within --reward-clip; naf: clipped first",
+        "reinforce, a2c, ppo: rewards are multiplied by this and then clipped to --reward-clip; naf: clipped, then multiplied",
         shared=True,
         gt=0,
         programs=Programs.RUN,
@@ -241,7 +241,10 @@ class NetworkSettings(Settings):
     )
     quantile_embedding_dim: int = parameter(64, "IQN: n, cosines per quantile (eq. 4)", shared=True, ge=1)
     kappa: float = parameter(
-        1.0, "iqn, dqn, double_dqn: threshold of the Huber loss (both: 1)", shared=True, gt=0
+        1.0,
+        "iqn, dqn, double_dqn: threshold of the Huber loss (IQN's and DQN's papers: 1)",
+        shared=True,
+        gt=0,
     )
     atoms: int = parameter(51, "Rainbow: atoms of the value distribution (C51)", shared=True, ge=2)
     V_min: float = parameter(-10.0, "Rainbow: lower end of the value support", shared=True)

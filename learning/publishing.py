@@ -50,7 +50,7 @@ class Publisher:
 
     @property
     def is_rested(self) -> bool:
-        """Whether the next version may be sent: the last one has arrived, and a while ago."""
+        """Whether the next version may be sent: the last one has arrived, and BYTES_PER_S allows another."""
         has_arrived = self._under_way is None or self._under_way.done()
         return has_arrived and time.monotonic() >= self._rests_until
 

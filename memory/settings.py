@@ -69,7 +69,10 @@ class ReplaySettings(Settings):
         ge=1,
     )
     replay_frequency: int = parameter(
-        4, "Agent steps per update (DQN: 4); acting noise is held as long", shared=True, ge=1
+        4,
+        "Agent steps per update (DQN: 4). iqn, rainbow: actors hold their noise for as many vector steps, or for one with --noisy-epsilon-steps",
+        shared=True,
+        ge=1,
     )
     chunk_length: int = parameter(
         16, "Transitions per chunk sent to Redis (measured: docs/architecture.md)", shared=True, ge=1, le=4096

@@ -31,10 +31,13 @@ SWITCHES = (
 
 
 def check_agent_fits(setting: Setting) -> None:
-    """Raise AgentError where agent and environment do not fit, by building one and dropping it.
+    """Check that the run's agent, games and flags go together. An agent is built for it, and dropped.
 
-    EnvError where a game by turns has values that do not change sides, where --opponents does not fit, and
-    for a flag that changes nothing.
+    Raises:
+        AgentError: The agent cannot play or learn here, or makes no use of a flag that was given.
+        EnvError: A flag changes nothing in these games, or does not fit their rules, as --opponents without
+            a second seat, or a --discount that is not negative where players move by turns.
+        UserError: A flag is for games of one kind, and these differ.
     """
     check_reads(setting.args.select(EnvConfig), setting.args.games)
     _check_reward_scale(setting.args)
@@ -46,7 +49,7 @@ def check_agent_fits(setting: Setting) -> None:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
         _check_opponents(setting)
-    agent_of(setting, learning=False)  # first: no flag helps an agent that cannot play
+    agent_of(setting, learning=False)  # before each game's checks: no flag helps an agent that cannot play
     for game, own in zip(setting.args.games, setting.games or (setting,), strict=False):
         if own.description.by_turns:
             _check_turns(setting.args, game)

@@ -52,13 +52,15 @@ def _canonical_json(text: str) -> str:
 
 
 def check_games(args: Args) -> None:
-    """Raise UserError where an agent of ours cannot play a game, or environments leave a seat empty.
+    """Check that the agent can play every game, and that environments leave no seat of one empty.
 
-    A user's own agent checks itself. Games of several players are tried for a moment.
+    A user's own agent checks itself. Games of several players are tried for a moment. Launchers of many
+    processes check first, or each process would report the same mistake.
 
-    Launchers of many processes check first, or each process would report the same mistake.
-
-    Raises EnvError and EnvFailure.
+    Raises:
+        UserError: An agent of ours cannot play a game, or environments leave a seat empty.
+        EnvError: There is no such game, or it cannot be played here.
+        EnvFailure: A game failed while it was looked at or tried.
     """
     for game in args.games:
         config = args.playing(game).select(EnvConfig)

@@ -132,7 +132,7 @@ class NoisyConfig(OffPolicyConfig, NoisyEpsilonConfig, ResetConfig):
 
     noisy_std: float  # sigma_0 of the noisy layers
     target_update: int  # steps between copies of the online network to the target network
-    replay_frequency: int  # steps per update, and vector steps for which actors hold their noise
+    replay_frequency: int  # steps per update, and vector steps that noise is held (see NoisyAgent)
 
 
 NoisyConfigT = TypeVar("NoisyConfigT", bound=NoisyConfig)
@@ -142,7 +142,7 @@ DuelingT = TypeVar("DuelingT", bound=DuelingNetwork)
 class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
     """Explores by the noise of its layers (Fortunato et al. 2018, arXiv 1706.10295): IQN and Rainbow.
 
-    Actors draw noise anew every `replay_frequency` vector steps.
+    Actors draw noise anew every `replay_frequency` vector steps, and at each with `noisy_epsilon_steps`.
     """
 
     target: PeriodicTarget[DuelingT]
@@ -156,7 +156,7 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         self.acting_noise_period = config.replay_frequency
         if config.noisy_epsilon_steps:
             self._epsilon = EpsilonBesideNoise(config, self.online, problem, device)
-            self.acting_noise_period = 1  # whether to explore is not held, as noise may be
+            self.acting_noise_period = 1  # whether to explore is drawn at each step, with all noise
         self._resets: HeadResets | None = None
         if config.reset_every and learning:
             self._resets = HeadResets(config, self.online, self._gradient_step.adam, self._generator)

@@ -4,5 +4,6 @@ In: chunks that arrived in Redis, and draws. Out: batches whose states were gath
 only numbers of rows, actions, returns and weights are sent there. Redis stays the store: the mirror is filled
 from it at a start, and a batch with a chunk that the mirror lacks comes from Redis, as without it.
 
-Only the sampler's thread (or the serial loop) runs here. A run without the flag imports none of it.
+Once it is filled, only the `source` thread (or the serial loop) changes the mirror and gathers from it; the
+learner's main thread takes the batches over. A run without the flag imports none of it.
 """

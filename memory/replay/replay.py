@@ -2,7 +2,7 @@
 
 Call `load` once; then over and over `ingest` what arrived, `sample` a batch, `update` its priorities and
 `write_back` them.
-Only the sampler's thread (or the serial loop) may change it.
+Once it is loaded, only the `source` thread (or the serial loop) may change it.
 """
 
 from __future__ import annotations

@@ -125,11 +125,14 @@ class Poller:
         self._epoch, self._whole, self._line = epoch, whole, _IdleChannel(place.client)
 
     def ask(self, newest: int, most: int, counts: Sequence[int]) -> None:
-        """Ask for at most `most` chunks after `newest`. `answer` reads the answer. Raises redis errors.
+        """Ask for at most `most` chunks after `newest`. `answer` reads the answer.
 
         Args:
             counts: Published to the shard, if there are any: steps in all others, batches, and
                 `of_the_run`, which shard 0 knows by itself.
+
+        Raises:
+            RedisError: The question could not be sent.
         """
         published = [*counts[:1], *_named(counts[1:])]
         self._line.refresh()
