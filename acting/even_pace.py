@@ -8,8 +8,8 @@ from memory.runs.counters import Counters
 from memory.runs.shards import own_steps
 
 AWAY_S = 30.0
-"""After the other actors have stood still for this long (seconds) an actor no longer waits for them: their
-run may have ended, or they may begin slowly.
+"""After the other actors have stood still for this long (seconds; our choice) an actor no longer waits for
+them: their run may have ended, or they may begin slowly.
 """
 
 

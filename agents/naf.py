@@ -66,7 +66,7 @@ class NafAgent(OffPolicyAgent[NafConfig, NafNetwork, Quadratic]):
 
     config_type = NafConfig
     eval_noise = False  # evaluation is of mu itself
-    priority_exponent = 0.6  # Schaul et al. 2016 (arXiv 1511.05952), table 3; malmomo
+    priority_exponent = 0.6  # Schaul et al. 2016 (arXiv 1511.05952), table 3; github.com/matpalm/malmomo
 
     def __init__(
         self, problem: Problem, config: NafConfig, device: torch.device, seed: int, learning: bool

@@ -31,8 +31,8 @@ class PpoConfig(PolicyGradientConfig):
 class PpoAgent(PolicyGradientAgent[PpoConfig]):
     """Advantages and targets are computed once, by the network at the update's beginning.
 
-    The ratio is to the policy that acted, even if one update older: its rollout asks again for the change
-    that the last update made, and a clip around the present policy would allow it twice.
+    The ratio is to the policy that acted, even if one update older. An older rollout favours the same change
+    that the last update already made; a clip around the present policy would allow that change twice.
     """
 
     config_type = PpoConfig

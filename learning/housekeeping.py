@@ -16,7 +16,7 @@ from reporting.progress import ProgressLines
 
 
 class Housekeeper:
-    """Sees to it that all is done in its time; the learner's main thread asks after each update."""
+    """Runs each periodic task when it is due; the learner's main thread asks after each update."""
 
     def __init__(
         self,

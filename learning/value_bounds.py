@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BEYOND = 0.1
-"""How far an estimate may leave the range of values, as a share of that range."""
+"""How far an estimate may leave the range of values, as a share of that range (our choice)."""
 LEAST_BEYOND = 1.0
 """Least distance from the range of values that an estimate may have: an untrained network's estimates lie so
 far from 0, whatever the rewards are.

@@ -14,9 +14,9 @@ from models.policy import widths_above
 from models.torso import Torso
 
 LARGEST_LOG_DIAGONAL = 5.0
-"""Bound of log L_ii: P stays finite, and half a range from mu costs at most e^10 / 2 for each component."""
+"""Bound of log L_ii (our choice): P stays finite; half a range off mu costs at most e^10 / 2 a component."""
 MU_INIT = 0.001
-"""mu begins uniform within +- this in weights and biases, near the middle of the actions (malmomo)."""
+"""mu begins near mid-range, its weights (as in github.com/matpalm/malmomo) and biases uniform in +- this."""
 
 
 class Quadratic(NamedTuple):

@@ -21,13 +21,13 @@ RELU_GAIN = math.sqrt(2)
 """Gain that keeps the size of signals through layers that a ReLU follows (He et al. 2015, arXiv 1502.01852).
 """
 EXTRA_GAIN = 0.1
-"""Gain of the initial weights of the extra layers: at first they add little to what they skip."""
+"""Initial gain of the extra layers (Burda et al.'s code): at first they add little to what they skip."""
 NEGATIVE_SLOPE = 0.2
 """Slope below 0 of the leaky ReLUs between RND's convolutions: TensorFlow's default, which Burda et al. use.
 """
 OUTPUT_GAIN = 0.01
-"""Gain of the initial weights of the outputs: the first policy is nearly uniform, the first values are near
-0.
+"""Initial gain of the outputs: the first policy is nearly uniform, the first values are near 0 (Burda et al.;
+Andrychowicz et al. 2021, arXiv 2006.05990, advise a small one for the policy).
 """
 
 
@@ -81,7 +81,7 @@ class PolicyNetwork(nn.Module):
 
 
 class ActorCriticNetwork(nn.Module):
-    """Only the torso is shared, so that nothing is where observations are vectors (torso "flat")."""
+    """Policy and values share the torso alone; a "flat" one, for vector observations, has no weights."""
 
     def __init__(self, torso: Torso, head_sizes: Sequence[int], num_parameters: int, num_values: int) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class ActorCriticNetwork(nn.Module):
         self.torso = orthogonal(torso)
         self.policy_hidden, self.values_hidden = (orthogonal(_dense(widths)) for _ in range(2))
         self.policy = orthogonal(nn.Linear(widths[-1], num_parameters), OUTPUT_GAIN)
-        self.values = orthogonal(nn.Linear(widths[-1], num_values), gain=1.0)
+        self.values = orthogonal(nn.Linear(widths[-1], num_values), gain=1.0)  # as OpenAI's baselines
 
     def forward(self, observation: Tensor) -> PolicyValues:
         """observation [B, H, *frame]; the outputs stay in float32 under autocast: their differences count."""

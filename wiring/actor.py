@@ -210,7 +210,7 @@ def _game_of_actor(args: Args) -> str:
 
 
 def _published_weights(args: Args, agent: Agent, slot: ActorSlot, patience: Patience) -> WeightsSource:
-    """Looked for before each rollout, or now and then.
+    """Looked for before each rollout, or every --weight-synchro-frequency steps.
 
     The actor waits for them where a serial run must repeat, and where an evaluation is of this moment.
     """

@@ -1,8 +1,8 @@
 """The link of an actor whose shard is not shard 0, where its lease, its episodes and its status stay.
 
-While its shard is away or full it writes to another one, and it goes back as soon as it can: else all would
-stay on the servers that never fail, whose rings would then forget sooner. A chunk that was sent stays with
-the shard that it was sent to: only that one knows by its number whether it has it.
+While its shard is away or full it writes to another one, and it goes back as soon as it can. Otherwise all
+actors would end up on the servers that never fail, and those would overwrite their experience sooner. A chunk
+that was sent stays with the shard that it was sent to: only that one knows by its number whether it has it.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from agents.base import ActingNoise, AgentError, Problem
 from agents.names import NEEDS_CONTINUOUS
 
 SMALLEST_STD = 1e-3
-"""Least standard deviation of a policy, in half ranges of an action: keeps log-probabilities finite where a
-policy is nearly deterministic.
+"""Least standard deviation of a policy, in half ranges of an action (our choice): keeps log-probabilities
+finite where a policy is nearly deterministic.
 """
 AT_BOUND = 1e-6
 """Distance from a bound, in half ranges of an action, within which a clipped action counts as at that bound:

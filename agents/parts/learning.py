@@ -1,6 +1,6 @@
 """Agents with a network that learns: how it is built, its optimiser's step, what actors and snapshots get.
 
-And what replay agents learn with: a target network renewed now and then, a batch on the agent's device.
+And what replay agents learn with: a target network copied every `period` steps, a batch on the device.
 """
 
 from __future__ import annotations

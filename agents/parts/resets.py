@@ -1,4 +1,4 @@
-"""Resets: a network's head is drawn anew now and then, and learns again from all that the replay holds.
+"""Resets: a network's head is drawn anew every `reset_every` steps, and learns again from the whole replay.
 
 Nikishin et al. 2022 (arXiv 2205.07802): a network that has learned much from its first, few data learns less
 from later ones. On Atari 100k they draw the last layer anew every 20,000 steps; here it is the whole head.

@@ -22,7 +22,7 @@ WHITENED_CLIP = 5.0
 SLICE = 256
 """Rows that are converted to float64 at once: bounds memory, fits caches."""
 SMALLEST_STD = 1e-8
-"""Least standard deviation: keeps a division by that of a constant finite."""
+"""Least standard deviation (our choice): keeps a division by that of a constant finite."""
 
 
 class RunningMoments(nn.Module):

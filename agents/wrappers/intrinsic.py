@@ -20,7 +20,9 @@ from memory.replay.batch import Batch
 ADAM_EPS = 1e-8
 """Adam's epsilon: TensorFlow's default, which Burda et al. use."""
 RECENT_ERRORS = 20_000
-"""Errors that the statistics of the bonus reach back over: some 200 updates of 32 transitions of 3 steps."""
+"""Errors that the statistics of the bonus reach back over (our choice): some 200 updates of 32 transitions
+of 3 steps.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class RndBonusAgent(LearningAgent[RndBonusConfig, Rnd], ActingBy):
     """Another agent, whose rewards get a bonus for the frames that its steps led to.
 
     The n-step return becomes r_t + int_coeff * sum_{j<k} gamma^j b_j over the k <= n steps really taken, so
-    the bonus ends with the episode, other than in PPO. b_j is the novelty of the frame after step j: its
-    error, compared with the RECENT_ERRORS last ones (`Rnd.novelty`). Two usual scales do not fit a replay:
-    its samples have no order in time, in which a sum could be discounted; and over the spread of *all* errors
-    so far the bonus would fade everywhere as the predictor learns. First priorities are without the bonus.
+    the bonus ends with the episode, unlike in PPO. b_j is the novelty of the frame after step j: its error,
+    compared with the RECENT_ERRORS last ones (`Rnd.novelty`). Two usual scales do not fit a replay: a
+    discounted running sum needs samples in order of time, and the spread of all past errors makes the bonus
+    fade everywhere as the predictor learns. First priorities are without the bonus.
     """
 
     config_type = RndBonusConfig

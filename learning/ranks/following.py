@@ -76,7 +76,11 @@ class FetchedRows:
             self._failure = failure
 
     def _read(self, rows: Rows) -> Fetched:
-        """Where no row can be read, the last batch again, with weights of 0: all wait for an update."""
+        """The batch of `rows`.
+
+        If no row can be read, this learner learns from the last batch again with weights of 0, because all
+        learners must take the step.
+        """
         try:
             batch, readable = self._patience(self._reader.read, rows)
         except Interrupted:  # the leader ends the run, and has no need of these rows

@@ -161,7 +161,7 @@ def preseed(
 
 
 def _packet(draft: Draft, chunk_length: int) -> Packet:
-    """`transitions` of a packet are what T_actors grows by."""
+    """`transitions` is 0, because T_actors must not count these steps."""
     leaves = np.zeros(chunk_length, np.float32)
     leaves[: draft.transitions] = FIRST_LEAF
     return Packet(draft.data, leaves, transitions=0)

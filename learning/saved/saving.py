@@ -1,4 +1,4 @@
-"""When a learner saves: now and then, and at its end, also one by an error."""
+"""When a learner saves: at intervals and at its end, even when an error ends it."""
 
 from __future__ import annotations
 

@@ -35,8 +35,9 @@ POLL_EVERY_S = 0.5
 LARGEST_COUNT = 1 << 53
 """Whole numbers below this are exact in every place that they come to."""
 MOST_PARTS = 1_000_000
-"""Most values in the lists and dicts of a snapshot, each counted as often as it is met: lists that hold
-another one twice, and so on, take few bytes and have no end. A snapshot of `--serial` has some thousands.
+"""Most values in the lists and dicts of a snapshot, each counted as often as it is met: nested lists that
+share their parts can be small on disk and practically endless to walk through. A snapshot of `--serial` has
+some thousands.
 """
 MOST_TIMES_READ = 8
 """Most bytes of all tensors, each counted as often as it is met, as a multiple of the file's size."""

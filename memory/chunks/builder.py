@@ -17,8 +17,8 @@ from memory.chunks.schema import packed_header
 from memory.chunks.unfinished import Draft, Moments, UnfinishedChunks
 
 HEADERS_KEPT = 1 << 10
-"""Most packed headers that are kept. There are some twenty: chunks differ in their numbers of frames, and the
-last ones in those of transitions.
+"""Most packed headers that are kept. There are some twenty: chunks differ in how many frames they have, and
+the short last chunks of an actor in how many transitions, too.
 """
 
 

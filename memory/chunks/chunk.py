@@ -1,5 +1,5 @@
-"""A chunk: some consecutive transitions of one environment, every frame once, stored as what changed since
-the one before; rebuildable from that one value.
+"""A chunk: consecutive transitions of one environment. The first frame is stored whole and the others as
+changes, so that a chunk can be restored from its own bytes alone.
 
 The actor writes n-step returns, discounts and stack lengths when it makes the chunk, so that sampling needs
 no special case for episode borders, truncations or short tails.

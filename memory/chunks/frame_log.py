@@ -54,8 +54,8 @@ class FrameLog:
         self.length += 1
 
     def folded(self, row: int, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-        """Of environment `row` the first of the frames `start` to before `stop`, in words, and the changes
-        that make the others of it.
+        """The frames from `start` to before `stop` of environment `row`: the first in words, and the changes
+        that make the later ones.
 
         What came before `start` is forgotten. Raises ValueError for frames that are not known.
         """
