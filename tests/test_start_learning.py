@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from args import parse_args, read_args
+from args import UserError, parse_args, read_args
 from memory.runs.counters import read_counters
 from memory.runs.keys import Keys
 from memory.server.connection import Client, RedisConfig, make_client
@@ -27,7 +27,7 @@ from supervision.redis_server import RedisServer
 from tests.processes import ONE_THREAD
 from wiring.starting.game_specs import with_spec
 from wiring.starting.local_plan import LocalPlan, learner_threads
-from wiring.starting.run_plan import SnapshotFile, snapshots_of
+from wiring.starting.run_plan import SnapshotFile, check_parts, snapshots_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "redis_conf" / "redis_rainbow_6379.conf"
@@ -406,3 +406,10 @@ def test_a_fault_elsewhere_is_not_blamed_on_the_results() -> None:
     error = OSError(8, "Exec format error", "/usr/bin/redis-server")
     assert str(plan().unwritable(error)) == "/usr/bin/redis-server: Exec format error."
     assert "check --path-to-results" in str(plan().unwritable(OSError(28, "No space left on device")))
+
+
+def test_what_cannot_begin_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wiring.starting.run_plan.find_spec", lambda name: None)
+    for words, sentence in ((["--agent", "random"], "does not learn"), (["--page"], "live page needs dash")):
+        with pytest.raises(UserError, match=sentence):
+            check_parts(read_args(words))

@@ -105,7 +105,8 @@ def build_learner(
     opened = patience(_open_run, args, shards, lease, figures.results, snapshot)
     lock.name_epoch(opened.epoch)
     if not opened.replay_kept:
-        log.info("Run %r begins with an empty replay. %s", keys.run, memory_sentence(setting))
+        store = "an empty replay" if has_replay(args.agent) else "no rollouts"
+        log.info("Run %r begins with %s. %s", keys.run, store, memory_sentence(setting))
     slot = LearnerSlot(client, keys, lease, opened.epoch, patience, shards)
     source = build_source(setting, slot, opened, snapshot, ranks)
     learner = _learner(args, slot, agent, source, snapshot)

@@ -162,7 +162,8 @@ def memory_sentence(setting: Setting) -> str:
     """How much of Redis' memory a new run takes; a replay when it is full, if nothing can be compressed."""
     args, games = setting.args, setting.games or (setting,)
     if not has_replay(args.agent):
-        return f"Redis holds no more than {args.max_policy_lag + 1} rollouts of each actor."
+        rollouts = args.max_policy_lag + 1
+        return f"Redis holds at most {rollouts} rollout{'s' * (rollouts > 1)} of each actor."
     chunk_bytes = sum(map(_largest_chunk, games)) / len(games)
     megabytes = sizes_of(args).replay.all_slots * chunk_bytes / 1e6
     return (
@@ -260,7 +261,8 @@ def _fill_replay(setting: Setting, sizes: ReplaySizes, slot: LearnerSlot, snapsh
         if args.changed_code:
             header = header._replace(code=read_header(path).code)
         transitions = preseed(path, header, slot, sizes.chunk, sizes.replay.slots, FileProgress(path))
-        log.info("The replay begins with %s transitions from %s.", f"{transitions:,}", path)
+        held = min(transitions, sizes.replay.slots * sizes.replay.chunk_length)
+        log.info("The replay begins with %s transitions from %s.", f"{held:,}", path)
 
 
 def _replay(

@@ -134,7 +134,9 @@ def with_intrinsic(
     if intrinsic == "none":
         return agent
     if not isinstance(agent, ReplayAgent):
-        raise AgentError("--intrinsic is for agents that learn from a replay; ppo_rnd has RND of its own.")
+        raise AgentError(
+            "--intrinsic is for agents that learn from a replay; of the others ppo_rnd has RND built in."
+        )
     return RndBonusAgent(agent, problem, config, device, seed, learning)
 
 

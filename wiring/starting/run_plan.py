@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,10 +48,16 @@ def from_here(path: str) -> str:
 
 
 def check_parts(args: Args) -> None:
-    """Raise UserError where a run cannot have its --learners, --shards, --redis-nodes or --seat-runs, which
-    nobody would say before everything has started. The imports take seconds, so a run without these does not
-    wait.
+    """Raise UserError where a run cannot have its --agent, --page, --learners, --shards, --redis-nodes or
+    --seat-runs, which nobody would say before everything has started. The imports take seconds, so a run
+    without these does not wait.
     """
+    if args.agent == "random":
+        raise UserError(
+            "The agent random does not learn: play it by test_multiple_seed.py or launch_actor.py --no-push."
+        )
+    if args.page and find_spec("dash") is None:
+        raise UserError("The live page needs dash: `EXTRAS=page bash scripts/setup.sh` gets it.")
     if args.seat_runs:
         raise UserError(
             "--seat-runs needs a learner for each of its runs: start each by launch_learner.py --run, and the"

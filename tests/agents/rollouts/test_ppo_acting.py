@@ -83,7 +83,7 @@ def test_continuous_actions_are_refused(make_ppo: MakePpo) -> None:
 def test_a_further_bonus_is_refused(make_ppo: MakePpo) -> None:
     agent = make_ppo()
     bonus = RndBonusConfig("auto", 8, "float32", int_coeff=1.0, rnd_lr=1e-4, rnd_update_proportion=1.0)
-    with pytest.raises(AgentError, match="ppo_rnd has RND of its own"):
+    with pytest.raises(AgentError, match="ppo_rnd has RND built in"):
         with_intrinsic("rnd", agent, PIXELS, bonus, torch.device("cpu"), 0, True)
 
 
