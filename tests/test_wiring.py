@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from envs.registry import check_reads
 from kernels import choice
 from memory.replay.priorities import SumTree
 from tests.kernel_choice import using
+from tests.processes import ROOT
 from wiring.actor import build_lone_actor
-from wiring.checks import check_agent_fits, check_serial
+from wiring.checks import _warn_of_unread, check_agent_fits, check_serial
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, set_up_torch, setting_of, setting_of_run
@@ -295,3 +297,30 @@ def test_each_actor_begins_with_episodes_of_its_own() -> None:
         firsts.append(lone._player.frames.copy())
         lone.close()
     assert np.array_equal(firsts[0], firsts[2]) and not np.isclose(firsts[0], firsts[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("words", "unread"),
+    [
+        (
+            "dqn --V-min 3 --atoms 11 --lr 0.1 --batch-size 8 --discount 0.9 --target-update 9",
+            "--atoms, --V-min",
+        ),
+        ("iqn --epsilon 0.9 --noisy-std 0.5", "--epsilon"),
+        ("ppo --num-tau-samples 8 --epochs 2", "--num-tau-samples"),
+        ("dqn --intrinsic rnd --rnd-update-proportion 0.5", ""),
+        ("rainbow --V-min -3 --reward-clip 0 --envs-per-actor 2 --nb-actor 2", ""),
+    ],
+)
+def test_flags_that_the_agent_does_not_use_are_told(
+    words: str, unread: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    check_agent_fits(setting_of(read_args(["--game", "probe:catch", "--agent", *words.split()])))
+    told = [record.getMessage() for record in caplog.records if "does not use" in record.getMessage()]
+    assert told == [f"--agent {words.split()[0]} does not use {unread}."] * bool(unread)
+
+
+@pytest.mark.parametrize("spec", sorted((ROOT / "specs").glob("[!l]*/*.yaml")), ids=lambda path: path.stem)
+def test_what_a_shipped_spec_says_is_used(spec: Path, caplog: pytest.LogCaptureFixture) -> None:
+    _warn_of_unread(read_args(["--spec", str(spec)]))
+    assert "does not use" not in caplog.text

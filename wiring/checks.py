@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import fields
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from agents.base import Agent, AgentError
 from agents.registry import AGENTS, agent_type, has_replay
+from agents.wrappers.intrinsic import RndBonusConfig
 from args import Args, UserError
 from envs.config import EnvConfig, EnvError
 from envs.registry import check_reads
@@ -16,6 +18,8 @@ from memory.chunks.codec import MAX_RAW_BYTES
 from memory.runs.run import Settings
 from parameters.declare import flag_of
 from wiring.setting import Setting, agent_of, rollout_limits
+
+log = logging.getLogger(__name__)
 
 SWITCHES = (
     ("munchausen", "none"),
@@ -28,6 +32,10 @@ SWITCHES = (
     ("l2", 0.0),
 )
 """Flags that add a part to an algorithm, and what they are without it."""
+READ_BY_OTHERS = frozenset(
+    "batch_size discount envs_per_actor id_actor nb_actor replay_frequency reward_clip t_max".split()
+)
+"""Parameters of some agents that other parts of every run read too."""
 
 
 def check_agent_fits(setting: Setting) -> None:
@@ -42,6 +50,7 @@ def check_agent_fits(setting: Setting) -> None:
     check_reads(setting.args.select(EnvConfig), setting.args.games)
     _check_reward_scale(setting.args)
     _check_switches(setting.args)
+    _warn_of_unread(setting.args)
     _check_resets(setting.args)
     _check_sequential(setting.args)
     _check_without_replay(setting.args)
@@ -73,6 +82,19 @@ def _check_switches(args: Args) -> None:
         if getattr(args, name) != without and agent.learns and not _reads(agent, name):
             readers = ", ".join(other for other, kind in AGENTS.items() if _reads(kind, name))
             raise AgentError(f"{flag_of(name)} is for {readers}: --agent {args.agent} does not use it.")
+
+
+def _warn_of_unread(args: Args) -> None:
+    """Flags that only other agents read are often there for comparison, so they end nothing."""
+    own = _parameters(agent_type(args.agent)) | READ_BY_OTHERS
+    if args.intrinsic != "none":
+        own |= {field.name for field in fields(RndBonusConfig)}
+    others = set().union(*map(_parameters, AGENTS.values())) - own
+    usual = Args()
+    given = [name for name in Args.model_fields if getattr(args, name) != getattr(usual, name)]
+    unread = [flag_of(name) for name in given if name.lower() in others]
+    if unread and agent_type(args.agent).learns:
+        log.warning("--agent %s does not use %s.", args.agent, ", ".join(unread))
 
 
 def _check_without_replay(args: Args) -> None:
@@ -132,7 +154,11 @@ def _first_crossing(args: Args) -> int:
 
 
 def _reads(agent: type[Agent], name: str) -> bool:
-    return any(field.name == name for field in fields(agent.config_type))
+    return name in _parameters(agent)
+
+
+def _parameters(agent: type[Agent]) -> set[str]:
+    return {field.name for field in fields(agent.config_type)}
 
 
 def _check_kinds(args: Args) -> None:
