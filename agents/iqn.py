@@ -16,8 +16,8 @@ from agents.base import Acting, ActingNoise, Problem, TensorBatch
 from agents.losses import Estimate, of_action, quantile_huber_loss
 from agents.parts.munchausen import MunchausenConfig, bootstrap_of
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
-from models.dueling import DuelingConfig
 from models.iqn import IqnNetwork
+from models.layers import DuelingConfig
 from models.noisy import Noise
 
 

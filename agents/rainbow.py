@@ -18,7 +18,7 @@ from agents.losses import cross_entropy, of_action, project_onto_atoms
 from agents.parts.legal import LegalActions
 from agents.parts.off_policy import NoisyAgent, NoisyConfig
 from models.dqn import RainbowNetwork
-from models.dueling import DuelingConfig
+from models.layers import DuelingConfig
 from models.noisy import Noise
 
 

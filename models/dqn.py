@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.dueling import DuelingConfig, DuelingNetwork
+from models.dueling import DuelingNetwork
+from models.layers import DuelingConfig
 from models.noisy import Noise
 from models.torso import Torso
 

@@ -5,26 +5,13 @@ Dueling: Wang et al. 2016, arXiv 1511.06581, equation 9. Noisy: Fortunato et al.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.layers import DuelingConfig
 from models.noisy import Noise, NoisyLinear
 from models.torso import Torso
-
-
-@dataclass(frozen=True)
-class DuelingConfig:
-    """Sizes of a torso and a noisy dueling head."""
-
-    observation_shape: tuple[int, ...]  # [H, *frame]
-    observation_dtype: str  # "uint8" | "float32"
-    num_actions: int
-    hidden_size: int  # units of each stream of the head
-    torso: str  # one of models.layers.TORSOS
-    noisy_std: float  # sigma_0 of the noisy layers
 
 
 class DuelingHead(nn.Module):

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from kernels.heads import gated_hidden
-from models.dueling import DuelingConfig, DuelingNetwork
+from models.dueling import DuelingNetwork
+from models.layers import DuelingConfig
 from models.noisy import Noise
 
 

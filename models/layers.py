@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
@@ -30,6 +31,18 @@ within some place of a 4x4 kernel, so that one layer sees it; a board of 6x7 -> 
 """
 IMAGE_TORSOS = (*CONVOLUTIONS, *IMPALA)
 TORSOS = ("auto", *IMAGE_TORSOS, "mlp", "flat")
+
+
+@dataclass(frozen=True)
+class DuelingConfig:
+    """Sizes of a torso and a noisy dueling head."""
+
+    observation_shape: tuple[int, ...]  # [H, *frame]
+    observation_dtype: str  # "uint8" | "float32"
+    num_actions: int
+    hidden_size: int  # units of each stream of the head
+    torso: str  # one of TORSOS
+    noisy_std: float  # sigma_0 of the noisy layers
 
 
 class StridedConvolution(nn.Conv2d):

@@ -19,7 +19,8 @@ from agents.parts.legal import LegalActions
 from agents.parts.resets import HeadResets, ResetConfig
 from agents.parts.weights import ACTING_ONLY, NetworkT, Part, Target
 from memory.replay.batch import Batch
-from models.dueling import DuelingConfig, DuelingNetwork
+from models.dueling import DuelingNetwork
+from models.layers import DuelingConfig
 from models.noisy import Noise, draw_noise, zero_noise
 
 

@@ -9,9 +9,8 @@ from torch.nn.functional import conv2d, max_pool2d
 
 from models.convolutions.impala import IMPALA
 from models.convolutions.spectral import SpectralConvolution
-from models.dueling import DuelingConfig
 from models.iqn import IqnNetwork
-from models.layers import TORSOS
+from models.layers import TORSOS, DuelingConfig
 from models.torso import Torso
 
 

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from models.dqn import RainbowNetwork
-from models.dueling import DuelingConfig, DuelingHead
+from models.dueling import DuelingHead
 from models.iqn import IqnNetwork
+from models.layers import DuelingConfig
 from models.noisy import draw_noise
 
 CPU = torch.device("cpu")
