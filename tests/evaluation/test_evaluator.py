@@ -128,8 +128,8 @@ def test_episodes_that_fill_no_tables_are_played_all_the_same() -> None:
     assert evaluate(policy, config, 1, 1, 8).lengths == (5,)
 
 
-class Guess:
-    """Two seats guess drawn numbers three to eight times; a right guess is a point."""
+class SameNumber:
+    """Two seats name a number twelve times; the same one is a point for both."""
 
     possible_agents = ("left", "right")
 
@@ -137,17 +137,16 @@ class Guess:
         return Box(0, 1, (2,), np.float32)
 
     def action_space(self, seat: str) -> Discrete:
-        return Discrete(2)
+        return Discrete(5)
 
     def reset(self, seed: int | None = None, options: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        self.agents, self._random = list(self.possible_agents), np.random.default_rng(seed)
-        self._left = int(self._random.integers(3, 9))
+        self.agents, self._left = list(self.possible_agents), 12
         return self._seen(), {seat: {} for seat in self.agents}
 
     def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
-        seats, number = self.agents, int(self._random.integers(2))
+        seats = self.agents
         self._left -= 1
-        points = {seat: float(actions[seat] == number) for seat in seats}
+        points = dict.fromkeys(seats, float(actions["left"] == actions["right"]))
         is_over, seen = self._left == 0, self._seen()
         self.agents = [] if is_over else seats
         return seen, points, dict.fromkeys(seats, is_over), dict.fromkeys(seats, False), {}
@@ -163,8 +162,8 @@ def test_a_table_that_is_not_asked_for_in_full_is_played_by_its_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its other seat would go on with the randomness of an episode before."""
-    name = "guess.py:Guess"
-    monkeypatch.setitem(own_code._GIVEN, name, OwnCode(name, "", sys.modules[__name__], "Guess"))
+    name = "same.py:SameNumber"
+    monkeypatch.setitem(own_code._GIVEN, name, OwnCode(name, "", sys.modules[__name__], "SameNumber"))
     config = EnvConfig(name, 1, 0.0, False, 300.0, False)
     policy = baseline_policy("random", describe_env(config))
     results = [evaluate(policy, config, 5, seed=2, width=width).scores for width in (2, 4, 16)]
