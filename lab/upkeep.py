@@ -78,15 +78,17 @@ def unfinished(root: Path) -> list[Path]:
 
 
 def results_of(root: Path, name: str) -> list[Path]:
-    """The folders that the lab wrote for an experiment; none where it was never run.
+    """The folders that the lab wrote for an experiment.
 
-    Raises UserError where no experiment could be called so, or the folder holds something else.
+    Raises UserError where none could be called so or has results, or the folder holds something else.
     """
     if wrong := name_fault(name):
         raise UserError(f"{name} is no experiment: {wrong}")
     folder = root / name
     if not folder.exists():
-        return []
+        known = ", ".join(each.name for each in _experiments(root))
+        advice = f"choose among {known}" if known else "nothing was played there"
+        raise UserError(f"{root} holds no experiment {name}: {advice}.")
     if not _modes(folder):
         raise UserError(f"{folder} holds no experiment's results: nothing of it is removed.")
     return _modes(folder)
@@ -100,9 +102,7 @@ def all_results(root: Path) -> list[Path]:
     if not root.is_dir() or not any(root.iterdir()):
         return []
     own = [path for name in (LOCK, PROCESS, LOG) if (path := root / name).is_file()]
-    modes = [
-        mode for folder in sorted(root.iterdir()) if not name_fault(folder.name) for mode in _modes(folder)
-    ]
+    modes = [mode for folder in _experiments(root) for mode in _modes(folder)]
     if not own and not modes:
         raise UserError(f"{root} is no lab's folder: nothing of it is removed; check --results.")
     return [*modes, *own]
@@ -129,6 +129,12 @@ def _has_living_session(path: Path) -> bool:
     """Whether a session below it outlives its lab, and still saves."""
     records = [known_record(found.parent) for found in path.rglob("session.json")]
     return any(is_alive(record.pid, record.began) for record in records)
+
+
+def _experiments(root: Path) -> list[Path]:
+    """Folders of the experiments that have results of the lab; none where `root` is not there."""
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return [folder for folder in folders if not name_fault(folder.name) and _modes(folder)]
 
 
 def _modes(experiment: Path) -> list[Path]:

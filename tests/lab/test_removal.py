@@ -92,6 +92,7 @@ def test_a_whole_lab_leaves_no_folder(root: Path) -> None:
         ("lab.lock", "is no experiment: lab.lock is reserved"),
         ("foreign", "holds no experiment's results: nothing of it is removed"),
         ("link", "holds no experiment's results: nothing of it is removed"),
+        ("three", "holds no experiment three: choose among one, two."),
     ],
 )
 def test_only_an_experiment_is_reset(
@@ -107,6 +108,13 @@ def test_only_an_experiment_is_reset(
         main(["reset", name.format(tmp=tmp_path), "--yes", "--results", str(root)])
     assert ended.value.code == 2 and sentence in capsys.readouterr().err
     assert files(tmp_path) == before
+
+
+def test_an_experiment_of_no_lab_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["reset", "one", "--yes", "--results", str(tmp_path / "lab")])
+    assert ended.value.code == 2
+    assert f"{tmp_path}/lab holds no experiment one: nothing was played there." in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_labs_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
