@@ -12,7 +12,7 @@ from lab.files import ENJOYED, read_model
 from lab.report_csv import Finite, runs_of_csv
 from parameters.declare import flag_of
 from reporting.measures.aggregates import probability_of_improvement
-from reporting.measures.fitness import references
+from reporting.measures.fitness import nearest_standard, references
 from reporting.measures.saber import WHOLE, Reference, Run, agents_of, by_game, counted, left_out, shown
 from reporting.pages.saber_page import write_report
 
@@ -168,7 +168,15 @@ def _remarks(runs: Sequence[Run], pair: Sequence[str]) -> list[str]:
     """What a reader of the aggregates should know besides."""
     found = []
     if missing := left_out(runs):
-        found.append(f"In no aggregate, as no reference is known: {', '.join(missing)}.")
+        found.append(
+            f"In no aggregate, as no reference is known: {', '.join(map(_beside_nearest, missing))}."
+        )
     if len({frozenset(run.game for run in runs if run.agent == agent) for agent in agents_of(runs)}) > 1:
         found.append("These agents played different games: their aggregates are not comparable.")
     return [*found, compare(runs, *pair)] if pair else found
+
+
+def _beside_nearest(game: str) -> str:
+    """A game without a reference, and the one that it may be a misspelling of."""
+    near = nearest_standard(game)
+    return f"{game} ({near} has one)" if near else game

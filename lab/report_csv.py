@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +35,8 @@ class _Row(BaseModel):
 
 
 COLUMNS = tuple(_Row.model_fields)
+ALIKE = 0.75
+"""Least similarity (difflib) of a column's name to one of COLUMNS that it may be a misspelling of."""
 
 
 def runs_of_csv(path: Path, name_of: Callable[[str], str]) -> list[Run]:
@@ -70,6 +73,10 @@ def _lines(path: Path) -> list[Line]:
 
 
 def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    missing = [name for name in COLUMNS if name not in columns]
+    for name in columns:
+        if name not in COLUMNS and (near := get_close_matches(name, missing, 1, ALIKE)):
+            raise UserError(f"{path} has a column {name}, and none called {near[0]}: rename it.")
     if not {"game", "score"} <= {*columns}:
         raise UserError(
             f"{path} is no table of scores: it needs the columns game and score, a row for each seed."

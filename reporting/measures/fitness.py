@@ -8,6 +8,7 @@ For the fitness see docs/fitness.md.
 
 import csv
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -33,6 +34,8 @@ from an episode to the next as stable, smaller differences of two sessions as co
 MAD_TO_STD, OUTLIER = 0.6745, 3.5
 """Factor and threshold of the modified z-score (Iglewicz, Hoaglin 1993, *How to detect and handle outliers*).
 """
+ALIKE = 0.85
+"""Least similarity (difflib) of two games' names of which one may be a misspelling of the other."""
 
 
 class Normalised(NamedTuple):
@@ -126,6 +129,13 @@ def standard_of(game: str) -> Standard | None:
         return _standards()[game]
     random, human, _ = references(game)
     return None if random is None or human is None else Standard(random, human, ALE_STEPS)
+
+
+def nearest_standard(game: str) -> str:
+    """The game with a standard whose name is most like this one; "" where none is much like it."""
+    known = {name.lower(): name for name in (*_references(), *_standards()) if standard_of(name)}
+    near = get_close_matches(game.lower(), known, 1, ALIKE)
+    return known[near[0]] if near else ""
 
 
 @cache

@@ -175,6 +175,17 @@ def test_games_are_known_by_any_of_their_names(tmp_path: Path, capsys: pytest.Ca
     assert "some, SABER, over human, 2 games, 3 runs" in said and "known: no:game." in said
 
 
+def test_a_misspelt_game_is_named_beside_the_nearest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of those with a reference: journey_escape is a game, and has none."""
+    table = tmp_path / "some.csv"
+    table.write_text("game,score\npong,3\nAsterixx,300\nCartPole-v2,9\nown:game,1\njourney_escape,1\n")
+    assert main(["report", str(table), "--results", str(tmp_path / "out")]) == 0
+    named = "Asterixx (asterix has one), CartPole-v2 (CartPole-v1 has one), journey_escape, own:game."
+    assert f"In no aggregate, as no reference is known: {named}" in capsys.readouterr().out
+
+
 def test_agents_of_different_games(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line says so, since both counts are the same; the page has it too, and the comparison."""
     for name, game in (("one", "pong"), ("two", "freeway")):
@@ -262,6 +273,8 @@ def test_mistakes_are_one_sentence(
     """With exit code 2."""
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("game,points\npong,3\n")
+    misspelt = tmp_path / "misspelt.csv"
+    misspelt.write_text("game,Sede,score,steps\npong,1,3,9\n")
     two_scores = tmp_path / "two_scores.csv"
     two_scores.write_text("game,score,Score\npong,3,4\n")
     (tmp_path / "empty").mkdir()
@@ -269,6 +282,7 @@ def test_mistakes_are_one_sentence(
         ([str(wrong)], "it needs the columns game and score"),
         ([str(tmp_path / "empty")], "holds no score"),
         ([str(tables[0]), "--compare", "strong", "nobody"], "choose among strong"),
+        ([str(misspelt)], "misspelt.csv has a column sede, and none called seed: rename it."),
         ([str(two_scores)], "two_scores.csv has several columns score: leave one."),
         ([*map(str, tables), "--compare", "weak", "weak"], "--compare weak weak: name two agents."),
         ([str(tables[0]), "--results", str(wrong)], f"Nothing can be written to {wrong} (File exists)"),
