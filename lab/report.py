@@ -66,9 +66,13 @@ def read_runs(paths: Sequence[Path], name_of: Callable[[str], str] = str) -> lis
 
 def _files(path: Path) -> list[Path]:
     """The files that hold scores."""
-    if not path.is_dir():
-        return [path.resolve()]
-    return sorted(each for each in path.resolve().rglob("evaluation_*.json") if each.parent.name != ENJOYED)
+    return _evaluations(path.resolve()) if path.is_dir() else [path.resolve()]
+
+
+def _evaluations(folder: Path, prefix: str = "") -> list[Path]:
+    """The files of evaluations below a folder, without those of mode enjoy."""
+    found = folder.rglob(f"{prefix}evaluation_*.json")
+    return sorted(path for path in found if path.parent.name != ENJOYED)
 
 
 def _named(found: Sequence[Run], path: Path, paths: Sequence[Path]) -> list[Run]:
@@ -153,7 +157,7 @@ def make_report(
 ) -> None:
     """Write the report of what is there, and print its summary. Raises UserError."""
     runs = read_runs(paths, name_of)
-    remarks = _remarks(runs, pair)
+    remarks = [*_left_out(paths), *_remarks(runs, pair)]
     try:
         lines = write_report(runs, folder, remarks)
     except OSError as error:
@@ -162,6 +166,12 @@ def make_report(
     for line in (*lines, *remarks):
         say(line)
     say(f"Written to {folder}: report.html, report.png, report.csv, games.csv.")
+
+
+def _left_out(paths: Sequence[Path]) -> list[str]:
+    """A sentence on the results whose names a later evaluation took (evaluation.result.keep_earlier)."""
+    found = [str(each) for path in paths for each in _evaluations(path, "earlier_")]
+    return [f"Left out, as a later evaluation took their place: {', '.join(found)}."] if found else []
 
 
 def _remarks(runs: Sequence[Run], pair: Sequence[str]) -> list[str]:

@@ -150,6 +150,18 @@ def test_a_snapshot_is_one_run(other: dict[str, object], tmp_path: Path) -> None
     assert len(read_runs([tmp_path / "mix"])) == 4
 
 
+def test_earlier_evaluations_are_left_out_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _evaluation(tmp_path / "mix/0", "pong", 10.0, 0.25)
+    earlier = tmp_path / "mix/0/earlier_evaluation_pong_1.json"
+    earlier.write_text("{}")
+    assert main(["report", str(tmp_path / "mix"), "--results", str(tmp_path / "out")]) == 0
+    sentence = f"Left out, as a later evaluation took their place: {earlier}."
+    assert f"\n{sentence}\n" in capsys.readouterr().out
+    assert escape(sentence) in (tmp_path / "out/report.html").read_text()
+
+
 @pytest.mark.parametrize("other", [{"action_repeat": 1}, {"eval_noise": False}])
 def test_protocols_are_not_averaged(other: dict[str, object], tmp_path: Path) -> None:
     """Neither of a game nor of ALE's games together; other games have settings of their own."""
