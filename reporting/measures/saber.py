@@ -16,6 +16,8 @@ from reporting.measures.fitness import normalised, references, rows_of, score_le
 CAPS = ("5 min", "30 min", "SABER")
 WHOLE = CAPS.index("SABER")
 """Place in CAPS, the times of play after which a score is taken, of SABER's: the whole episode."""
+NO_CAP = "whole episodes"
+"""What stands in the place of a cap outside ALE, of whose games alone SABER speaks."""
 STICKY = 0.25
 """Chance of a sticky action in the published scores (Machado et al. 2018); no others stand beside them."""
 ALGORITHMS = ("dqn", "rainbow", "iqn")
@@ -56,7 +58,7 @@ class Overall(NamedTuple):
     """One agent's aggregates under one cap against one reference."""
 
     agent: str
-    cap: str
+    cap: str  # of CAPS, or NO_CAP
     reference: str
     games: int
     runs: int
@@ -83,11 +85,12 @@ def overall(runs: Sequence[Run]) -> list[Overall]:
     found = []
     for agent in agents_of(runs):
         for reference in REFERENCES:
-            for number in range(WHOLE if reference is GOAL else 0, len(CAPS)):
+            caps = {WHOLE: NO_CAP} if reference is GOAL else dict(enumerate(CAPS))
+            for number, cap in caps.items():
                 groups = [*by_game(runs, agent, number, reference).values()]
                 if groups:
                     counts = len(groups), sum(map(len, groups))
-                    found.append(Overall(agent, CAPS[number], reference.name, *counts, aggregates(groups)))
+                    found.append(Overall(agent, cap, reference.name, *counts, aggregates(groups)))
     return found
 
 

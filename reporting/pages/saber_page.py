@@ -11,10 +11,12 @@ import plotly.graph_objects as go
 
 from reporting.atomic import write_csv
 from reporting.measures.aggregates import TAUS, Estimate, Profile, profile
+from reporting.measures.fitness import references
 from reporting.measures.saber import (
     ALGORITHMS,
     CAPS,
     GAME_COLUMNS,
+    NO_CAP,
     OVERALL_COLUMNS,
     REFERENCES,
     WHOLE,
@@ -47,7 +49,6 @@ POINTS = ("5_min", "30_min", "saber", "saber_std", *LEVELS, *ALGORITHMS)
 are scores.
 """
 HEADINGS = {
-    "saber": "SABER",
     "saber_std": "std",
     **{f"{reference.name}_normalised": f"of {reference.name}" for reference in REFERENCES},
 }
@@ -70,11 +71,12 @@ def write_report(runs: Sequence[Run], folder: Path, remarks: Sequence[str] = ())
     rows, games = overall(runs), game_rows(runs)
     write_csv(folder / "report.csv", [OVERALL_COLUMNS, *map(overall_cells, rows)])
     write_csv(folder / "games.csv", [GAME_COLUMNS, *games])
-    whole = [row for row in rows if row.cap == CAPS[WHOLE]]
+    whole = [row for row in rows if row.cap in (CAPS[WHOLE], NO_CAP)]
     shown_rows = [row for row in whole if row.reference != "record"]
     graphs = {**_panels(shown_rows, colours(agents_of(runs))), **_profiles(runs)}
     inches = WIDTH_INCHES, PANEL_INCHES * math.ceil(len(graphs) / COLUMNS)
-    write_png(folder / "report.png", "SABER's report", [*graphs.values()], COLUMNS, inches)
+    title = "SABER's report" if any(_is_of_ale(run.game) for run in runs) else "Report"
+    write_png(folder / "report.png", title, [*graphs.values()], COLUMNS, inches)
     note = "0 %: random play; 100 %: a human, the record, or a goal outside ALE; intervals: 95 %, bootstrap"
     sections = [
         *([Section(_table(["Remarks"], [[each] for each in remarks]), wide=True)] if remarks else []),
@@ -82,8 +84,13 @@ def write_report(runs: Sequence[Run], folder: Path, remarks: Sequence[str] = ())
         *(Section(_figure(graph), heading) for heading, graph in graphs.items()),
         *_game_sections(games),
     ]
-    write_page(folder / "report.html", "report", "SABER's report", note, map(_tile, shown_rows), sections)
+    write_page(folder / "report.html", "report", title, note, map(_tile, shown_rows), sections)
     return [*map(_line, rows)]
+
+
+def _is_of_ale(game: str) -> bool:
+    random, *_ = references(game)
+    return random is not None
 
 
 def _tile(row: Overall) -> Tile:
@@ -141,7 +148,9 @@ def _game_sections(games: Sequence[Sequence[object]]) -> list[Section]:
 def _filled(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> Table:
     """The columns in which any row says something."""
     kept = [name for name in columns if any(row[name] for row in rows)]
-    headings = [HEADINGS.get(name, name.replace("_", " ")) for name in kept]
+    whole = CAPS[WHOLE] if all(_is_of_ale(row["game"]) for row in rows) else "whole"
+    shown_as = {"saber": whole, **HEADINGS}
+    headings = [shown_as.get(name, name.replace("_", " ")) for name in kept]
     return _table(headings, [[row[name] for name in kept] for row in rows])
 
 
@@ -176,7 +185,7 @@ def aggregate_graph(rows: Sequence[Overall], by_agent: Mapping[str, str], name: 
 
 
 def profile_graph(runs: Sequence[Run], reference: Reference) -> Graph:
-    """Performance profiles of all agents under SABER's cap in percent, their intervals as bands."""
+    """Performance profiles of all agents over whole episodes in percent, their intervals as bands."""
     parts: list[Line] = []
     for agent, colour in colours(agents_of(runs)).items():
         groups = [*by_game(runs, agent, WHOLE, reference).values()]

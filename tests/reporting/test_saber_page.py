@@ -70,11 +70,21 @@ def test_a_table_of_games_leaves_out_what_nobody_knows(tmp_path: Path) -> None:
     write_report([*RUNS, Run("ours", "own:game", (1.0, 1.0, 1.0), None)], tmp_path)
     page = (tmp_path / "report.html").read_text()
     (games, levels) = re.findall(r"<thead><tr>(.*?)</tr></thead>", page)[-2:]
-    shown_first = ["agent", "game", "runs", "5 min", "30 min", "SABER", "of human"]
+    shown_first = ["agent", "game", "runs", "5 min", "30 min", "whole", "of human"]
     assert re.findall("<th>(.*?)</th>", games)[:7] == shown_first
     assert re.findall("<th>(.*?)</th>", levels) == ["game", "random", "human", "record"]
     cells = ("ours", "pong", "1", "4.000", "5.0", "-3.050", "50.0 %")
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+
+
+def test_saber_is_named_for_games_of_ale_alone(tmp_path: Path) -> None:
+    """In the table of games, too, which has one column for all."""
+    ours = Run("ours", "CartPole-v1", (475.0, 475.0, 475.0), None)
+    assert [row.cap for row in overall([ours])] == ["whole episodes"]
+    for runs, is_named in ((RUNS, True), ([ours], False)):
+        write_report(runs, tmp_path)
+        page = (tmp_path / "report.html").read_text()
+        assert ("SABER" in page, "<th>whole</th>" in page) == (is_named, not is_named)
 
 
 def test_nothing_is_less_than_no_percent() -> None:
