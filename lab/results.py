@@ -99,7 +99,8 @@ def not_failed(results: Sequence[SessionResult]) -> list[SessionResult]:
 
 
 def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
-    bar = _bar(name, results) or Bar(name, float("nan"), float("nan"))
+    bar = _bar(name, results)
+    score = (bar.mean, bar.std) if bar else ("", "")
     games = sorted({result.game for result in results if result.game})
     steps = [steps_in(result.folder) for result in results]
     minutes = sum(result.record.seconds for result in results) / 60
@@ -108,7 +109,7 @@ def _row(name: str, results: Sequence[SessionResult]) -> Sequence[object]:
     sizes = len(results), done, failed, commits_of(results), sum(steps), round(minutes, 2)
     fitness = fitness_of(not_failed(results))
     vector = fitness.numbers.values() if fitness else [""] * (len(Fitness._fields) + 1)
-    return name, " / ".join(games), *sizes, bar.mean, bar.std, _score_by_game(results), *vector
+    return name, " / ".join(games), *sizes, *score, _score_by_game(results), *vector
 
 
 def _score_by_game(results: Sequence[SessionResult]) -> str:

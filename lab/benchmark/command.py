@@ -295,7 +295,7 @@ def _sessions(played: PlayedGame) -> Iterator[Sequence[object]]:
         minutes, steps = round(result.record.seconds / 60, 2), steps_in(result.folder)
         score = evaluated(result, played.beside)
         cells = result.game, result.seed, result.record.state, minutes, steps
-        scores = result.score, "" if score is None else score
+        scores = "" if np.isnan(result.score) else result.score, "" if score is None else score
         yield played.experiment.name, *cells, *scores, result.commit
 
 

@@ -178,6 +178,17 @@ def test_games_that_wait_for_their_evaluation_have_no_score(tmp_path: Path) -> N
         assert [row["evaluation_score_points"] for row in csv.DictReader(file)] == ["300.0", ""]
 
 
+def test_a_session_without_an_episode_has_a_blank_cell(tmp_path: Path) -> None:
+    spec, folder = tmp_path / "some.yaml", tmp_path / "runs/some/train/trial_0/session_0"
+    spec.write_text("# test\nexperiments: {some: {agent: dqn, game: CartPole-v1}}\n")
+    leave_session(folder, {"CartPole-v1": 300.0})
+    (folder / "some.csv").unlink()
+    write_table(tmp_path, [*read_experiments(spec).values()], tmp_path / "runs")
+    with (tmp_path / "sessions.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["training_score_points"], row["evaluation_score_points"]) == ("", "300.0")
+
+
 def test_an_abbreviation_is_no_flag(capsys: pytest.CaptureFixture[str]) -> None:
     """--det was taken for --detach by each process that it started."""
     with pytest.raises(SystemExit):

@@ -162,5 +162,6 @@ def test_what_has_no_scores_is_reported_all_the_same(tmp_path: Path) -> None:
     write_record(trial / "session_0", SessionRecord("failed", "no luck"))
     report_trial(trial)
     report_experiment(trial.parent)
-    assert (trial.parent / "experiment.csv").read_text().splitlines()[1].startswith("trial_0,,1,0,1,")
+    row = (trial.parent / "experiment.csv").read_text().splitlines()[1]
+    assert row.startswith("trial_0,,1,0,1,") and "nan" not in row
     assert (trial / "trial.png").read_bytes().startswith(b"\x89PNG")
