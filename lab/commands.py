@@ -72,11 +72,19 @@ def _run_tasks(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
         return _detach(options, options.results)
     for task in tasks:
         options.fits(task.experiment)
+        _check_sessions(task, options.results)
     only_played = all(task.mode == "enjoy" for task in tasks)  # which may be while a lab trains
     with contextlib.nullcontext() if only_played else folder.only_lab(options.results):
         stop = Stop().on_signals()
         done = [stop() or _do(task, options, stop, copy) or stop() for task in tasks]
     return 0 if all(done) else 1
+
+
+def _check_sessions(task: Task, root: Path) -> None:
+    """Raise UserError where the folders hold sessions of another spec."""
+    if task.mode not in ("enjoy", "search"):
+        for session in sessions_of(*task, root):
+            session.check()
 
 
 def _detach(options: argparse.Namespace, root: Path) -> int:

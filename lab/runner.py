@@ -66,7 +66,8 @@ class Runner:
             write_record(session.folder, record)
         except (UserError, OSError) as error:
             record = SessionRecord("failed", str(error))
-        self._say(f"{session.name}: {record.state}{f' ({record.why})' if record.why else ''}.")
+        why = record.why.rstrip(".")
+        self._say(f"{session.name}: {record.state}{f' ({why})' if why else ''}.")
         self._draw(report_session, session.folder)
         self._after_session()
         return record.is_done

@@ -72,14 +72,20 @@ class Session:
         """The path of its spec."""
         return self.folder / SPEC
 
-    def prepare(self) -> None:
-        """Write its spec. Raises UserError where the folder holds a session of another one."""
-        flags = {**self.experiment.flags, **self.changes}
-        content = spec_bytes(f"{self.name}, of {self.experiment.file.name}", flags)
-        if self.spec.exists() and read_mapping(self.spec) != yaml.safe_load(content):
+    def check(self) -> None:
+        """Raise UserError where the folder holds a session of another spec."""
+        if self.spec.exists() and read_mapping(self.spec) != yaml.safe_load(self._content()):
             root = self.folder.parents[3]  # above the experiment, its mode and the trial
             raise of_another_spec(self.folder, "session", self.experiment.name, root)
-        write_atomically(self.spec, content)
+
+    def prepare(self) -> None:
+        """Write its spec. Raises UserError as `check` does."""
+        self.check()
+        write_atomically(self.spec, self._content())
+
+    def _content(self) -> bytes:
+        flags = {**self.experiment.flags, **self.changes}
+        return spec_bytes(f"{self.name}, of {self.experiment.file.name}", flags)
 
 
 def trial_sessions(

@@ -72,10 +72,13 @@ class Benchmark:
         """Whether these sessions of `played` are done and evaluated, and the table is written.
 
         `sessions_each`: of each trial the first ones alone; None: all.
+        Raises UserError, before any is played, where a folder holds a session of another spec.
         """
         root = self._folder / RUNS
         every = (each for experiment in played for each in sessions_of(experiment, mode_of(experiment), root))
         sessions = [each for each in every if sessions_each is None or each.number < sessions_each]
+        for session in sessions:
+            session.check()
         with ThreadPoolExecutor(side_by_side) as pool:
             done = list(pool.map(self._complete, sessions))
         return self.write() and all(done)

@@ -71,12 +71,32 @@ def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:
     lines: list[str] = []
     assert not Runner(Stop(), lines.append).run([first, second], verbose=False)
     assert lines[0].startswith(f"some trial_0 session 0: failed ({path} is damaged: ")
+    assert lines[0].endswith(" from its snapshot).")
     assert lines[1:] == ["some trial_0 session 1: finished before."]
     assert path.read_bytes() == b""  # its user decides
     report_trial(first.folder.parent)
     report_experiment(first.folder.parents[1])
     rows = (first.folder.parents[1] / "experiment.csv").read_text().splitlines()[1:]
     assert len(rows) == 1 and rows[0].startswith("trial_0,,2,1,1,")
+
+
+@pytest.mark.parametrize("words", ["run {spec} some train", "schedule {schedule}", "benchmark {spec}"])
+def test_a_session_of_another_spec_is_a_mistake(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence, before any session is played."""
+    root, schedule = tmp_path / "lab", tmp_path / "schedule.json"
+    first, _ = planned(tmp_path)
+    sessions = root / ("runs" if words.startswith("benchmark") else "")
+    damage(sessions / "some/train/trial_0/session_0/spec.yaml", "# none\nagent: dqn\nlr: 0.5\n")
+    spec = first.experiment.file
+    schedule.write_text(json.dumps({str(spec): {"some": "train"}}))
+    with pytest.raises(SystemExit) as ended:
+        main([*words.format(spec=spec, schedule=schedule).split(), "--results", str(root)])
+    told = capsys.readouterr()
+    assert ended.value.code == 2 and not told.out
+    assert told.err.startswith(f"error: {sessions}/some/train/trial_0/session_0 holds a session of another")
+    assert told.err.endswith("`.\n") and told.err.count("\n") == 1
 
 
 def test_a_schedule_of_which_a_part_fails_has_failed(
@@ -110,7 +130,9 @@ def test_a_lab_says_the_scores_of_its_sessions(tmp_path: Path, monkeypatch: pyte
 
 def planned(folder: Path) -> list[Session]:
     spec = folder / "some.yaml"
-    spec.write_text("# none\nagent: dqn\nT-max: 5000\nlearn-start: 1000\nmeta: {sessions: 2}\n")
+    spec.write_text(
+        "# none\nagent: dqn\ngame: probe:catch\nT-max: 5000\nlearn-start: 1000\nmeta: {sessions: 2}\n"
+    )
     return sessions_of(find_experiment(spec, "some"), "train", folder / "lab")
 
 
