@@ -318,7 +318,9 @@ def check_ratings(folder: Path, members: list[int]) -> None:
 
 
 def check_opponents(model: str, members: list[int]) -> None:
-    """Past selves are as noisy as who plays them; random plays a snapshot; other games are told apart."""
+    """Past selves are as noisy as who plays them, and not the same; random plays a snapshot; other games are
+    told apart.
+    """
 
     def named(*flags: str) -> list[Opponent]:
         args = read_args(["--model", model, *flags])
@@ -328,6 +330,13 @@ def check_opponents(model: str, members: list[int]) -> None:
     pool = named("--against", "pool", "--evaluation-epsilon", "0.5")
     assert [(each.name, each.updates) for each in pool] == [(f"update {each}", each) for each in members]
     assert all(isinstance(each.policy, EpsilonPolicy) for each in pool)
+
+    (prefix,) = {path.stem.rpartition("_")[0] for path in Path(model).parent.glob("pool_*.safetensors")}
+    newest = Path(model).with_name(f"{prefix}_{members[-1]}.safetensors")
+    itself = newest.with_stem(f"{prefix}_{load_snapshot(Path(model))['updates']}")
+    itself.write_bytes(newest.read_bytes())
+    assert [each.updates for each in named("--against", "pool")] == members, "it is no past self"
+    itself.unlink()
 
     drawn = read_args(["--game", GAME, "--agent", "random", "--against", model])
     candidate = baseline_candidate(drawn)

@@ -108,6 +108,8 @@ def opponents_of(args: Args, candidate: Candidate, config: EnvConfig) -> Iterato
         )
     else:
         members = pool_files(Path(args.model or "").parent, candidate.args.file_name)
+        if members.pop(cast(int, candidate.origin["updates"]), None):
+            print(f"The pool has {args.model} itself, {candidate.name}: that member is left out.")
         if not members:
             raise UserError(
                 f"There is no pool of past selves beside {args.model} (--opponents past makes one)."
