@@ -116,7 +116,7 @@ class Runner:
                 last = line if SCORE in line else last
                 if verbose:
                     self._say(line)
-            if not verbose and last and time.monotonic() - printed > LINE_EVERY_S:
+            if not verbose and not asked and last and time.monotonic() - printed > LINE_EVERY_S:
                 self._say(f"{session.name}: {last}")
                 printed, last = time.monotonic(), ""
         return time.monotonic() - began, in_time

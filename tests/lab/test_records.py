@@ -128,6 +128,25 @@ def test_a_lab_says_the_scores_of_its_sessions(tmp_path: Path, monkeypatch: pyte
     ]
 
 
+def test_a_session_that_is_stopping_has_no_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its budget is over; what it says while it saves is in its log."""
+    line = f"5,008 / 10,000{SCORE}38.2, 2 min 3 s left"
+    saves = f"signal.signal(signal.SIGTERM, lambda *_: print({line!r}, flush=True))"
+    program = f"import signal, time; {saves}; signal.pause(); time.sleep(1)"
+    monkeypatch.setattr(runner, "_command", lambda *_: [sys.executable, "-c", program])
+    monkeypatch.setattr(runner, "LINE_EVERY_S", 0.0)
+    spec = planned(tmp_path)[0].experiment.file
+    spec.write_text(spec.read_text().replace("sessions: 2", "budget-minutes: 0.05"))
+    lines: list[str] = []
+    sessions = sessions_of(find_experiment(spec, "some"), "train", tmp_path / "lab")
+    Runner(Stop(), lines.append).run(sessions, verbose=False)
+    assert line in (sessions[0].folder / "session.log").read_text()
+    assert lines[1:] == [
+        "some trial_0 session 0: stopping; it saves first.",
+        "some trial_0 session 0: out of time.",
+    ]
+
+
 def planned(folder: Path) -> list[Session]:
     spec = folder / "some.yaml"
     spec.write_text(
