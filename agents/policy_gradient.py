@@ -18,9 +18,10 @@ from torch import Tensor
 from agents.base import Problem, Update
 from agents.on_policy.agent import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig, empty_update
 from agents.on_policy.losses import Means, explained_variance, gae, standardised, vtrace
-from agents.on_policy.rollouts import OpenEpisodes, RolloutStates, episodic_steps
+from agents.on_policy.rollouts import OpenEpisodes, RolloutStates, episodic_steps, new_frames
 from agents.parts.devices import slices
 from memory.rollouts.rollout import Rollout
+from models.moments import NormalisedNetwork
 from models.policy import ActorCriticNetwork
 
 
@@ -32,6 +33,7 @@ class PolicyGradientConfig(OnPolicyConfig):
     reward_scale: float  # rewards are multiplied by this, then clipped
     v_trace: bool  # off: advantages are those of a rollout that the present policy played
     standardise_advantages: bool  # to mean 0 and standard deviation 1 over what an update learns from
+    normalise_observations: bool  # to mean 0 and standard deviation 1 over the run so far
 
 
 ConfigT = TypeVar("ConfigT", bound=PolicyGradientConfig)
@@ -48,7 +50,17 @@ class PolicyGradientAgent(OnPolicyAgent[ConfigT, Networks]):
     value_heads = ("extrinsic",)
 
     def _build(self, problem: Problem) -> Networks:
-        return Networks(ActorCriticNetwork(*self._network_arguments(problem)))
+        network = ActorCriticNetwork(*self._network_arguments(problem))
+        if not self.config.normalise_observations:
+            return Networks(network)
+        return Networks(NormalisedNetwork(network, problem.observation_shape[1:]))
+
+    def update(self, experience: Rollout, t_learner: int) -> Update:
+        """Learn from a rollout as it was acted on: its observations count from the next one on."""
+        update = super().update(experience, t_learner)
+        if isinstance(policy := self.online.policy, NormalisedNetwork):
+            policy.frames.observe(new_frames(experience).to(self.device))
+        return update
 
     @property
     @abstractmethod

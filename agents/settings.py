@@ -159,6 +159,11 @@ class NetworkSettings(Settings):
         "naf: layer normalisation between the hidden layers of --head-sizes and their ReLUs (Ba et al. 2016)",
         shared=True,
     )
+    normalise_observations: bool = parameter(
+        False,
+        "reinforce, a2c, ppo: observations to mean 0 and deviation 1 over the run so far, element by element (as the Zoo)",
+        shared=True,
+    )
     epsilon: float = parameter(
         0.4,
         "dqn, double_dqn: share of random actions in the first environment of all (Ape-X: 0.4)",

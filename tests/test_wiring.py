@@ -151,6 +151,7 @@ def test_a_reward_scale_is_for_agents_that_read_it(agent: str) -> None:
         ("--reset-every 1000", "iqn, rainbow"),
         ("--episodic", "a2c"),
         ("--standardise-advantages", "reinforce, a2c, ppo"),
+        ("--normalise-observations", "reinforce, a2c, ppo"),
         ("--mirror", "naf"),
         ("--layer-norm", "naf"),
         ("--l2 0.1", "naf"),

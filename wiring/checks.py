@@ -27,6 +27,7 @@ SWITCHES = (
     ("reset_every", 0),
     ("episodic", False),
     ("standardise_advantages", False),
+    ("normalise_observations", False),
     ("mirror", False),
     ("layer_norm", False),
     ("l2", 0.0),

@@ -32,6 +32,11 @@ def transition_mask(rollout: Rollout) -> Tensor:
     return torch.from_numpy(rollout.active & rollout.looked)
 
 
+def new_frames(rollout: Rollout) -> Tensor:
+    """[T * B, *frame]: those after each step, so that successive rollouts have each frame once."""
+    return torch.from_numpy(rollout.frames[-len(rollout.active) :]).flatten(0, 1)
+
+
 class RolloutStates:
     """The frames of a rollout, once on the device; stacked states are cut from them on demand."""
 

@@ -13,60 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.parts.devices import slices
+from models.moments import RunningMoments
 from models.policy import rnd_predictor, rnd_target
 
 MAX_NOVELTY = 4.0
 """Upper bound of the bonus: NGU clips its modulator to [1, 5] (L = 5), and the bonus is that less 1."""
 WHITENED_CLIP = 5.0
 """Whitened pixels lie within +- this (Burda et al. 2018, section 2.4)."""
-SLICE = 256
-"""Rows that are converted to float64 at once: bounds memory, fits caches."""
-SMALLEST_STD = 1e-8
-"""Least standard deviation (our choice): keeps a division by that of a constant finite."""
-
-
-class RunningMoments(nn.Module):
-    """Count, mean and variance per element, all buffers: they travel with the weights.
-
-    Before the first row the mean is 0 and the variance 1. With a `horizon`, the count never exceeds it, so
-    that older rows fade exponentially.
-    """
-
-    count: Tensor  # float64
-    mean: Tensor  # [*shape] float64
-    variance: Tensor  # [*shape] float64, of the population
-
-    def __init__(self, shape: tuple[int, ...], horizon: float = math.inf) -> None:
-        super().__init__()
-        self._horizon = horizon
-        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
-        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("variance", torch.ones(shape, dtype=torch.float64))
-
-    @property
-    def std(self) -> Tensor:
-        """[*shape] float64, above 0."""
-        return self.variance.sqrt().clamp(min=SMALLEST_STD)
-
-    @torch.no_grad()
-    def observe(self, rows: Tensor) -> None:
-        """Include rows [N, *shape] of any type."""
-        assert rows.shape[1:] == self.mean.shape
-        for part in torch.split(rows, SLICE):
-            values = part.double()
-            mean = values.mean(0)
-            self._merge(len(part), mean, (values - mean).square_().mean(0))
-
-    def _merge(self, count: int, mean: Tensor, variance: Tensor) -> None:
-        """Combined moments (Chan, Golub, LeVeque 1983, *Algorithms for computing the sample variance*)."""
-        if not count:
-            return
-        total = self.count + count
-        difference = mean - self.mean
-        self.mean += difference * (count / total)
-        between = difference.square() * (self.count * count / total)
-        self.variance.copy_((self.variance * self.count + variance * count + between) / total)
-        self.count.copy_(total.clamp(max=self._horizon))
 
 
 class Rnd(nn.Module):

@@ -38,6 +38,7 @@ SHARED: dict[str, Any] = {
     "reward_scale": 0.75,
     "v_trace": True,
     "standardise_advantages": False,
+    "normalise_observations": False,
 }
 OWN: dict[str, dict[str, Any]] = {
     "reinforce": {"baseline": True},
@@ -213,6 +214,26 @@ def test_advantages_can_be_standardised(make_rollout: MakeRollout) -> None:
 
 
 @pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
+def test_normalised_observations_are_those_of_the_policy_that_acted(
+    name: str, make_rollout: MakeRollout
+) -> None:
+    """A rollout's observations, random play's too, count from the next one on: its ratios stay 1."""
+    agent, rollout = make(name, normalise_observations=True), make_rollout()
+    played, frames = played_by(agent, rollout), agent.online.policy.frames
+    assert float(frames.count) == 0
+    assert float(agent.update(played, 0).metrics["rho_mean"]) == pytest.approx(1)
+    agent.update(make_rollout(seed=1, looked=np.zeros(4, np.bool_)), 0)
+    seen = np.concatenate([each.frames[-12:].reshape(-1, 10, 5) for each in (rollout, make_rollout(seed=1))])
+    np.testing.assert_allclose(frames.mean, seen.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(frames.std, seen.std(0), rtol=1e-12)
+    acting = make(name, learning=False, normalise_observations=True)
+    acting.load_acting_weights(agent.acting_weights())
+    states = played.frames[:1, :].swapaxes(0, 1).repeat(2, axis=1)
+    noise = agent.mean_acting_noise(len(states))
+    assert np.array_equal(acting.act(states, noise).values, agent.act(states, noise).values)
+
+
+@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo"])
 def test_random_play_is_not_learned_from(name: str, make_rollout: MakeRollout) -> None:
     agent = make(name)
     before = agent.acting_weights()
@@ -221,11 +242,14 @@ def test_random_play_is_not_learned_from(name: str, make_rollout: MakeRollout) -
     assert all(torch.equal(value, agent.acting_weights()[key]) for key, value in before.items())
 
 
-def test_a_saved_agent_goes_on_bit_by_bit(make_rollout: MakeRollout, tmp_path: Path) -> None:
-    agent = make("a2c")
+@pytest.mark.parametrize("normalised", [False, True])
+def test_a_saved_agent_goes_on_bit_by_bit(
+    normalised: bool, make_rollout: MakeRollout, tmp_path: Path
+) -> None:
+    agent = make("a2c", normalise_observations=normalised)
     agent.update(make_rollout(seed=0), 0)
     torch.save(agent.state_dict(), tmp_path / "agent.pth")
-    resumed = make("a2c", seed=5)
+    resumed = make("a2c", seed=5, normalise_observations=normalised)
     resumed.load_state_dict(torch.load(tmp_path / "agent.pth", weights_only=True))
     left, right = (each.update(make_rollout(seed=1), 0) for each in (agent, resumed))
     assert all(torch.equal(value, right.metrics[name]) for name, value in left.metrics.items())

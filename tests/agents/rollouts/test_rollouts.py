@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from agents.on_policy.rollouts import ForwardFilter, RolloutStates, minibatches, transition_mask
-from agents.parts.rnd import RunningMoments
 from memory.rollouts.rollout import Rollout
 from tests.memory.random_rollouts import random_rollout
 
@@ -55,38 +54,6 @@ def test_every_epoch_has_each_row_once_in_another_order() -> None:
     assert all(torch.equal(epoch.sort().values, rows) for epoch in epochs)
     assert not torch.equal(*epochs)
     assert [len(part) for part in minibatches(rows, 1000, 1, generator)] == [17]
-
-
-def test_moments_are_those_of_all_rows_together() -> None:
-    rng = np.random.default_rng(0)
-    rows = (1e4 + rng.normal(size=(1000, 3)) * [0.1, 1, 10]).astype(np.float32)
-    moments = RunningMoments((3,))
-    for part in np.split(rows, [1, 1, 400, 990]):
-        moments.observe(torch.from_numpy(part))
-    assert float(moments.count) == 1000
-    np.testing.assert_allclose(moments.mean, rows.astype(np.float64).mean(0), rtol=1e-12)
-    np.testing.assert_allclose(moments.std, rows.astype(np.float64).std(0), rtol=1e-8)
-
-
-def test_moments_with_a_horizon_follow_what_changes() -> None:
-    """The weight of what was seen before a change halves with about every 0.7 horizons."""
-    rng = np.random.default_rng(0)
-    moments, everything = RunningMoments((), horizon=500), RunningMoments(())
-    for level in (10.0, 1.0):
-        for _ in range(80):
-            part = torch.from_numpy(level * (1 + rng.normal(size=50)))
-            moments.observe(part), everything.observe(part)
-    assert float(moments.count) == 500
-    assert abs(float(moments.mean) - 1) < 0.4 and abs(float(moments.std) - 1) < 0.3
-    assert float(everything.mean) > 5
-
-
-def test_what_never_changed_is_whitened_to_nothing() -> None:
-    moments = RunningMoments((2,))
-    assert moments.mean.tolist() == [0, 0] and moments.std.tolist() == [1, 1]
-    moments.observe(torch.tensor([[7, 0], [7, 255]], dtype=torch.uint8))
-    assert moments.mean.tolist() == [7, 127.5] and float(moments.std[0]) > 0
-    assert ((torch.tensor([7.0, 0.0]) - moments.mean) / moments.std).tolist() == [0, -1]
 
 
 def _of_streams(stream: list[int], continues: list[bool]) -> Rollout:
