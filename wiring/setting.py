@@ -243,7 +243,7 @@ def naming_flags(args: Args, found: Mapping[str, object]) -> Iterator[None]:
     except OtherNetworkError as error:
         rooms = (EnvConfig, RndBonusConfig, agent_type(args.agent).config_type)
         names = {field.name for room in rooms for field in fields(room)} - CHANGEABLE
-        odd = _differing(args, found, names | {"history_length", "trunk_size", "intrinsic"})
+        odd = _differing(args, found, names | {"agent", "history_length", "trunk_size", "intrinsic"})
         made = f"; made with {' and '.join(odd)}" if odd else ""
         raise AgentError(f"{str(error).rstrip('.')}{made}.") from error
 

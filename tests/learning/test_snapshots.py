@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from agents.base import Agent, AgentError
 from args import read_args
 from learning.saved.fill_replay import missing_transitions, unlearned_steps
 from learning.saved.folder import newest_snapshot
@@ -178,3 +179,19 @@ def test_a_learner_names_the_flags_of_another_network() -> None:
     }
     with pytest.raises(SnapshotError, match=r"made with --hidden-size 16 \(here 32\)"):
         _learning_agent(other, snapshot)
+
+
+def test_weights_of_another_agent_name_both(tmp_path: Path) -> None:
+    """Those that fit are taken: double_dqn may begin from what dqn has learned."""
+    words = "--game probe:catch --disable-cuda --hidden-size 16 --agent"
+    dqn = setting_of(read_args(f"{words} dqn".split()))
+    weights = agent_of(dqn, learning=False).acting_weights()
+    path = tmp_path / "model.pth"
+    save_snapshot(path, {**ORIGIN, "acting_weights": weights, "settings": dqn.args.shared()})
+
+    def begun(agent: str) -> Agent:
+        return _learning_agent(setting_of(read_args(f"{words} {agent} --model {path}".split())), None)
+
+    torch.testing.assert_close(begun("double_dqn").acting_weights(), weights, rtol=0, atol=0)
+    with pytest.raises(AgentError, match=r"made with --agent dqn \(here iqn\)"):
+        begun("iqn")
