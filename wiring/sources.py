@@ -26,7 +26,9 @@ from learning.saved.fill_replay import (
     wanted_slots,
 )
 from learning.saved.snapshot import Snapshot, restoring
+from learning.soft_bounds import SoftValueBounds
 from learning.source import Source
+from learning.value_bounds import ValueBounds
 from memory.chunks.chunk import ChunkShape
 from memory.replay.batch import Lookahead
 from memory.replay.games import GameShape, GamesReplay
@@ -189,7 +191,19 @@ def build_source(
     """The source for the agent's store, going on from `snapshot`; `ranks`: of several learners."""
     if not has_replay(setting.args.agent):
         return _rollout_source(setting, slot, snapshot)
-    return _sampler(setting, slot, opened, snapshot, ranks)
+    sampler = _sampler(setting, slot, opened, snapshot, ranks)
+    sampler.value_bounds = value_bounds(setting)
+    return sampler
+
+
+def value_bounds(setting: Setting) -> ValueBounds:
+    """What values can be by the run's targets; none of its rewards is known yet."""
+    args, games = setting.args, setting.games or (setting,)
+    if args.munchausen == "none":
+        return ValueBounds()
+    num_actions = max(game.description.num_actions or 1 for game in games)
+    entropy = args.munchausen_tau * math.log(num_actions)
+    return SoftValueBounds(entropy, -args.munchausen_alpha * args.munchausen_clip)
 
 
 def replay_dump(args: Args, slot: LearnerSlot) -> ReplayDump:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from args import read_args
+from learning.soft_bounds import SoftValueBounds
 from learning.value_bounds import ValueBounds
 from memory.runs.keys import Keys
 from memory.runs.reports import read_statuses
 from memory.server.connection import Client
 from tests.processes import run
+from wiring.setting import setting_of
+from wiring.sources import value_bounds
 
 GAMMA = 0.99
 
@@ -56,6 +61,29 @@ def test_where_players_move_by_turns_one_can_lose_what_the_other_gains() -> None
     assert (bounds.low, bounds.high) == (-2.0, 2.0)
 
 
+def test_soft_values_gain_the_entropy_of_the_policy_and_lose_its_bonus() -> None:
+    """Against the values of a uniform policy, and of one whose every action costs the most, step by step."""
+    tau, alpha, clip, reward, gamma = 1.0, 0.9, -1.0, 0.5, 0.9
+    bounds = value_bounds(
+        setting_of(read_args("--game probe:catch --agent dqn --munchausen target --munchausen-tau 1".split()))
+    )
+    bounds.see(np.array([reward], np.float32), np.array([gamma], np.float32))
+    soft = hard = 0.0
+    for _ in range(500):
+        soft = reward + gamma * tau * math.log(3 * math.exp(soft / tau))
+        hard = reward + alpha * clip + gamma * hard
+    assert (bounds.low, bounds.high) == pytest.approx((hard, soft), rel=1e-5)
+
+
+def test_soft_values_of_two_players_by_turns() -> None:
+    bounds, reward, gamma = SoftValueBounds(entropy=2.0, penalty=3.0), 1.0, -0.5
+    bounds.see(np.array([reward], np.float32), np.array([gamma], np.float32))
+    low = high = 0.0
+    for _ in range(100):
+        low, high = -reward - 3.0 + gamma * (high + 2.0), reward + gamma * low
+    assert bounds.low <= low and high <= bounds.high
+
+
 def test_nothing_is_said_before_a_reward_or_without_a_discount() -> None:
     assert not ValueBounds().exclude(1e6)
     assert not bounds_of([0.0] * 10).exclude(1e6)
@@ -77,6 +105,12 @@ CARTPOLE = (
         pytest.param("--target-update 200 --T-max 1500", 0, marks=pytest.mark.slow),
         pytest.param(  # rewards alone bound nothing
             "--lr 0.1 --target-update 1 --T-max 4000 --intrinsic rnd", 0, marks=pytest.mark.slow
+        ),
+        pytest.param(  # the entropy of eight actions alone is worth more than the reward of 1
+            "--munchausen target --munchausen-tau 1 --munchausen-alpha 0 --multi-step 1 --target-update 20"
+            " --T-max 1500 --game probe:catch",
+            0,
+            marks=pytest.mark.slow,
         ),
     ],
 )
