@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from acting.actor import Actor
 from acting.links.link import ActorSlot, RunChanged
 from args import Args, UserError
+from envs.config import EnvError
+from envs.registry import check_needs
 from learning.learner import run_serially
 from learning.results import closing_sentence
 from memory.runs.keys import Keys
@@ -64,6 +66,7 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
     check_store(setting.args)
     if args.serial:  # else its actor says so, which may play one seat of several (--seat-runs)
         check_tables(args.envs_per_actor, args.game, setting.description)
+    check_played_here(args)
     if args.gpu_replay:
         check_mirror_fits(setting)
     results_folder(args)
@@ -85,6 +88,16 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
         f"The replay was lost {MOST_LOSSES_IN_A_ROW} times in a row without one update between: the lines"
         " above say why its chunks could not be read, or that the server was emptied."
     )
+
+
+def check_played_here(args: Args) -> None:
+    """A learner whose actors play elsewhere needs no game itself. Raises EnvError where it plays, too."""
+    try:
+        check_needs(args.games)
+    except EnvError as error:
+        if args.serial:
+            raise
+        log.warning("%s Each actor needs it; this learner does not.", error)
 
 
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> int | None:

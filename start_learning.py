@@ -31,6 +31,7 @@ from typing import NamedTuple
 from acting.settings import event_log_path
 from args import Args, UserError, fail
 from envs.config import EnvError, EnvFailure
+from envs.registry import check_needs
 from memory.server.connection import RedisRefused
 from reporting.measures.fitness import score_levels
 from reporting.model_files import steps_in
@@ -117,6 +118,7 @@ def main(args: Args, argv: Sequence[str], given: Sequence[str]) -> int:
     try:
         args = canonical(args)  # as the processes call the run
         check_games(args)
+        check_needs(args.games)
         check_parts(args)
         check_model(args)
     except (UserError, EnvError, EnvFailure) as error:  # else each process would say so

@@ -25,8 +25,8 @@ flags, step by step, in the thread that built it. The rules:
   truncated, and an evaluation plays it again.
 * Actions are checked before they reach the environment (ale-py 0.12.1 hangs on one that is out of range).
 * An environment whose runs may be resumed exactly returns all that later steps depend on from `state_dict`.
-* A package that not everybody has is imported when an environment is built, and not to describe one. Whatever
-  the user may do wrong is an EnvError of one sentence.
+* A package that not everybody has is imported when an environment is built, and not to describe one; FAMILY's
+  `needs` tells early that it is missing. Whatever the user may do wrong is an EnvError of one sentence.
 
 A game belongs to a family (Atari, mazes, Gymnasium …). A family is a module of envs/ with one object FAMILY:
 functions that recognise a game's name, describe its observations and actions, and build it. Its own packages

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -181,6 +182,16 @@ def optional_package(name: str, game: str, extra: str = "") -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise EnvError(
-            f"{game} needs the package {name}: `EXTRAS={extra or name} bash scripts/setup.sh` gets it."
-        ) from error
+        raise _missing(name, game, extra) from error
+
+
+def check_package(name: str, game: str, extra: str = "") -> None:
+    """As `optional_package`, but nothing is imported. Raises EnvError."""
+    if find_spec(name) is None:
+        raise _missing(name, game, extra)
+
+
+def _missing(name: str, game: str, extra: str) -> EnvError:
+    return EnvError(
+        f"{game} needs the package {name}: `EXTRAS={extra or name} bash scripts/setup.sh` gets it."
+    )

@@ -45,6 +45,8 @@ class Family:
     share: Callable[[Sequence[EnvConfig], Sequence[int]], Any] | None = None
     """Makes multi.barrier.Tables for --seat-runs, where seats are not those of one game: of each run's
     environment, with a seed for each table."""
+    needs: Callable[[str], object] | None = None
+    """Raises EnvError where a game's package or build is missing, which `describe` does without."""
     reads: tuple[str, ...] = ()
     """Which of FAMILY_SETTINGS it reads."""
 
@@ -107,6 +109,13 @@ def check_reads(config: EnvConfig, games: Sequence[str]) -> None:
     for name in FAMILY_SETTINGS:
         if getattr(config, name) and not any(name in _find(game)[0].reads for game in games):
             raise EnvError(f"{flag_of(name)} would change nothing in {' and '.join(games)}: leave it out.")
+
+
+def check_needs(games: Sequence[str]) -> None:
+    """Raise EnvError where a game can be described here, and not played: its package or build is missing."""
+    for family, game in map(_find, games):
+        if family.needs is not None:
+            family.needs(game)
 
 
 def share_env(configs: Sequence[EnvConfig], seeds: Sequence[int]) -> Any:

@@ -9,14 +9,14 @@ import shlex
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
-from envs.config import EnvConfig, EnvDescription, EnvError, optional_package
+from envs.config import EnvConfig, EnvDescription, EnvError, check_package, optional_package
 from envs.contract import SeededVectorEnv
 from envs.playback import Action, Screen
 from envs.registry import Family
@@ -185,5 +185,10 @@ def _make(config: EnvConfig, seeds: Sequence[int]) -> SeededVectorEnv:
 
 
 FAMILY = Family(
-    lambda game: game if game in _NAMES else None, lambda: _NAMES, _describe, _make, VizDoomPlayback
+    lambda game: game if game in _NAMES else None,
+    lambda: _NAMES,
+    _describe,
+    _make,
+    VizDoomPlayback,
+    needs=partial(check_package, "vizdoom"),
 )

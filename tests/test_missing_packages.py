@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import ROOT
+from args import read_args
+from envs.config import EnvError
+from launch_learner import check_played_here
+from tests.processes import ONE_THREAD, ROOT
 
 ROOMS = ("envs", "event_log", "memory", "wiring")
 TOOLS = ("benchmarks/run.py", "scripts/compare_baselines.py", "scripts/export_weights.py")
@@ -45,3 +48,39 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(program: str) -> None
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.count("\n") == 1, ended.stderr
     assert " has no package " in ended.stderr and ": `bash scripts/setup.sh` makes" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("game", "package", "extra"),
+    [
+        ("minatar:breakout", "minatar", "minatar"),
+        ("vizdoom:my_way_home", "vizdoom", "vizdoom"),
+        ("maze:1", "miniworld", "maze"),
+    ],
+)
+def test_a_game_that_cannot_be_played_is_said_before_a_run_begins(
+    game: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A learner alone goes on: its actors may play elsewhere."""
+    words = ["--game", game]
+    check_played_here(read_args([*words, "--serial"]))
+    monkeypatch.setitem(sys.modules, package, None)
+    sentence = f"{game} needs the package {package}: `EXTRAS={extra} bash scripts/setup.sh` gets it."
+    with pytest.raises(EnvError) as refused:
+        check_played_here(read_args([*words, "--serial"]))
+    assert str(refused.value) == sentence
+    check_played_here(read_args(words))
+    assert caplog.messages == [f"{sentence} Each actor needs it; this learner does not."]
+
+
+@pytest.mark.parametrize("program", ["start_learning.py", "launch_learner.py --serial"])
+def test_a_program_that_plays_refuses_at_once(program: str, tmp_path: Path) -> None:
+    """There is no server, and none is looked for."""
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['minatar'] = None\n")
+    words = f"{program} --game minatar:breakout --port-redis 1 --path-to-results".split()
+    command = [sys.executable, *words, str(tmp_path / "results")]
+    where = {**ONE_THREAD, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=where, timeout=120)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("error: minatar:breakout needs the package minatar: ")
+    assert "Traceback" not in ended.stderr and not (tmp_path / "results").exists()

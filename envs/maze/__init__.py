@@ -6,9 +6,10 @@ MiniWorld draws them. It is an optional package, imported when a maze is built a
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
-from envs.config import EnvConfig, EnvDescription, EnvError
+from envs.config import EnvConfig, EnvDescription, EnvError, check_package
 from envs.contract import SeededVectorEnv
 from envs.maze.missions import ALIASES, MISSIONS, canonical_name
 from envs.playback import Playback
@@ -55,4 +56,11 @@ def _import_miniworld() -> None:
         ) from error
 
 
-FAMILY = Family(canonical_name, lambda: [*ALIASES, *MISSIONS], _describe, _make, _playback)
+FAMILY = Family(
+    canonical_name,
+    lambda: [*ALIASES, *MISSIONS],
+    _describe,
+    _make,
+    _playback,
+    needs=partial(check_package, "miniworld", extra="maze"),
+)

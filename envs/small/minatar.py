@@ -6,11 +6,12 @@ The package is optional: it is imported when a game is built and not to describe
 import colorsys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.config import EnvConfig, EnvDescription, description_from_spaces, optional_package
+from envs.config import EnvConfig, EnvDescription, check_package, description_from_spaces, optional_package
 from envs.contract import Actions, Flags, Infos, SeededVectorEnv, Steps
 from envs.playback import Frames, Screen, VectorPlayback, enlarged
 from envs.registry import Family, make_env
@@ -103,5 +104,10 @@ def _playback(config: EnvConfig, seed: int) -> VectorPlayback:
 
 
 FAMILY = Family(
-    lambda game: game if game in _NAMES else None, lambda: _NAMES, _describe, MinAtarVector, _playback
+    lambda game: game if game in _NAMES else None,
+    lambda: _NAMES,
+    _describe,
+    MinAtarVector,
+    _playback,
+    needs=partial(check_package, "minatar"),
 )

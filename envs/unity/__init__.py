@@ -90,5 +90,6 @@ FAMILY = Family(
     lone_brain,
     _playback,
     share=SharedScenes,
+    needs=find_build,
     reads=("env_args",),
 )
