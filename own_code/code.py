@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from own_code.folder_imports import FolderFinder, PlainNames, holds
+from own_code.folder_imports import ROOT, FolderFinder, PlainNames, holds
 from parameters.declare import UserError
 
 KINDS = ("constant", "malmo", "maze", "minatar", "pettingzoo", "probe", "unity", "vizdoom")
@@ -133,11 +133,22 @@ def _sha256(module: ModuleType) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """What went wrong in code that is not ours, and where, on one line."""
+    """What went wrong in code that is not ours, and where, on one line; in a user's own file if possible."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
+    frames = [each for each in frames if _is_users(Path(each.filename))] or frames
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     says = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
     return f"{says}{place}"
+
+
+def _is_users(file: Path) -> bool:
+    """Whether it is a file that was given, or stands beside one; our own folder is no user's."""
+    given = map(_file, (code.module for code in _GIVEN.values()))
+    return file in given or (str(file.parent) in _own_folders() and file.parent != ROOT)
+
+
+def _own_folders() -> list[str]:
+    return [each for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
 
 
 def _folder_package(folder: Path) -> str:
@@ -147,8 +158,7 @@ def _folder_package(folder: Path) -> str:
         sys.modules[name] = package = ModuleType(name)
         package.__path__ = [str(folder)]
         sys.meta_path[:0] = [FolderFinder(name, folder), PlainNames(name, folder)]
-        known = [each for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
-        os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys([*known, str(folder)]))
+        os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys([*_own_folders(), str(folder)]))
     return name
 
 
@@ -162,5 +172,5 @@ def _forget(package: str) -> None:
 
 # In a child that multiprocessing starts: `python -c "from multiprocessing.spawn import ..."`.
 if any("from multiprocessing." in word for word in sys.orig_argv):
-    for _folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
+    for _folder in _own_folders():
         _folder_package(Path(_folder))

@@ -69,6 +69,10 @@ def not_one():
 
 def quits():
     raise SystemExit(0)
+
+
+def inverts():
+    return np.linalg.inv(np.zeros((2, 2)))
 '''
 SMALL = (
     "--agent dqn --hidden-size 16 --memory-capacity 2000 --learn-start 64 --batch-size 8 --target-update 50"
@@ -184,6 +188,10 @@ def test_a_name_that_was_not_given_is_not_imported(tmp_path: Path, monkeypatch: 
         ),
         ("{}/quits.py:Env", r"cannot be imported: SystemExit: 0 \(quits.py, line 1\)"),
         ("{}/my_env.py:quits", r"my_env.py:quits could not be built: SystemExit: 0 \(my_env.py, line \d+\)"),
+        (
+            "{}/my_env.py:inverts",
+            r"my_env.py:inverts could not be built: LinAlgError: Singular matrix \(my_env.py, line \d+\)",
+        ),
         ("no_such_package.envs:make", "No module named 'no_such_package'"),
     ],
 )
