@@ -59,6 +59,8 @@ def run_actor(args: Args, stop: Stop, env: SeatView | None = None) -> None:
 
     `env`: its environments, where it does not make them by itself: then it cannot begin anew.
     """
+    if args.ckpt_dir and Path(args.ckpt_dir).is_file():
+        raise UserError(f"--ckpt-dir {args.ckpt_dir} is a file: name the folder of the snapshots.")
     if args.no_push and (args.agent == "random" or args.ckpt_dir):
         if args.id_actor < 0:
             raise UserError("--id-actor must be 0 or more for an actor without a run.")

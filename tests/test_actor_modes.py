@@ -151,3 +151,15 @@ def test_an_actor_of_another_version_says_so(client: Client, redis_socket: str, 
         process = start("launch_actor.py", *words, "--id-actor", 0, log=log)
         assert process.wait(120) == 2
     assert "start both from the same version" in log.read_text()
+
+
+def test_a_file_is_no_folder_of_snapshots(tmp_path: Path) -> None:
+    """No snapshot would ever come there."""
+    path, log = tmp_path / "last_model_probe_catch_90.pth", tmp_path / "log"
+    path.touch()
+    actor = start("launch_actor.py", *NO_REDIS, "--ckpt-dir", path, log=log)
+    try:
+        assert actor.wait(60) == 2
+    finally:
+        actor.kill()
+    assert log.read_text() == f"error: --ckpt-dir {path} is a file: name the folder of the snapshots.\n"
