@@ -203,7 +203,7 @@ def test_resets_are_not_more_frequent_than_updates() -> None:
         (501, 1000, 100, 504),
         (20_000, 100_000, 80_000, 100_000),  # T_learner begins at 80,000
         (500, 1000, 500, 1000),
-        (500, 1000, 496, 1000),  # the first update has nothing before it that it could cross
+        (500, 999, 496, 500),  # the second update may cross
         (500, 1001, 98, 502),
     ],
 )

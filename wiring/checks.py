@@ -148,9 +148,9 @@ def _check_sequential(args: Args) -> None:
 
 
 def _first_crossing(args: Args) -> int:
-    """T_learner at the first update beyond a multiple of --reset-every; the very first starts the clock."""
+    """T_learner at the first update that crosses a multiple of --reset-every; it starts at --learn-start."""
     every, frequency, start = args.reset_every, args.replay_frequency, args.learn_start
-    multiple = ((start + frequency) // every + 1) * every
+    multiple = (start // every + 1) * every
     return multiple + (start - multiple) % frequency
 
 
