@@ -76,7 +76,7 @@ class Results:
         self._row_written_at = time.monotonic()
         self.training, self.evaluation = GameScores(games), GameScores(games, EVALUATION_WINDOW)
         self.history = RunHistory(games, seats)
-        self.last_rooms: deque[int] = deque(maxlen=WINDOW)  # how many each of the last episodes came to
+        self.last_rooms: deque[int] = deque(maxlen=WINDOW)  # number in each of the last training episodes
         self.left_out = 0
         self._read_to = "0-0"
         for record in self.episodes.read():
@@ -120,7 +120,7 @@ class Results:
     def _take_in(self, record: EpisodeRecord) -> None:
         (self.evaluation if record.evaluation else self.training).add(record)
         self.history.add(record)
-        self.last_rooms.append(len(record.rooms))
+        self.last_rooms += [] if record.evaluation else [len(record.rooms)]
 
 
 class LearnerStatus:

@@ -52,7 +52,9 @@ class Figures:
             if summary is not None:
                 values |= {prefix + name: getattr(summary, name) for name in ("mean", "std", "mean_length")}
         if rooms := results.history.first_visits:
-            values |= {"rooms/known": len(rooms), "rooms/mean": float(np.mean(results.last_rooms))}
+            values |= {"rooms/known": len(rooms)}
+            if results.last_rooms:
+                values |= {"rooms/mean": float(np.mean(results.last_rooms))}
         self._scalars.add(t_learner, values)
         if self._tracking is not None:
             self._tracking.scalars(t_learner, values)

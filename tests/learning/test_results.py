@@ -29,15 +29,24 @@ def figures(run: Results, folder: Path) -> Figures:
     return Figures(folder, "pong", run, RunFacts({"pong": GameFacts(4)}), 100)
 
 
-def play(client: Client, keys: Keys, scores: list[tuple[float, bool]]) -> None:
-    """An actor reports episodes of these scores, each of training or of evaluation."""
+def shown_scalars(folder: Path) -> dict[str, float]:
+    """The newest value of every scalar."""
+    events = EventAccumulator(str(folder / "tensorboard" / "pong")).Reload()
+    return {tag: events.Scalars(tag)[-1].value for tag in events.Tags()["scalars"]}
+
+
+def play(client: Client, keys: Keys, scores: list[tuple[float, bool]], rooms: int = 0) -> None:
+    """An actor reports episodes of these scores, each of training or of evaluation.
+
+    `rooms`: how many the first visits; the n-th visits n times as many.
+    """
     with Lease(client, keys.actor_lease(0)).acquire("actor 0") as lease:
         reporter = EpisodeReporter(Sender(client, keys, 0, lease.token, begin(client, keys, 64).epoch))
         for number, (score, evaluation) in enumerate(scores, start=1):
             steps = 10 * number
-            counts = [[number, 9]]
+            counts, seen = [[number, 9]], list(range(number * rooms))
             reporter.report(
-                EpisodeRecord(0, number, 0, steps, 0, score, score, score, 10, evaluation, counts)
+                EpisodeRecord(0, number, 0, steps, 0, score, score, score, 10, evaluation, counts, seen)
             )
 
 
@@ -63,10 +72,27 @@ def test_evaluation_and_training_have_means_of_their_own(client: Client, keys: K
         shown_by.scalars(104, {"clock/t_actors": 40.0})
         shown_by.plot()
         shown_by.close()
-    events = EventAccumulator(str(tmp_path / "tensorboard" / "pong")).Reload()
-    shown = {tag: events.Scalars(tag)[-1].value for tag in events.Tags()["scalars"]}
+    shown = shown_scalars(tmp_path)
     assert (shown["score/mean"], shown["score/evaluation_mean"], shown["clock/t_actors"]) == (2.0, 55.0, 40.0)
     assert "Evaluation mean" in (tmp_path / "Reward_pong.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "mean"),
+    [([False, False, True], 1.5), ([True, True, True], None)],
+)
+def test_the_mean_number_of_rooms_is_that_of_training(
+    evaluation: list[bool], mean: float | None, client: Client, keys: Keys, tmp_path: Path
+) -> None:
+    """Of episodes of 1, 2 and 3 rooms; what is known of the run is from all of them."""
+    play(client, keys, [(1.0, each) for each in evaluation], rooms=1)
+    run = results(tmp_path)
+    run.collect(client, keys)
+    shown_by = figures(run, tmp_path)
+    shown_by.scalars(104, {})
+    shown_by.close()
+    shown = shown_scalars(tmp_path)
+    assert (shown["rooms/known"], shown.get("rooms/mean")) == (3.0, mean)
 
 
 def test_speeds_are_of_the_time_since_the_last_look(tmp_path: Path) -> None:
