@@ -19,7 +19,7 @@ from kernels.loops.heads import build_weight, find_active, gate, gate_gradients,
 from kernels.tensors import compute_dtype, in_shares, takes_float_loops
 
 LEAST_WEIGHTS = 1 << 17
-"""Weights of a layer from which on compiled loops save more than the 60 us that calling them takes, with
+"""Weights of a layer from which on compiled loops save more than the 60 µs that calling them takes, with
 gradient.
 """
 

@@ -40,7 +40,10 @@ CHANGEABLE = frozenset(("t_max", "eval_noise", "evaluation_epsilon"))
 
 
 def derived_seed(seed: int, *path: int) -> int:
-    """A 63-bit seed for the generator named by `path` (process, life, purpose) under the run's `seed`."""
+    """A 63-bit seed under the run's `seed`.
+
+    `path`: LEARNER, ACTOR, SAMPLER or SEAT, then what tells generators of that kind apart.
+    """
     return int(np.random.SeedSequence(seed, spawn_key=path).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

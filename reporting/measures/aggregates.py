@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RESAMPLES, SEED, TAILS = 2_000, 0, (2.5, 97.5)
-"""The bootstrap's number of resamples and seed, and the percentiles of its interval of 95 %, as in Agarwal et
-al. 2021.
+"""The bootstrap's number of resamples (our choice; rliable's default is 50,000) and seed, and the percentiles
+of its interval of 95 % (Agarwal et al. 2021).
 """
 TAUS = np.linspace(0, 2, 101)
 """Thresholds of performance profiles, in units of the reference."""
