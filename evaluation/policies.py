@@ -39,17 +39,17 @@ class Policy(Protocol):
 
 
 class AgentPolicy:
-    """An agent that acts greedily under its noise, redrawn every `acting_noise_period` steps of each episode.
+    """An agent whose acting noise is drawn anew every `acting_noise_period` steps of each episode.
 
     Args:
-        noisy: False acts by the means of the noisy layers.
+        noisy: False acts under `mean_acting_noise`.
     """
 
     def __init__(self, agent: Agent, history_length: int, noisy: bool) -> None:
         self._agent, self.history_length, self._noisy = agent, history_length, noisy
 
     def begin(self, rows: int) -> None:
-        """Every row acts by its means until an episode starts in it."""
+        """Every row acts under `mean_acting_noise` until an episode starts in it."""
         self._padded = -(-rows // PASS_ROWS) * PASS_ROWS
         mean = self._agent.mean_acting_noise(self._padded)
         self._noise = {name: noise.clone() for name, noise in mean.items()}
@@ -62,7 +62,7 @@ class AgentPolicy:
         self._steps[row] = 0
 
     def act(self, s_t: NDArray[Any]) -> NDArray[Any]:
-        """Greedy actions, from forward passes of `PASS_ROWS` rows."""
+        """The agent's actions, from forward passes of `PASS_ROWS` rows."""
         if self._noisy:
             self._redraw()
         self._steps += 1
