@@ -56,7 +56,7 @@ class RolloutSource(Source[Rollout]):
         self._last: dict[int, int] = {}  # actor -> sequence of its rollout that was drawn last
         self._dropped = 0
 
-    def is_due(self, ahead: int = 0) -> bool:
+    def is_due(self) -> bool:
         """Whether all actors have delivered, or those that have were kept waiting long enough."""
         delivered = {actor for actor, rollouts in list(self._waiting.items()) if rollouts}
         if not delivered:
@@ -75,7 +75,7 @@ class RolloutSource(Source[Rollout]):
         return self.t_learner(updates) >= t_max
 
     def samples_per_insert(self) -> float:
-        """Whole rollouts are learned from, but for those that were dropped."""
+        """Of all steps of the run the share that was learned from; the rest was dropped or waits."""
         return self._steps_drawn / max(self.counters.steps, 1)
 
     def ingest(self) -> None:

@@ -61,8 +61,8 @@ class Source(ABC, Generic[BatchT]):
         return None
 
     @abstractmethod
-    def is_due(self, ahead: int = 0) -> bool:
-        """Whether a batch is due by the counters last read, if `ahead` more were drawn already."""
+    def is_due(self) -> bool:
+        """Whether a batch is due by the counters last read."""
 
     @abstractmethod
     def t_learner(self, updates: int) -> int:
@@ -74,7 +74,7 @@ class Source(ABC, Generic[BatchT]):
 
     @abstractmethod
     def samples_per_insert(self) -> float:
-        """How often a transition was learned from on average since this learner began."""
+        """Mean number of times that a transition was learned from; from when on, each source says."""
 
     @abstractmethod
     def ingest(self) -> None:
