@@ -61,11 +61,10 @@ class Acting(NamedTuple):
 
 
 class RolloutActing(NamedTuple):
-    """Actions of N environments, their log-probabilities and values under the behaviour policy."""
+    """Actions of N environments, and their log-probabilities under the behaviour policy."""
 
     a_t: NDArray[Any]  # [N] int64, or [N, A] float32
-    log_prob: NDArray[Any]  # [N] float32, of the actions under the behaviour policy
-    values: NDArray[Any]  # [N, V] float32, one per value head
+    log_prob: NDArray[Any]  # [N] float32
 
 
 class TensorBatch(NamedTuple):
@@ -197,15 +196,15 @@ class ReplayAgent(Agent):
 class RolloutAgent(Agent):
     """An agent that learns on-policy, from whole rollouts of several environments."""
 
-    value_heads: ClassVar[tuple[str, ...]]  # what the columns of `values` estimate the return of
+    value_heads: ClassVar[tuple[str, ...]]  # what each of the V values estimates the return of
 
     @abstractmethod
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> RolloutActing:
-        """Actions for s_t [N, H, *frame], their log-probabilities, and the values of the heads [N, V]."""
+        """Actions for s_t [N, H, *frame], and their log-probabilities."""
 
     @abstractmethod
     def update(self, experience: Rollout, t_learner: int) -> Update:
-        """All epochs of PPO, or one pass, over the rollout; `losses` are finite unless learning diverged.
+        """All epochs of PPO, or one optimiser step, over the rollout; `losses` are finite unless it diverged.
 
         Columns with `looked` False give no gradient; their frames may update statistics of what is observed.
         """

@@ -18,7 +18,13 @@ from torch import Tensor
 from agents.base import Problem, Update
 from agents.on_policy.agent import FlatBatch, Networks, OnPolicyAgent, OnPolicyConfig, empty_update
 from agents.on_policy.losses import Means, explained_variance, gae, standardised, vtrace
-from agents.on_policy.rollouts import OpenEpisodes, RolloutStates, episodic_steps, new_frames
+from agents.on_policy.rollouts import (
+    OpenEpisodes,
+    RolloutStates,
+    episodic_steps,
+    flat_indices,
+    new_frames,
+)
 from agents.parts.devices import slices
 from memory.rollouts.rollout import Rollout
 from models.moments import NormalisedNetwork
@@ -137,7 +143,7 @@ class OneStepAgent(PolicyGradientAgent[ConfigT]):
         if len(transitions) != states.length:
             states = RolloutStates(rollout, self.device)
         batch, metrics = self._batch(rollout, states, transitions)
-        means, rows = Means(), transitions.flatten().nonzero().squeeze(1).to(self.device)
+        means, rows = Means(), flat_indices(transitions).to(self.device)
         loss, grad_norm = self._step.take_sum(self._losses(states, batch, rows, means))
         return Update(loss.view(1), {**means.take(), **metrics, "loss": loss, "grad_norm": grad_norm})
 

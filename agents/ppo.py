@@ -13,7 +13,7 @@ from torch import Tensor
 from agents.base import Update
 from agents.on_policy.agent import FlatBatch
 from agents.on_policy.losses import Means, clipped_surrogate, ratio_metrics
-from agents.on_policy.rollouts import RolloutStates, minibatches
+from agents.on_policy.rollouts import RolloutStates, flat_indices, minibatches
 from agents.policy_gradient import PolicyGradientAgent, PolicyGradientConfig
 from memory.rollouts.rollout import Rollout
 
@@ -44,8 +44,7 @@ class PpoAgent(PolicyGradientAgent[PpoConfig]):
     def _learn(self, rollout: Rollout, states: RolloutStates, transitions: Tensor) -> Update:
         config, means, losses = self.config, Means(), []
         batch, metrics = self._batch(rollout, states, transitions)
-        flat = transitions.flatten().nonzero().squeeze(1)
-        for rows in minibatches(flat, config.batch_size, config.epochs, self._generator):
+        for rows in minibatches(flat_indices(transitions), config.batch_size, config.epochs, self._generator):
             loss, grad_norm = self._step.take_sum(self._losses(states, batch, rows.to(self.device), means))
             losses.append(loss)
             means.add({"loss": loss, "grad_norm": grad_norm})

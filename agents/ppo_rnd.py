@@ -30,6 +30,7 @@ from agents.on_policy.rollouts import (
     ForwardFilter,
     RolloutStates,
     episodic_steps,
+    flat_indices,
     minibatches,
     unbroken_steps,
 )
@@ -112,7 +113,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         intrinsic = self._scaled(rollout, raw, transitions)
         self._observe(states)
         batch, metrics = self._batch(rollout, states, extrinsic, intrinsic, transitions)
-        losses, means = self._epochs(states, batch, transitions.flatten().nonzero().squeeze(1))
+        losses, means = self._epochs(states, batch, flat_indices(transitions))
         metrics["intrinsic_raw"] = raw[transitions].mean()
         if sums := self._episodes.update(rollout, intrinsic.numpy()):
             metrics["episode_intrinsic_return"] = torch.tensor(sums).mean()
@@ -127,7 +128,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
     @torch.no_grad()
     def _raw_rewards(self, states: RolloutStates, transitions: Tensor) -> Tensor:
         """[T, B]: the predictor's errors at the frames after transitions; 0 elsewhere."""
-        after = transitions.flatten().nonzero().squeeze(1).to(self.device) + states.streams
+        after = flat_indices(transitions).to(self.device) + states.streams
         errors = torch.cat([self.rnd.errors(states.newest(rows)) for rows in slices(after)]).cpu()
         return torch.zeros(transitions.shape).masked_scatter_(transitions, errors)
 
@@ -162,14 +163,15 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
         return batch, _metrics(*(each[transitions] for each in (ratios, rewards, values[:-1], targets)))
 
     def _epochs(
-        self, states: RolloutStates, batch: FlatBatch, transitions: Tensor
+        self, states: RolloutStates, batch: FlatBatch, rows: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The losses of all optimiser steps, and the means of their metrics."""
+        """The losses of all optimiser steps, and the means of their metrics; `rows` [N]: flat indices."""
         config, means, losses = self.config, Means(), []
-        for rows in minibatches(transitions, config.batch_size, config.epochs, self._generator):
-            kept = rows[torch.rand(len(rows), generator=self._generator) < config.rnd_update_proportion]
+        for minibatch in minibatches(rows, config.batch_size, config.epochs, self._generator):
+            draws = torch.rand(len(minibatch), generator=self._generator)
+            kept = minibatch[draws < config.rnd_update_proportion]
             parts = chain(
-                self._policy_losses(states, batch, rows.to(self.device), means),
+                self._losses(states, batch, minibatch.to(self.device), means),
                 self._predictor_losses(states, kept.to(self.device), means),
             )  # lazily, so that only one graph is in memory
             loss, grad_norm = self._step.take_sum(parts)
@@ -177,7 +179,7 @@ class PpoRndAgent(OnPolicyAgent[PpoRndConfig, RndNetworks]):
             means.add({"loss": loss, "grad_norm": grad_norm})
         return torch.stack(losses), means.take()
 
-    def _policy_losses(
+    def _losses(
         self, states: RolloutStates, batch: FlatBatch, rows: Tensor, means: Means
     ) -> Iterator[Tensor]:
         """Slices of the mean loss of policy and values over `rows`."""

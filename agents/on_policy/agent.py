@@ -120,11 +120,11 @@ class OnPolicyAgent(LearningAgent[ConfigT, NetworksT], RolloutAgent, Generic[Con
 
     @torch.inference_mode()
     def act(self, s_t: NDArray[Any], noise: ActingNoise) -> RolloutActing:
-        """Actions drawn from the policy by the noise; values are those of `value_heads`."""
-        policy, values = self._forward(torch.from_numpy(s_t).to(self.device))
+        """Actions drawn from the policy by the noise."""
+        policy = self._forward(torch.from_numpy(s_t).to(self.device)).policy
         a_t = self._distribution.actions(policy, noise)
         log_prob = self._distribution.evaluate(policy, a_t).log_prob
-        return RolloutActing(a_t.cpu().numpy(), log_prob.cpu().numpy(), values.cpu().numpy())
+        return RolloutActing(a_t.cpu().numpy(), log_prob.cpu().numpy())
 
     def update(self, experience: Rollout, t_learner: int) -> Update:
         """Learn from a whole rollout; one without a transition to learn from has no losses."""

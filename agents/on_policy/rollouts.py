@@ -32,6 +32,11 @@ def transition_mask(rollout: Rollout) -> Tensor:
     return torch.from_numpy(rollout.active & rollout.looked)
 
 
+def flat_indices(mask: Tensor) -> Tensor:
+    """[N] flat indices t * B + b of the rows of `mask` [T, B]."""
+    return mask.flatten().nonzero().squeeze(1)
+
+
 def new_frames(rollout: Rollout) -> Tensor:
     """[T * B, *frame]: those after each step, so that successive rollouts have each frame once."""
     return torch.from_numpy(rollout.frames[-len(rollout.active) :]).flatten(0, 1)

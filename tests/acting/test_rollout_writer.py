@@ -50,7 +50,7 @@ def _columns() -> dict[str, NDArray[Any]]:
 def _steps() -> list[VectorStep]:
     columns = _columns()
     frames, a_t, log_prob, *others = columns.values()
-    actings = [RolloutActing(*row, row[1][:, None]) for row in zip(a_t, log_prob, strict=True)]
+    actings = [RolloutActing(*row) for row in zip(a_t, log_prob, strict=True)]
     played = [None] * AT_RANDOM + actings[AT_RANDOM:]
     rows = zip(frames[:-1], played, a_t, *others, frames[1:], [{}] * STEPS, strict=True)
     return [VectorStep(*row) for row in rows]

@@ -14,7 +14,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.base import Agent, RolloutActing
+from agents.base import Acting, Agent
+from agents.on_policy.agent import OnPolicyAgent
 from args import Args, read_args
 from launch_learner import run_learner
 from reporting.model_files import last_models
@@ -94,9 +95,11 @@ def _trained(place: str, agent: str, socket: str, folder: Path, more: str = "") 
 
 def values_of(agent: Agent, states: NDArray[np.float32]) -> Array:
     """[M] of the greedy action, without noise; of the extrinsic head."""
+    if isinstance(agent, OnPolicyAgent):
+        with torch.no_grad():
+            return np.asarray(agent.online.policy(torch.from_numpy(states)).values[:, 0], np.float64)
     acting = agent.act(states, agent.mean_acting_noise(len(states)))
-    if isinstance(acting, RolloutActing):
-        return np.asarray(acting.values[:, 0], np.float64)
+    assert isinstance(acting, Acting)
     support = getattr(agent, "_support", None)  # Rainbow's estimates are probabilities of these returns
     if support is not None:
         return np.asarray(acting.greedy.astype(np.float64) @ support.double().numpy())

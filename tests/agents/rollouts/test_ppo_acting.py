@@ -38,7 +38,6 @@ def test_shapes_and_types(make_ppo: MakePpo) -> None:
     acting = agent.act(states(7), agent.draw_acting_noise(7, torch.Generator()))
     assert acting.a_t.shape == (7,) and acting.a_t.dtype == np.int64
     assert acting.log_prob.shape == (7,) and acting.log_prob.dtype == np.float32
-    assert acting.values.shape == (7, 2) and acting.values.dtype == np.float32
     assert agent.acting_noise_period == 1
 
 
@@ -69,7 +68,7 @@ def test_rows_are_independent_of_each_other(make_ppo: MakePpo) -> None:
     for row in range(6):
         alone = agent.act(s_t[row : row + 1], {"gumbel": noise["gumbel"][row : row + 1]})
         assert alone.a_t[0] == together.a_t[row]
-        np.testing.assert_allclose(alone.values[0], together.values[row], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(alone.log_prob[0], together.log_prob[row], rtol=1e-4, atol=1e-6)
     shared = agent.act(s_t, {"gumbel": noise["gumbel"][:1]})
     assert shared.a_t[0] == together.a_t[0]
 
