@@ -40,8 +40,8 @@ class OpponentsConfig:
     history_length: int
 
 
-def all_alike(games: Numbers, points: Numbers) -> Numbers:
-    """Fictitious self-play: every member is as likely.
+def uniform(games: Numbers, points: Numbers) -> Numbers:
+    """Fictitious self-play: all members are equally likely.
 
     Args:
         games: [M] games of this actor against each of M members, 0 or more.
@@ -53,15 +53,15 @@ def all_alike(games: Numbers, points: Numbers) -> Numbers:
     return np.full(len(games), 1 / len(games))
 
 
-def hardest(games: Numbers, points: Numbers) -> Numbers:
+def f_hard(games: Numbers, points: Numbers) -> Numbers:
     """Prioritised fictitious self-play by AlphaStar's f_hard, with the exponent 2: a member's probability is
     proportional to (1 - P[win against it])^2.
 
     P is a share of points, with half a win and half a loss added: a member without games has P = 1/2.
 
     Args:
-        games: [M] as of `all_alike`.
-        points: [M] as of `all_alike`.
+        games: [M] as of `uniform`.
+        points: [M] as of `uniform`.
 
     Returns:
         [M] probabilities.
@@ -71,7 +71,7 @@ def hardest(games: Numbers, points: Numbers) -> Numbers:
     return probabilities
 
 
-CHOICES: dict[str, Callable[[Numbers, Numbers], Numbers]] = {"past": all_alike, "pfsp": hardest}
+CHOICES: dict[str, Callable[[Numbers, Numbers], Numbers]] = {"past": uniform, "pfsp": f_hard}
 """Probabilities [M] of members against which so many games brought so many points (a draw: a half)."""
 
 
@@ -92,10 +92,11 @@ class Members:
         if updates not in self._agents:
             try:
                 weights = self._patience(read_member, self._client, self._keys, updates)
-                tensors = None if weights is None else checked_tensors(weights.payload)
+                if weights is None:  # the pool has dropped that member
+                    return None
                 agent = self._build()
-                agent.load_acting_weights(tensors or {})
-            except (WeightsError, AgentError):  # damaged, gone, or of a network of other sizes
+                agent.load_acting_weights(checked_tensors(weights.payload))
+            except (WeightsError, AgentError):  # damaged, or of a network of other sizes
                 return None
             self._agents[updates] = agent
         return self._agents[updates]
@@ -145,7 +146,7 @@ class PoolPlayer(Player, ABC):
         return acting
 
     def _next_game(self, game: int, lead: float, at_random: bool) -> None:
-        """Counts a result, `lead` points above the opponent, and draws who plays the next one."""
+        """Count a result, `lead` points above the opponent, and draw who plays the next one."""
         self._count(int(self._opponent[game]), (1 + float(np.sign(lead))) / 2)
         self._opponent[game] = NOBODY if at_random else self._drawn()
         self._seat[game] = self._generator.integers(2)

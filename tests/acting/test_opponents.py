@@ -21,8 +21,8 @@ from acting.opponents import (
     OpponentsConfig,
     SeatsPoolPlayer,
     TurnsPoolPlayer,
-    all_alike,
-    hardest,
+    f_hard,
+    uniform,
 )
 from agents.base import Acting, ActingNoise, Agent, AgentError, Problem
 from agents.random_agent import RandomAgent, RandomConfig
@@ -225,8 +225,8 @@ def test_a_past_self_plays_a_seat_of_moves_at_the_same_time(
 
 def test_who_is_hard_to_beat_is_drawn_more_often() -> None:
     games, points = np.array([10.0, 10.0, 0.0]), np.array([9.0, 1.0, 0.0])
-    assert np.allclose(all_alike(games, points), 1 / 3)
-    chances = hardest(games, points)
+    assert np.allclose(uniform(games, points), 1 / 3)
+    chances = f_hard(games, points)
     assert np.allclose(
         chances, np.array([(1.5 / 11) ** 2, (9.5 / 11) ** 2, 0.25]) / ((1.5**2 + 9.5**2) / 121 + 0.25)
     )
