@@ -87,9 +87,9 @@ class DqnAgent(OffPolicyAgent[DqnConfig, QNetwork, Tensor]):
 
     def _losses(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         q_tm1 = self._forward(self.online, batch.s_tm1)  # [B, A]
-        passes = self._estimate(self.online), self._estimate(self.target.network)
+        online, target = self._estimate(self.online), self._estimate(self.target.network)
         with torch.no_grad():
-            td_target = self._bootstrap.targets(batch, q_tm1.detach(), *passes).squeeze(1)
+            td_target = self._bootstrap.targets(batch, q_tm1.detach(), online, target).squeeze(1)
         q = q_tm1.gather(1, batch.a_tm1.unsqueeze(1)).squeeze(1)
         assert td_target.shape == q.shape == batch.r_t.shape
         return huber_loss(td_target - q, self.config.kappa), q

@@ -92,11 +92,11 @@ class IqnAgent(NoisyAgent[IqnConfig, IqnNetwork]):
 
     def _draws(self, rows: int) -> list[Noise]:
         """With K, N' and N taus for each row."""
-        config, passes = self.config, super()._draws(rows)
+        config, draws = self.config, super()._draws(rows)
         samples = config.num_quantile_samples, config.num_tau_prime_samples, config.num_tau_samples
         for number, count in enumerate(samples):
-            passes[number] = {**passes[number], "taus": self._draw_taus(rows, count, self._generator)}
-        return passes
+            draws[number] = {**draws[number], "taus": self._draw_taus(rows, count, self._generator)}
+        return draws
 
     def _losses(
         self, batch: TensorBatch, for_selection: Noise, for_targets: Noise, for_learning: Noise

@@ -31,7 +31,7 @@ class Bootstrap:
         return of_action(estimates_t, estimates_t.mean(2).argmax(1))
 
     def targets(self, batch: TensorBatch, q_tm1: Tensor, online: Estimate, target: Estimate) -> Tensor:
-        """[B, K] from passes of both networks; `q_tm1` [B, A] is the online network's, without gradient."""
+        """[B, K] from forward passes of both networks; `q_tm1` [B, A]: online, without gradient."""
         value_t = self.value(batch.s_t, online, target)
         return batch.r_t.unsqueeze(1) + batch.discount_t.unsqueeze(1) * value_t
 

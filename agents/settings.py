@@ -40,7 +40,7 @@ class LearnerSettings(Settings):
     )
     precision: str = parameter(
         "float32",
-        "Of network passes: float32, bfloat16, or auto: bfloat16 where the processor has units for it",
+        "Precision of forward passes: float32, bfloat16, or auto: bfloat16 where the processor has units for it",
         choices=("float32", "bfloat16", "auto"),
     )
     compile: str = parameter(
@@ -128,7 +128,7 @@ TORSOS = (
 
 
 class NetworkSettings(Settings):
-    """Networks."""
+    """Networks, exploration and targets."""
 
     programs = Programs.ALL
 

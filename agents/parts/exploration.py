@@ -97,10 +97,8 @@ class EpsilonGreedy(EpsilonActions):
 class NoisyEpsilonConfig:
     """Named as the flags."""
 
-    noisy_epsilon_steps: (
-        int  # agent steps in which epsilon falls by a factor e; 0: noisy layers explore alone
-    )
-    noisy_epsilon_until: float  # share of the run after which they do
+    noisy_epsilon_steps: int  # agent steps in which epsilon falls by a factor e; 0: there is no epsilon
+    noisy_epsilon_until: float  # share of the run after which epsilon is 0
     t_max: int  # agent steps of the run
 
 

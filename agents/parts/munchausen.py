@@ -28,9 +28,7 @@ from agents.losses import Bootstrap, Estimate
 class MunchausenConfig:
     """Named as the flags."""
 
-    munchausen: (
-        str  # the network whose policy at s_tm1 gives the bonus (the paper: target, BTR: online); or none
-    )
+    munchausen: str  # network whose policy at s_tm1 gives the bonus: target (paper), online (BTR), or none
     munchausen_alpha: float  # weight of the bonus
     munchausen_tau: float  # temperature of the policy, in units of Q
     munchausen_clip: float  # the least that tau ln pi counts as

@@ -39,7 +39,7 @@ class OffPolicyAgent(LearningAgent[ConfigT, NetworkT], ReplayAgent, Generic[Conf
     """Owns the online network, the target network, the optimiser and the learner's random generator."""
 
     share = Share()  # what it learns from of each batch: all, unless it is one of several learners
-    _losses_are_pure = False  # of arguments and networks alone, for CUDA graphs; said by each class
+    _losses_are_pure = False  # for CUDA graphs; each class declares it anew: a subclass's losses may differ
 
     def __init__(
         self, problem: Problem, config: ConfigT, device: torch.device, seed: int, learning: bool
@@ -208,6 +208,6 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         return update
 
     def _draws(self, rows: int) -> list[Noise]:
-        """The noise of three passes, to select, for targets and to learn; each the same for all rows."""
+        """Selection, target and online noise, each the same for all rows."""
         drawn = draw_noise(self.online.noise_sizes, 3, self._generator, self.device)
         return [{name: noise[row : row + 1] for name, noise in drawn.items()} for row in range(3)]
