@@ -22,6 +22,7 @@ from reporting.pages.page import BROWSERS, StillError, find_browser, write_still
 POINTS = 41
 """Values that each drawn component takes between its bounds."""
 STILL_WIDTH = 1400
+"""Width of the picture in pixels (our choice)."""
 
 
 @runtime_checkable

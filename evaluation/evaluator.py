@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from acting.episodes import FinishedEpisode, tracker_of
+from agents.on_policy.rollouts import LONG_EPISODE
 from envs.config import EnvConfig
 from envs.playback import Action, Frames
 from envs.registry import describe_env, make_env
-from evaluation.policies import Policy, SeeingPolicy
+from evaluation.policies import Policy, StackedPolicy
 from evaluation.result import Evaluation
 
 log = logging.getLogger(__name__)
-
-LONG_EPISODE = 27_000
-"""Agent steps of 30 minutes of Atari (Machado et al. 2018), 60 frames a second and four to a step."""
 
 
 class EpisodeSeeds(NamedTuple):
@@ -50,7 +48,7 @@ class Recorder(Observer, Protocol):
     """Makes a file of one episode after the evaluation."""
 
     def write(self, evaluation: Evaluation) -> int:
-        """Writes it, and returns the episode's number."""
+        """Write it, and return the episode's number."""
 
 
 def episode_seeds(seed: int, episode: int) -> EpisodeSeeds:
@@ -82,7 +80,7 @@ def evaluate(
     on_progress: Callable[[FinishedEpisode], None] | None = None,
     observer: Observer | None = None,
 ) -> Evaluation:
-    """Plays `episodes` episodes, `width` of them at a time, and those that fill a table of several seats.
+    """Play `episodes` episodes, `width` of them at a time, and those that fill a table of several seats.
 
     Args:
         seed: all randomness comes from it.
@@ -136,7 +134,7 @@ class _VectorPlay:
         seats = description.seats
         rows = min(max(width - width % seats, seats), len(seeds))
         self._seeds, self._observer = seeds, observer
-        self._policy = SeeingPolicy(policy, rows, description)
+        self._policy = StackedPolicy(policy, rows, description)
         self._tracker = tracker_of(description, rows)
         self._env = make_env(env_config, [each.environment for each in seeds[:rows]])
         self.seats = description.seats
@@ -168,13 +166,13 @@ class _VectorPlay:
         return finished
 
     def close(self) -> None:
-        """Closes the environments."""
+        """Close the environments."""
         self._env.close()
 
     def _start_next(
         self, finished: list[FinishedEpisode], interrupted: NDArray[np.bool_]
     ) -> list[FinishedEpisode]:
-        """Starts the next episode in the rows [N] of the finished ones, the same where it was interrupted.
+        """Start the next episode in the rows [N] of the finished ones, the same where it was interrupted.
 
         Returns the others, whose results are kept.
         """

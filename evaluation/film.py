@@ -40,6 +40,7 @@ HEIGHT = 96
 STEPS_SHOWN = 300
 """Newest agent steps that the strip shows: 20 seconds of an ALE game at 15 agent steps a second."""
 MARGIN = 6
+"""Pixels between the strip's edges and its curve (our choice)."""
 PAPER, LINE, NOW, INK = (24, 20, 18), (191, 140, 60), (90, 200, 255), (225, 225, 225)  # blue, green, red
 
 
@@ -72,12 +73,12 @@ class FilmRecorder:
         self._actions[episode], self._seen[episode] = [], 0
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
-        """Remembers the action, and of the frame a checksum."""
+        """Remember the action, and of the frame a checksum."""
         self._actions[episode].append(action)
         self._seen[episode] = crc32(frame.tobytes(), self._seen[episode])
 
     def write(self, evaluation: Evaluation) -> int:
-        """Films the episode with the median score and returns its number.
+        """Film the episode with the median score and return its number.
 
         The film appears under its name when it is complete. Raises FilmError where it cannot be written.
         """
@@ -139,7 +140,7 @@ class PlayWindow:
         open_window(self.TITLE)
 
     def start(self, episode: int, seed: int) -> None:
-        """Shows this episode from now on; that of a game's first seat shows all seats."""
+        """Show this episode from now on; that of a game's first seat shows all seats."""
         if episode % self._seats:
             return
         self.close()
@@ -147,7 +148,7 @@ class PlayWindow:
         cv2.setWindowTitle(self.TITLE, f"{self._env_config.game}, episode {episode}")
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
-        """Shows the pictures of this step, each for its time, once all seats have moved."""
+        """Show the pictures of this step, each for its time, once all seats have moved."""
         self._moves.append(action)
         if len(self._moves) < self._seats:
             return
@@ -161,7 +162,7 @@ class PlayWindow:
             cv2.waitKey(max(1, round(1000 * left)))
 
     def close(self) -> None:
-        """Closes the environment that is shown."""
+        """Close the environment that is shown."""
         if self._playback is not None:
             self._playback.close()
             self._playback = None
@@ -186,7 +187,7 @@ class EpisodePictures:
         return [_enlarged(cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)) for picture in pictures]
 
     def close(self) -> None:
-        """Closes its environment."""
+        """Close its environment."""
         self._playback.close()
 
 
@@ -199,7 +200,7 @@ def _without_clock(description: EnvDescription) -> float:
 
 
 def check_pictures(env_config: EnvConfig) -> None:
-    """Raises EnvError where the environment cannot draw itself, before anything long begins."""
+    """Raise EnvError where the environment cannot draw itself, before anything long begins."""
     with closing(EpisodePictures(env_config, seed=0)) as pictures:
         pictures.step(_some_action(env_config, pictures.frame))
 

@@ -29,7 +29,7 @@ class Policy(Protocol):
         """Frames in a state."""
 
     def begin(self, rows: int) -> None:
-        """Prepares for episodes in `rows` rows."""
+        """Prepare for episodes in `rows` rows."""
 
     def start(self, row: int, seed: int) -> None:
         """An episode starts in `row`; its randomness comes from `seed` alone."""
@@ -162,8 +162,8 @@ class EpsilonPolicy:
         return actions
 
 
-class SeeingPolicy:
-    """A policy and the states that it has seen in N rows."""
+class StackedPolicy:
+    """A policy with the stack of the last H frames of N rows."""
 
     def __init__(self, policy: Policy, rows: int, description: EnvDescription) -> None:
         self._policy = policy

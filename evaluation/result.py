@@ -74,7 +74,7 @@ class Evaluation:
 
 
 def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, object]) -> None:
-    """Writes `evaluation_<game>.json`, whole or not at all.
+    """Write `evaluation_<game>.json`, whole or not at all.
 
     Args:
         settings: what was evaluated and how (agent, snapshot and its T, noise); the environment's are added.
@@ -98,7 +98,7 @@ def write_evaluation(path: Path, evaluation: Evaluation, settings: Mapping[str, 
 
 
 def keep_earlier(path: Path, settings: Mapping[str, object]) -> Path | None:
-    """Renames the result in `path` so that no report reads it, unless the same was evaluated in the same way.
+    """Rename the result in `path` so that no report reads it, unless the same was evaluated in the same way.
 
     Args:
         settings: those of the result that `path` is to hold, its environment's too.

@@ -40,12 +40,12 @@ class StatePlot:
         self._frames[episode], self._actions[episode] = [], []
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
-        """Remembers both."""
+        """Remember both."""
         self._frames[episode].append(frame)
         self._actions[episode].append(action)
 
     def write(self, evaluation: Evaluation) -> int:
-        """Draws the episode with the median score and returns its number."""
+        """Draw the episode with the median score and return its number."""
         episode = evaluation.median_episode
         frames, actions = np.stack(self._frames[episode]), np.asarray(self._actions[episode])
         title = f"{self._game}: episode {episode}, score {evaluation.scores[episode]:,.2f}"

@@ -17,6 +17,7 @@ from reporting.film import check_film_name, mp4_film
 
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 MARGIN = 12
+"""Pixels around the lines of text (our choice)."""
 LARGEST = 1 / 1000
 """Largest scale of OpenCV's font per pixel of a picture's width: letters are 21 pixels high in a picture
 1,000 wide. Longer names get smaller ones.
@@ -44,7 +45,7 @@ class MatchFilm:
             self._seed, self._actions = seed, []
 
     def step(self, episode: int, action: Action, frame: Frames) -> None:
-        """Remembers the move."""
+        """Remember the move."""
         if episode == 0:
             self._actions.append(action)
 

@@ -20,7 +20,7 @@ from envs.legal import drawn_action, legal_actions
 from envs.registry import describe_env, make_env
 from evaluation.evaluator import Observer, episode_seeds
 from evaluation.matches.result import Matches
-from evaluation.policies import Policy, SeeingPolicy
+from evaluation.policies import Policy, StackedPolicy
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def play_matches(
     on_progress: Callable[[], object] = lambda: None,
     observer: Observer | None = None,
 ) -> Matches:
-    """Plays `games` games, `width` at a time; `ours` has the first seat in every other one.
+    """Play `games` games, `width` at a time; `ours` has the first seat in every other one.
 
     `observer`: sees every move, openings too, or [2] of both seats where they move at the same time; a game
     that it sees start twice begins anew.
@@ -100,7 +100,7 @@ class _Play:
         self._game_hash = [0] * places  # a hash of our seat, frames and moves so far
         self.game_hashes = set[int]()
         """Of games that have ended: as many as there are different games."""
-        self._sides = [SeeingPolicy(policy, rows, pairing.description) for policy in pairing.policies]
+        self._sides = [StackedPolicy(policy, rows, pairing.description) for policy in pairing.policies]
         self._seed, self._games, self._next = pairing.seed, np.arange(places), places
         seeds = [self._seed_of(row * places // rows) for row in range(rows)]
         self._env = make_env(pairing.config, seeds)
@@ -113,7 +113,7 @@ class _Play:
         return bool((self._games >= 0).any())
 
     def close(self) -> None:
-        """Ends the games."""
+        """End the games."""
         self._env.close()
 
     def _moves(self, ours: NDArray[np.bool_]) -> NDArray[np.int64]:

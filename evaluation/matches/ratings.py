@@ -128,7 +128,7 @@ def ratings_text(players: Sequence[Rated], pairs: Pairs, game: str) -> str:
 def write_ratings(
     path: Path, players: Sequence[Rated], pairs: Pairs, config: EnvConfig, settings: Mapping[str, object]
 ) -> None:
-    """Writes `matches_<game>_pool.json`, whole or not at all."""
+    """Write `matches_<game>_pool.json`, whole or not at all."""
     rated = []
     for player, rating, record in _rows(players, pairs):
         elo = {"elo": rating.elo, "interval": [rating.low, rating.high]}

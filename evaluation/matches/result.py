@@ -98,7 +98,7 @@ def matches_text(matches: Matches, game: str, opponent: str) -> str:
 
 
 def write_matches(path: Path, matches: Matches, config: EnvConfig, settings: Mapping[str, object]) -> None:
-    """Writes `matches_<game>.json`, whole or not at all; an infinite Elo is null there."""
+    """Write `matches_<game>.json`, whole or not at all; an infinite Elo is null there."""
     seats = {"both": None, "first_seat": True, "second_seat": False}
     records = {name: matches.record(began) for name, began in seats.items()}
     document = {
