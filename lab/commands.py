@@ -25,6 +25,7 @@ from supervision.process import Stop, agrees, say
 
 Fits = Callable[..., None]
 WATCH_EVERY_S = 10.0
+"""Seconds between two looks for finished results to copy (our choice)."""
 
 
 def check(options: argparse.Namespace) -> int:

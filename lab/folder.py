@@ -21,6 +21,7 @@ from lab.session import known_record, read_record
 from reporting.atomic import write_atomically
 
 POLL_EVERY_S = 0.1
+"""Seconds between two looks at a process or its log (our choice)."""
 PATIENCE_S = 90.0
 """Seconds from SIGTERM to SIGKILL: a session's own supervisor gives its learner 60 s to save."""
 
@@ -129,7 +130,9 @@ def end_sessions(folders: Iterable[Path]) -> int:
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "run_lab.py"
 START_LIMIT_S = 60.0
+"""Seconds that a detached lab has to take its folder (our choice)."""
 LAST_LINES = 20
+"""Lines of a detached lab's output that `attach` shows first (our choice)."""
 
 
 def detach(argv: Sequence[str], root: Path, limit_s: float = START_LIMIT_S) -> str:

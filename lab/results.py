@@ -55,7 +55,7 @@ def report_trial(folder: Path) -> None:
     write_png(folder / "trial.png", title, [graph])
     figure = plotly_figure(graph, 500, "No episode has ended yet.")
     tiles = [Tile(r.folder.name, f"{r.score:,.1f}", r.record.state) for r in results]
-    note = "mean score of the last 100 training episodes, over sessions"
+    note = f"mean score of the last {WINDOW} training episodes, over sessions"
     write_page(folder / "trial.html", title, title, note, tiles, [Section(figure, wide=True)])
 
 
@@ -75,7 +75,7 @@ def report_experiment(folder: Path) -> None:
     _write_spec(folder / "experiment.yaml", title, [*chain.from_iterable(trials.values())])
     scores, fitness = score_graph(bars), fitness_graph(bars)
     write_png(folder / "experiment.png", title, [scores, fitness] if fitness.parts else [scores])
-    note = "mean score of the last 100 training episodes, ± 1 standard deviation over sessions"
+    note = f"mean score of the last {WINDOW} training episodes, ± 1 standard deviation over sessions"
     sections = [
         Section(plotly_figure(scores, 450, "No trial has a score yet."), "Scores"),
         Section(plotly_figure(fitness, 450, "No trial has a fitness: its game has no standard."), "Fitness"),

@@ -22,7 +22,9 @@ from supervision.supervisor import FINISHED, LAST_LINES
 
 START = Path(__file__).resolve().parents[1] / "start_learning.py"
 POLL_EVERY_S = 0.2
+"""Seconds between two looks at a session's process (our choice)."""
 LINE_EVERY_S = 10.0
+"""Seconds between two lines on a session's score (our choice)."""
 
 Say = Callable[[str], None]
 
@@ -99,7 +101,7 @@ class Runner:
             finally:
                 child.kill()  # where its record cannot be written, nobody would watch it
         ended = replace(running, seconds=before.seconds + seconds, pid=0, began=0)
-        return self._outcome(ended, child, session, in_time)
+        return self._outcome(ended, child, in_time)
 
     def _watch(self, child: Child, session: Session, budget_s: float, verbose: bool) -> tuple[float, bool]:
         """Seconds that it ran, and whether it kept within its budget."""
@@ -121,7 +123,7 @@ class Runner:
                 printed, last = time.monotonic(), ""
         return time.monotonic() - began, in_time
 
-    def _outcome(self, record: SessionRecord, child: Child, session: Session, in_time: bool) -> SessionRecord:
+    def _outcome(self, record: SessionRecord, child: Child, in_time: bool) -> SessionRecord:
         code = child.exit_code or 0
         if code == 0 and FINISHED in child.last_lines(LAST_LINES):
             return replace(record, state="finished")

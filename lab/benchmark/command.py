@@ -39,6 +39,7 @@ from reporting.pages.graph import plotly_figure, write_png
 from reporting.pages.page import Section, Table, Tile, colours, write_page
 
 EPISODES = 100
+"""Evaluation episodes of each session's last snapshot (our choice)."""
 
 
 def chosen(experiments: Sequence[Experiment], names: Sequence[str], every: bool) -> list[Experiment]:

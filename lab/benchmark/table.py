@@ -14,10 +14,9 @@ from reporting.measures.aggregates import Floats, aggregates
 from reporting.measures.fitness import Fitness, Standard, standard_of
 from reporting.pages.graph import Axis, Bars, Graph, Line, Marks, Symbol
 from reporting.pages.page import INK, Section, Table
+from reporting.pages.saber_page import SMALL_SCORE
 
 _TABLE = Path(__file__).with_name("published.csv")
-SMALL_SCORE = 5.0
-"""Scores that are all smaller are shown with more digits."""
 LEAST_FOR_INTERVAL = 3
 """Sessions: a bootstrap of two runs repeats those two."""
 

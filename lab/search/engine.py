@@ -34,6 +34,7 @@ REPORTS = 20
 steps.
 """
 POLL_EVERY_S = 0.5
+"""Seconds between two looks at whether a stop was asked for, while a trial waits for a place (our choice)."""
 
 
 def check_search(experiment: Experiment) -> None:

@@ -21,6 +21,7 @@ from reporting.pages.graph import plotly_panels
 from reporting.pages.page import Section, Tile, write_page
 
 LINE_EVERY_S = 10.0
+"""Seconds between two lines on a trial's result (our choice)."""
 MEASURES = ("score", *Fitness._fields, "fitness")
 COLUMNS = ("mean_score_points", *MEASURES[1:])
 """Names of MEASURES in the table."""

@@ -18,6 +18,7 @@ RESERVED_FLAGS = ("run", "path_to_results", "id_actor", "model")
 """Flags that the lab gives to each session itself."""
 DRAWN_BY = "choice, uniform, loguniform or randint"
 MOST_TRIALS = 10_000
+"""Most trials of a search, drawn or listed (our choice)."""
 INNER = 0.382
 """Share of the way between its bounds at which a range is checked too."""
 

@@ -57,7 +57,7 @@ COLUMNS, WIDTH_INCHES, PANEL_INCHES = 2, 12.0, 2.7
 PANEL_PIXELS, PROFILE_PIXELS = 260, 380
 PERCENT = 100.0
 SMALL_SCORE = 5.0
-"""Scores below this, without their sign, are shown with more digits."""
+"""Scores below this, without their sign, are shown with more digits (our choice)."""
 NO_REFERENCE = "No game here has a reference."
 
 
