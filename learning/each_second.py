@@ -32,7 +32,7 @@ class HousekeepingConfig:
     t_max: int  # agent steps
     log_interval: int  # agent steps
     evaluation_interval: int  # agent steps of all actors
-    snapshot_seconds: float
+    snapshot_seconds: float  # seconds
 
 
 class SilentActors:
@@ -46,8 +46,8 @@ class SilentActors:
         """Look at the statuses of living actors by their roles; `now` is monotonic."""
         heard, self._heard = self._heard, {}
         for role, status in statuses.items():
-            said, since = heard.get(role, (None, now))
-            self._heard[role] = status["time"], since if status["time"] == said else now
+            last_time, since = heard.get(role, (None, now))
+            self._heard[role] = status["time"], since if status["time"] == last_time else now
         silent = {role for role in statuses if now - self._heard[role][1] >= SILENT_AFTER_S}
         for role in sorted(silent - self._silent):
             sentence = "No status from %s for %.0f s: its environment or its machine may hang."

@@ -46,16 +46,6 @@ class Pool:
             found[updates].rename(found[updates].with_suffix(".earlier"))
         self._fill_redis()
 
-    def _fill_redis(self) -> None:
-        """So that it has what is on disk and nothing else."""
-        slot = self._learner.slot
-        held = slot.patience(read_members, slot.client, slot.keys)
-        if held == self._members:
-            return
-        slot.patience(slot.client.unlink, slot.keys.pool, slot.keys.pool_members)
-        for updates in self._members:
-            self._publish(updates, self._path(updates).read_bytes(), self._members, [])
-
     def add_due(self) -> None:
         """Add the present weights where it is time: in Redis first, which refuses those of an earlier epoch.
 
@@ -77,6 +67,16 @@ class Pool:
             self._path(each).unlink(missing_ok=True)
         count = "1 past self" if len(kept) == 1 else f"{len(kept)} past selves"
         log.info("The pool has %s; the newest is of update %s.", count, f"{updates:,}")
+
+    def _fill_redis(self) -> None:
+        """So that it has what is on disk and nothing else."""
+        slot = self._learner.slot
+        held = slot.patience(read_members, slot.client, slot.keys)
+        if held == self._members:
+            return
+        slot.patience(slot.client.unlink, slot.keys.pool, slot.keys.pool_members)
+        for updates in self._members:  # stamped with the present T_learner: files do not hold their own
+            self._publish(updates, self._path(updates).read_bytes(), self._members, [])
 
     def _publish(self, updates: int, payload: bytes, kept: list[int], gone: list[int]) -> None:
         slot = self._learner.slot

@@ -46,7 +46,7 @@ class Publisher:
         self._slot = slot
         self._under_way: Future[None] | None = None
         self._rests_until = 0.0
-        self._has_said_pace = False
+        self._has_warned = False
 
     @property
     def is_rested(self) -> bool:
@@ -82,8 +82,8 @@ class Publisher:
         began = time.monotonic()
         publish_weights(self._slot.client, self._slot.keys, weights)
         took, megabytes = time.monotonic() - began, len(weights.payload) / 1e6
-        if took >= SLOW_S and not self._has_said_pace:
-            self._has_said_pace = True
+        if took >= SLOW_S and not self._has_warned:
+            self._has_warned = True
             sentence = (
                 "The line to Redis is slow: %.1f MB of weights take %.0f s (%.2f MB/s). Learning goes on"
                 " meanwhile, and actors get new weights that seldom."

@@ -28,7 +28,7 @@ class RolloutSourceConfig:
     nb_actor: int
     max_policy_lag: int  # updates
     rollout_patience: float  # seconds
-    redis_patience: float
+    redis_patience: float  # seconds
 
 
 class RolloutSource(Source[Rollout]):

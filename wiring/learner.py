@@ -115,13 +115,10 @@ def build_learner(
     _write_record(args, folder, opened.began)
     if snapshot is None:
         saver.save_patiently()  # a learner that is killed early resumes from it, instead of beginning anew
-    has_pool = args.opponents != "self"
-    pool = Pool(args.select(PoolConfig), folder, args.file_name, learner) if has_pool else None
-    housekeeper = Housekeeper(args.select(HousekeepingConfig), learner, figures.results, saver, pool)
     nothing_played = snapshot is not None and opened.counters.steps == snapshot["t_actors"]
     return Learning(
         learner,
-        housekeeper,
+        _housekeeper(args, folder, learner, figures, saver),
         saver,
         snapshot.get("actor") if snapshot and nothing_played else None,
         1 if setting.games else setting.description.frames_per_step,
@@ -134,6 +131,12 @@ def _learner(
     updates, published_t = (snapshot["updates"], snapshot.get("published_t")) if snapshot else (0, None)
     config, pack = args.select(LearnerConfig), packing_as(args.weights_dtype)
     return Learner(config, slot, agent, source, updates, published_t, pack)
+
+
+def _housekeeper(args: Args, folder: Path, learner: Learner, figures: Figures, saver: Saver) -> Housekeeper:
+    has_pool = args.opponents != "self"
+    pool = Pool(args.select(PoolConfig), folder, args.file_name, learner) if has_pool else None
+    return Housekeeper(args.select(HousekeepingConfig), learner, figures.results, saver, pool)
 
 
 def _saver(

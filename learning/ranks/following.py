@@ -19,6 +19,7 @@ from memory.replay.replay import REDRAWS
 from memory.server.patience import Interrupted, Patience
 
 CHECK_EVERY_S = 0.1
+"""Seconds of waiting for a batch after which it is asked whether the thread has failed (our choice)."""
 
 
 class Fetched(NamedTuple):

@@ -77,10 +77,10 @@ class SnapshotFolder:
     def _put_beside(self, snapshot: Snapshot) -> Path:
         name = f"superseded_{self._file_name}_{snapshot['t_actors']}_{snapshot['epoch']}.pth"
         save_snapshot(self._folder / name, snapshot)
-        told = (
+        sentence = (
             "Another learner has gone on in %s: the %d updates of this one are in %s, which no resume reads."
         )
-        log.warning(told, self._folder, snapshot["updates"], name)
+        log.warning(sentence, self._folder, snapshot["updates"], name)
         earlier, self._beside = self._beside, self._folder / name
         if earlier not in (None, self._beside):
             earlier.unlink(missing_ok=True)
@@ -141,18 +141,7 @@ def newest_snapshot(
         SnapshotError: It is of another agent, game or shape, or all are damaged.
     """
     last, saved_failing = last_models(folder, file_name), emergencies(folder, file_name)
-    path, snapshot, epoch = None, Snapshot(), 0
-    for candidate in (*last, *saved_failing):
-        try:
-            found = load_snapshot(candidate)
-            if candidate in saved_failing:
-                check_holds(candidate, found, ("agent_state", *RESUMED, *needed))
-        except SnapshotError as error:
-            log.warning("%s", error)
-            continue
-        epoch = max(epoch, found.get("epoch", 0))
-        if path is None or _learning(found) > _learning(snapshot):
-            path, snapshot = candidate, found
+    path, snapshot, epoch = _most_learned(last, saved_failing, needed)
     if path is None:
         if last or saved_failing:
             kinds = "last_model and emergency" if saved_failing else "last_model"
@@ -171,6 +160,25 @@ def newest_snapshot(
         )
     log.info("Resuming from %s; move it away to start afresh.", path)
     return {**snapshot, "epoch": epoch}
+
+
+def _most_learned(
+    last: Sequence[Path], saved_failing: Sequence[Path], needed: Sequence[str]
+) -> tuple[Path | None, Snapshot, int]:
+    """The readable snapshot with most learning, and the last epoch of any; the path is None without one."""
+    path, snapshot, epoch = None, Snapshot(), 0
+    for candidate in (*last, *saved_failing):
+        try:
+            found = load_snapshot(candidate)
+            if candidate in saved_failing:
+                check_holds(candidate, found, ("agent_state", *RESUMED, *needed))
+        except SnapshotError as error:
+            log.warning("%s", error)
+            continue
+        epoch = max(epoch, found.get("epoch", 0))
+        if path is None or _learning(found) > _learning(snapshot):
+            path, snapshot = candidate, found
+    return path, snapshot, epoch
 
 
 def _learning(snapshot: Snapshot) -> tuple[int, int]:

@@ -26,7 +26,7 @@ GUARD_S = 10.0
 up all.
 """
 POLL_EVERY_S = 0.2
-
+"""Seconds between two looks at the lock of another process (our choice)."""
 
 REPLACED = "Another learner has begun: it continues this run."
 

@@ -53,6 +53,7 @@ STOPPING_S = 15.0
 minute.
 """
 TRY_EVERY_S = 1.0
+"""Seconds between two tries to save where the disk has no room (our choice)."""
 NOT_FINITE = "The weights are not finite: they are not saved, and the last snapshot stays."
 
 
@@ -241,8 +242,8 @@ def _failure_is_logged() -> Iterator[None]:
         yield
     except Exception as error:
         foreseen = isinstance(error, OSError | Diverged | redis.exceptions.RedisError)
-        told = "What was learned since the last snapshot could not be saved (%s)."
-        log.error(told, error, exc_info=not foreseen)
+        sentence = "What was learned since the last snapshot could not be saved (%s)."
+        log.error(sentence, error, exc_info=not foreseen)
 
 
 def is_better(scores: ScoreSummary, best_mean: float | None, best_episodes: int) -> bool:
