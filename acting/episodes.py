@@ -18,7 +18,7 @@ BINS = 20
 class FinishedEpisode(NamedTuple):
     """What is reported of an episode."""
 
-    environment: int  # row of the vector of environments; with --seat-runs of that of all seats
+    environment: int  # row in the vector of environments; with --seat-runs, in that of all seats together
     score_5min: float  # raw score within the first 5 minutes of play
     score_30min: float
     score_saber: float  # raw score of the whole episode
@@ -87,7 +87,7 @@ class EpisodeTracker(Saved):
         self._numbers = np.ones(num_envs, np.int64)  # of the running episodes, since this process began
         self._actions = action_counter
         self._rooms: list[set[int]] = [set() for _ in range(num_envs)]
-        self.environments: Sequence[int] = range(num_envs)  # what rows are called in their episodes
+        self.environments: Sequence[int] = range(num_envs)  # `environment` of each row's episodes
 
     def step(
         self,
@@ -124,7 +124,7 @@ class EpisodeTracker(Saved):
         return finished
 
     def where(self) -> str:
-        """How far rows are, as a sentence says it: "after step 20 of episode 3"; those alike once."""
+        """Step and episode of the rows, to end a sentence: "after step 20 of episode 3"; equal ones once."""
         rows = dict.fromkeys(zip(self._lengths.tolist(), self._numbers.tolist(), strict=True))
         return " or ".join(f"after step {length} of episode {number}" for length, number in rows)
 

@@ -15,7 +15,7 @@ from acting.links.link import ActorConfig
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 0.5
+LOOK_EVERY_S = 0.5  # seconds between two looks at the environment's step (our choice)
 HANGS_AFTER_S = 5.0
 """How long (seconds) a process that was asked to stop waits for its environment: a step is over by then, or
 never.

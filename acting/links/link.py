@@ -31,13 +31,13 @@ class ActorConfig:
 
     id_actor: int
     game: str  # that it plays
-    t_max: int
+    t_max: int  # agent steps
     end_by: str
-    learn_start: int
-    log_interval: int
+    learn_start: int  # agent steps
+    log_interval: int  # agent steps
     eval: bool
-    post_episode_sleep: float
-    env_patience: float
+    post_episode_sleep: float  # seconds
+    env_patience: float  # seconds
 
 
 class Link:

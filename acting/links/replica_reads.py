@@ -21,6 +21,7 @@ LONGEST_LAG_S = 2.0
 milliseconds, and the time that the weights take on the line.
 """
 LOOK_EVERY_S = 0.02
+"""Seconds between two looks at whether the replica has the newest weights (our choice)."""
 ASKED_AGAIN_AFTER_S = 30.0
 """How long (seconds) a replica that failed is left alone."""
 

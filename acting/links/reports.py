@@ -12,6 +12,7 @@ from acting.episodes import FinishedEpisode
 from acting.links.link import ActorConfig, Link
 from memory.runs.counters import Counters
 from memory.runs.reports import STATUS_EVERY_S, Status
+from reporting.measures.fitness import WINDOW
 from reporting.tables import EpisodeRecord
 
 log = logging.getLogger(__name__)
@@ -20,23 +21,22 @@ LIMITER_POLL_S = 0.02
 """Pause between two looks at the learner's progress while waiting for it. A longer pause costs nothing, since
 the actor is some hundred steps ahead then (memory.runs.counters); each look takes time from the learner.
 """
-REFRESH_EVERY_S = 1.0
-"""How often an actor that pushes nothing reads the run's counters."""
-ANNOUNCE_WAIT_AFTER_S = 10.0
+REFRESH_EVERY_S = 1.0  # seconds between two reads of the run's counters by an actor that pushes nothing
+ANNOUNCE_WAIT_AFTER_S = 10.0  # seconds of waiting for the learner after which it is logged (our choice)
 
 
 class Reports:
     """An actor's scores, episode by episode, and its status, once a second."""
 
     def __init__(self, config: ActorConfig, link: Link) -> None:
-        self.scores: list[float] = []  # of the last 100 episodes
+        self.scores: list[float] = []  # of the last WINDOW episodes
         self._config, self._link = config, link
         self._published_at, self._published_steps = time.monotonic(), 0
 
     def report(self, episodes: Iterable[FinishedEpisode], t_learner: int) -> None:
         """Report episodes that ended now, played with weights of the learner's step `t_learner`."""
         for episode in episodes:
-            self.scores = [*self.scores[-99:], episode.score_saber]
+            self.scores = [*self.scores[1 - WINDOW :], episode.score_saber]
             record = EpisodeRecord(
                 actor=self._config.id_actor,
                 sequence=0,

@@ -32,6 +32,7 @@ LONGEST_WAIT_S = 10.0
 stopped.
 """
 LOOK_EVERY_S = 0.02
+"""Seconds between two tries to take the lock that another actor holds while it fetches (our choice)."""
 
 
 class NotShared(ValueError):
