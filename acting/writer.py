@@ -87,7 +87,7 @@ class ExperienceWriter(Writer):
         if known.any():
             losses = self._agent.initial_losses(chosen[known], r_t[known], discount_t[known], greedy[known])
             if not np.isfinite(losses).all():
-                raise Diverged("A first priority is not finite; try a lower --lr.")
+                raise Diverged("A first priority is not finite: lower --lr or --reward-clip.")
             values[known] = self._rule.leaves(losses)
             self._largest = np.maximum(self._largest, values[known].max())
             values[~known | (self._rule.first_priorities == "largest")] = self._largest

@@ -129,6 +129,7 @@ def benchmark(options: argparse.Namespace) -> int:
     experiments = [*read_experiments(options.file).values()]
     root, runner = options.results / RUNS, Runner(Stop().on_signals(), say)
     whole = Benchmark(experiments, options.results, runner, say, copy)
+    whole.check()
     if options.table:
         return 0 if whole.write() else 1  # also while another lab plays
     if options.detach:

@@ -107,7 +107,7 @@ class Learner:
         losses = np.asarray(self.last.losses.float().cpu().numpy())
         if not np.isfinite(losses).all() or not self.last.metrics["grad_norm"].isfinite():
             raise Diverged(
-                f"The loss or gradient of update {self.updates + 1} is not finite; try a lower --lr."
+                f"Loss or gradient of update {self.updates + 1} is not finite: lower --lr or --reward-clip."
             )
         self.updates += 1
         self.t_learner = self.source.t_learner(self.updates)

@@ -25,7 +25,7 @@ def check_film_name(path: Path) -> None:
 
 @contextmanager
 def mp4_film(path: Path, pictures_per_second: float) -> Iterator[Callable[[NDArray[np.uint8]], None]]:
-    """Gives what appends a picture, [h, w, 3] in OpenCV's order of colours; the first decides on the size.
+    """Gives what appends a picture, [h, w, 3] in OpenCV's order of colours; others get the first one's size.
 
     The film appears under its name when the block ends without an exception, and not at all otherwise. Raises
     FilmError where it cannot be written.
@@ -33,12 +33,14 @@ def mp4_film(path: Path, pictures_per_second: float) -> Iterator[Callable[[NDArr
     check_film_name(path)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
     writer, codec = cv2.VideoWriter(), cv2.VideoWriter.fourcc(*"mp4v")
+    size: tuple[int, int] | None = None
 
     def append(picture: NDArray[np.uint8]) -> None:
-        size = picture.shape[1], picture.shape[0]
+        nonlocal size
+        size = size or (picture.shape[1], picture.shape[0])
         if not (writer.isOpened() or writer.open(str(temporary), codec, pictures_per_second, size)):
             raise FilmError(f"The film {path} cannot be written: is its folder writable?")
-        writer.write(picture)
+        writer.write(cv2.resize(picture, size))  # which drops one of another size without a word
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

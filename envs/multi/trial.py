@@ -30,7 +30,8 @@ def try_game(config: EnvConfig, described: EnvDescription, seconds: float = TRIE
 
     Raises EnvError where the game does what cannot be played here, and EnvFailure where it fails.
     """
-    env, generator = make_env(config, [0] * described.seats), np.random.default_rng(0)
+    env = make_env(config, [0] * described.seats)
+    generator = np.random.default_rng((0, 1))  # not that of an environment whose seed is 0
     random = RandomPolicy(
         described.num_actions, described.action_low, described.action_high, described.masked
     )

@@ -69,20 +69,26 @@ class Benchmark:
         self._experiments, self._folder, self._runner, self._say = experiments, folder, runner, say
         self._after_table, self._writing = after_table, Lock()
 
+    def check(self) -> None:
+        """Raise UserError where a folder holds a session of another spec, whose scores a row would have."""
+        for session in self._sessions(self._experiments):
+            session.check()
+
     def play(self, played: Sequence[Experiment], side_by_side: int, sessions_each: int | None = None) -> bool:
         """Whether these sessions of `played` are done and evaluated, and the table is written.
 
         `sessions_each`: of each trial the first ones alone; None: all.
-        Raises UserError, before any is played, where a folder holds a session of another spec.
         """
-        root = self._folder / RUNS
-        every = (each for experiment in played for each in sessions_of(experiment, mode_of(experiment), root))
-        sessions = [each for each in every if sessions_each is None or each.number < sessions_each]
-        for session in sessions:
-            session.check()
+        sessions = [
+            each for each in self._sessions(played) if sessions_each is None or each.number < sessions_each
+        ]
         with ThreadPoolExecutor(side_by_side) as pool:
             done = list(pool.map(self._complete, sessions))
         return self.write() and all(done)
+
+    def _sessions(self, experiments: Sequence[Experiment]) -> Iterator[Session]:
+        for experiment in experiments:
+            yield from sessions_of(experiment, mode_of(experiment), self._folder / RUNS)
 
     def write(self) -> bool:
         """The table and its graphs, of what there is, and a line on them; whether they could be written."""

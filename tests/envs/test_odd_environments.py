@@ -13,6 +13,7 @@ from envs.check import _checked
 from envs.config import EnvConfig, EnvFailure
 from envs.gym.own import unfitted
 from envs.gym.spaces import fitted, own_action
+from envs.multi.trial import try_game
 from envs.registry import describe_env, make_env
 from evaluation.evaluator import evaluate
 from evaluation.policies import baseline_policy
@@ -222,3 +223,27 @@ def test_one_of_two_kinds_is_a_vector(register: Register, make_config: MakeConfi
     second, first = (1, np.array([0.5, -0.5], np.float32)), (0, np.int64(2))
     np.testing.assert_array_equal(env.reset()[0][0], flatten(space, second))
     np.testing.assert_array_equal(env.step([0])[0][0], flatten(space, first))
+
+
+class Guess(Short):
+    """Pays for guessing its last draw, one of three."""
+
+    def reset(self, **given: Any) -> Any:
+        found = super().reset(**given)
+        self.drawn = self.np_random.integers(3)
+        return found
+
+    def step(self, action: Any) -> Any:
+        s_t, _, *rest = super().step(action)
+        reward = float(action == self.drawn)
+        self.drawn = self.np_random.integers(3)
+        return s_t, reward, *rest
+
+
+def test_random_play_of_a_trial_knows_nothing_of_the_environment_s_draws(
+    register: Register, make_config: MakeConfig
+) -> None:
+    """Both had a generator of seed 0: each guess was right, and random play had the best score."""
+    config = make_config(register(Guess))
+    scores = try_game(config, describe_env(config), seconds=0.5).scores
+    assert len(scores) > 100 and np.mean(scores) < 1.5

@@ -80,7 +80,9 @@ def test_only_the_session_of_a_damaged_record_fails(tmp_path: Path) -> None:
     assert len(rows) == 1 and rows[0].startswith("trial_0,,2,1,1,")
 
 
-@pytest.mark.parametrize("words", ["run {spec} some train", "schedule {schedule}", "benchmark {spec}"])
+@pytest.mark.parametrize(
+    "words", ["run {spec} some train", "schedule {schedule}", "benchmark {spec}", "benchmark {spec} --table"]
+)
 def test_a_session_of_another_spec_is_a_mistake(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
