@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Space
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Space, flatdim
 from gymnasium.wrappers import ReshapeObservation, TransformAction
 
 from envs.config import EnvConfig, EnvError
@@ -43,10 +43,7 @@ def _with_one_array(env: Env, config: EnvConfig) -> Env:
     env = channels_last(spread(env)) if is_array else _flat(env, config)
     shape = env.observation_space.shape or ()
     if 0 in shape:
-        raise EnvError(
-            f"The observations of {config.game} hold no number (their shape is {shape}): let them show one,"
-            " if only a 0."
-        )
+        raise _nothing_observed(config.game, f"their shape is {shape}")
     if (config.grey or config.resize) and not parts_of(env):
         env = smaller(env, config)
     elif not (len(shape) == 1 or (len(shape) in (2, 3) and min(shape[:2]) >= LEAST_SIDE)):
@@ -61,7 +58,13 @@ def _flat(env: Env, config: EnvConfig) -> Env:
             f"The observations of {config.game} are a {type(space).__name__}, whose size changes: wrap it in"
             " gymnasium.wrappers.TransformObservation with a Box."
         )
+    if not flatdim(space):
+        raise _nothing_observed(config.game, f"they are a {space}")
     return FlatObservation(env, config)
+
+
+def _nothing_observed(game: str, why: str) -> EnvError:
+    return EnvError(f"The observations of {game} hold no number ({why}): let them show one, if only a 0.")
 
 
 def _with_one_action(env: Env, game: str) -> Env:

@@ -10,7 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, OneOf, Space, flatten
 
 from envs.check import _checked
-from envs.config import EnvConfig, EnvFailure
+from envs.config import EnvConfig, EnvError, EnvFailure
 from envs.gym.own import unfitted
 from envs.gym.spaces import fitted, own_action
 from envs.multi.trial import try_game
@@ -247,3 +247,14 @@ def test_random_play_of_a_trial_knows_nothing_of_the_environment_s_draws(
     config = make_config(register(Guess))
     scores = try_game(config, describe_env(config), seconds=0.5).scores
     assert len(scores) > 100 and np.mean(scores) < 1.5
+
+
+class Unseen(Short):
+    """Sees nothing, which Gymnasium refuses of registered environments alone."""
+
+    observation_space = Dict({})
+
+
+def test_an_environment_that_sees_nothing_is_a_mistake(make_config: MakeConfig) -> None:
+    with pytest.raises(EnvError, match=r"hold no number \(they are a Dict\(\)\)"):
+        fitted(Unseen(), make_config("own.py:Unseen"))
