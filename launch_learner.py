@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING
 from acting.actor import Actor
 from acting.links.link import ActorSlot, RunChanged
 from args import Args, UserError
-from envs.config import EnvError
-from envs.registry import check_needs
 from learning.learner import run_serially
 from learning.results import closing_sentence
 from memory.runs.keys import Keys
@@ -36,7 +34,7 @@ from memory.runs.scripts import ReplayLost
 from memory.server.connection import Client
 from supervision.process import Stop, keep_freed_memory
 from wiring.actor import build_actor
-from wiring.checks import check_agent_fits, check_divided, check_serial
+from wiring.checks import check_agent_fits, check_divided, check_played_here, check_serial
 from wiring.code import canonical, check_tables
 from wiring.endings import exit_on_errors
 from wiring.learner import Learning, build_learner, claimed_folder
@@ -88,16 +86,6 @@ def run_learner(args: Args, stop: Stop, ranks: Ranks | None = None) -> None:
         f"The replay was lost {MOST_LOSSES_IN_A_ROW} times in a row without one update between: the lines"
         " above say why its chunks could not be read, or that the server was emptied."
     )
-
-
-def check_played_here(args: Args) -> None:
-    """A learner whose actors play elsewhere needs no game itself. Raises EnvError where it plays, too."""
-    try:
-        check_needs(args.games)
-    except EnvError as error:
-        if args.serial:
-            raise
-        log.warning("%s Each actor needs it; this learner does not.", error)
 
 
 def _learn(setting: Setting, client: Client, keys: Keys, stop: Stop, ranks: Ranks | None) -> int | None:

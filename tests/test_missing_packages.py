@@ -10,8 +10,8 @@ import pytest
 
 from args import read_args
 from envs.config import EnvError
-from launch_learner import check_played_here
 from tests.processes import ONE_THREAD, ROOT
+from wiring.checks import check_played_here
 
 ROOMS = ("envs", "event_log", "memory", "wiring")
 TOOLS = ("benchmarks/run.py", "scripts/compare_baselines.py", "scripts/export_weights.py")

@@ -13,7 +13,7 @@ from agents.registry import AGENTS, agent_type, has_replay
 from agents.wrappers.intrinsic import RndBonusConfig
 from args import Args, UserError
 from envs.config import EnvConfig, EnvError
-from envs.registry import check_reads
+from envs.registry import check_needs, check_reads
 from memory.chunks.codec import MAX_RAW_BYTES
 from memory.runs.run import Settings
 from parameters.declare import flag_of
@@ -66,6 +66,16 @@ def check_agent_fits(setting: Setting) -> None:
         elif setting.args.discount < 0:
             raise EnvError(f"A --discount below 0 is for games by turns, which {game} is not.")
         _check_packable(own, game)
+
+
+def check_played_here(args: Args) -> None:
+    """A learner whose actors play elsewhere needs no game itself. Raises EnvError where it plays, too."""
+    try:
+        check_needs(args.games)
+    except EnvError as error:
+        if args.serial:
+            raise
+        log.warning("%s Each actor needs it; this learner does not.", error)
 
 
 def _check_reward_scale(args: Args) -> None:
