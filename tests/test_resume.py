@@ -143,7 +143,7 @@ def test_other_flags_than_before_are_told(client: Client, redis_socket: str, tmp
     log = tmp_path / "other.log"
     more = ["--multi-step", 1, "--munchausen", "target", "--T-max", 400, "--evaluation-epsilon", 0.01]
     run("launch_learner.py", *words, *more, log=log)
-    told = "with other flags: it had --munchausen none (here target) and --multi-step 3 (here 1)."
+    told = "The run had other flags before: --munchausen none (here target) and --multi-step 3 (here 1)."
     assert told in log.read_text()
     run("launch_learner.py", *words, *more, "--T-max", 500, log=tmp_path / "third.log")
     assert "other flags" not in (tmp_path / "third.log").read_text()

@@ -262,7 +262,7 @@ def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
             sentence = "The snapshot is of --seed %s: environments that start now take %d."
             log.warning(sentence, seed, setting.args.seed)
         if changed := changed_flags(setting.args, snapshot.get("settings", {})):
-            log.warning("Flags that the run had otherwise: %s.", " and ".join(changed))
+            log.warning("The run had other flags before: %s.", " and ".join(changed))
         with restoring(), naming_flags(setting.args, snapshot.get("settings", {})):
             agent.load_state_dict(snapshot["agent_state"])
             if "global_generators" in snapshot:  # snapshots of earlier versions lack them
