@@ -22,8 +22,8 @@ MOST = {"files": 40, "lines": 4500, "functions": 170, "calls_per_step": 152}
 `python -m tests.profiled_road` lists the files: a function of the road is best not in a file whose other
 contents the road never needs, such as start-up, saving and reports.
 """
-TRIES = 2
-"""What else is due by the clock may fall into the 64 steps."""
+TRIES = 5
+"""What else is due by the clock may fall into the 64 steps, on a busy machine more often than not."""
 
 
 @pytest.mark.slow

@@ -144,14 +144,26 @@ class Ring:
 
     def draw(self, batch_size: int, beta: float, generator: np.random.Generator) -> Draw:
         """Leaves, one from each of `batch_size` equal parts of the total (Schaul et al. 2016, B.2.1), with
-        importance weights (fill * p / total) ** -beta, divided by the largest of the batch or the memory.
+        importance weights, relative to the largest of the batch or the memory.
         """
         tree = self.tree
         total = tree.total
         parts = (np.arange(batch_size) + generator.random(batch_size)) / batch_size
         leaf = tree.find(parts * total)
         slots, offsets = np.divmod(leaf, self.chunk_length)
-        weights = (tree.filled * (tree.leaves[leaf] / total)) ** -beta
-        largest = (tree.filled * (tree.smallest / total)) ** -beta if self._whole_memory else weights.max()
-        relative = np.asarray(weights / largest, np.float32)
-        return Draw(leaf, self.ids[slots], offsets, relative, generator.bit_generator.state)
+        rarest = tree.smallest if self._whole_memory else None
+        weights = importance_weights(tree.leaves[leaf], total, tree.filled, beta, rarest)
+        return Draw(leaf, self.ids[slots], offsets, weights, generator.bit_generator.state)
+
+
+def importance_weights(
+    priority: NDArray[np.float64], total: float, fill: int, beta: float, rarest: float | None
+) -> NDArray[np.float32]:
+    """(fill * p / total) ** -beta for the priorities p [B] of a batch, divided by the largest of these: [B].
+
+    With `rarest` divided by that priority's weight. `total`, `fill`: sum and number of all priorities.
+    Schaul et al. 2016, 3.4.
+    """
+    weights = (fill * (priority / total)) ** -beta
+    largest = weights.max() if rarest is None else (fill * (rarest / total)) ** -beta
+    return np.asarray(weights / largest, np.float32)

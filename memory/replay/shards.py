@@ -25,7 +25,7 @@ from memory.chunks.reader import Assembly
 from memory.replay.batch import Batch, Lookahead
 from memory.replay.fetch import Fetch
 from memory.replay.parts import Shard, ShardPart
-from memory.replay.priorities import Draw, PriorityRule, Ring
+from memory.replay.priorities import Draw, PriorityRule, Ring, importance_weights
 from memory.replay.replay import Replay
 from memory.replay.shape import ReplayShape
 from memory.runs.counters import Counters
@@ -70,11 +70,9 @@ def draw_from(
         slots, offsets[part] = np.divmod(found, ring.chunk_length)
         leaf[part], chunk_id[part] = found + first_leaf, ring.ids[slots]
         priority[part] = ring.tree.leaves[found]
-    weights = (fill * (priority / total)) ** -beta
-    smallest = min(tree.smallest for tree in trees) if whole_memory else 0.0
-    largest = (fill * (smallest / total)) ** -beta if whole_memory else weights.max()
-    relative = np.asarray(weights / largest, np.float32)
-    return Draw(leaf, chunk_id, offsets, relative, generator.bit_generator.state)
+    rarest = min(tree.smallest for tree in trees) if whole_memory else None
+    weights = importance_weights(priority, total, fill, beta, rarest)
+    return Draw(leaf, chunk_id, offsets, weights, generator.bit_generator.state)
 
 
 def _mean_chunk_bytes(shard: Shard) -> float:
