@@ -54,7 +54,8 @@ def report_trial(folder: Path) -> None:
     graph = spread_graph(curves, over_all)
     write_png(folder / "trial.png", title, [graph])
     figure = plotly_figure(graph, 500, "No episode has ended yet.")
-    tiles = [Tile(r.folder.name, f"{r.score:,.1f}", r.record.state) for r in results]
+    scores = ["no score yet" if math.isnan(r.score) else f"{r.score:,.1f}" for r in results]
+    tiles = [Tile(r.folder.name, score, r.record.state) for r, score in zip(results, scores, strict=True)]
     note = f"mean score of the last {WINDOW} training episodes, over sessions"
     write_page(folder / "trial.html", title, title, note, tiles, [Section(figure, wide=True)])
 

@@ -106,9 +106,13 @@ def test_a_session_that_failed_or_was_moved_away_says_nothing_of_its_agent(tmp_p
             for each in range(count)
         )
     shutil.copytree(experiment / "trial_0" / "session_0", experiment / "trial_0" / "session_2")
+    shutil.copytree(experiment / "trial_0" / "session_0", begun := experiment / "trial_0" / "session_3")
+    (begun / "pong.csv").unlink()
     report_trial(experiment / "trial_0")
     page = (experiment / "trial_0" / "trial.html").read_text()
     assert "session 0" in page and "session 2" in page and "session 1" not in page
+    assert page.count("no score yet") == 1
+    shutil.rmtree(begun)
     shutil.rmtree(experiment / "trial_0" / "session_2")
     report_experiment(experiment)
     with (experiment / "experiment.csv").open() as file:
