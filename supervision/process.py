@@ -13,6 +13,8 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 INTERRUPTED = 130
@@ -158,6 +160,24 @@ def stop_signals() -> list[int]:
     """SIGINT, SIGTERM, and SIGHUP unless this process was started to outlive its terminal (nohup)."""
     outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([] if outlives else [signal.SIGHUP])]
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """While nothing can be lost: a signal to stop ends the process at once, even in code that never returns.
+
+    Threads but the main one hear of no signals: for them nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard = [number for number in stop_signals() if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def keep_freed_memory() -> None:

@@ -32,6 +32,8 @@ class Sick(gymnasium.Env):
 
     def __init__(self, ill, render_mode=None):
         self.ill, self.steps = ill, 0
+        if ill is opens:
+            locks(None)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -69,9 +71,12 @@ def locks(frame):
 def waits(frame):
     """Its first reset never ends."""
 
+def opens(frame):
+    """It is never built."""
+
 ILLS = {"Frame": lambda frame: (frame * np.nan, 0.0), "Reward": lambda frame: (frame, float("nan")),
         "Large": lambda frame: (frame, 2e38), "Quits": quits, "Interrupts": interrupts,
-        "Raises": raises, "Sleeps": sleeps, "Locks": locks, "Waits": waits}
+        "Raises": raises, "Sleeps": sleeps, "Locks": locks, "Waits": waits, "Opens": opens}
 for name, ill in ILLS.items():
     gymnasium.register(f"{name}-v0", Sick, kwargs={"ill": ill}, disable_env_checker=True)
 '''
@@ -95,8 +100,8 @@ def sick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("Frame", "is at fault: it returned a frame with nan (row 0)."),
         ("Reward", "is at fault: it returned a reward with nan (row 0)."),
-        ("Raises", "failed: KeyError: 'the wheel came off' (sick.py, line 26)."),
-        ("Quits", "failed: SystemExit: 0 (sick.py, line 29)."),
+        ("Raises", "failed: KeyError: 'the wheel came off' (sick.py, line 28)."),
+        ("Quits", "failed: SystemExit: 0 (sick.py, line 31)."),
     ],
 )
 def test_whose_fault_it_is_is_said_in_one_sentence(sick: Path, ill: str, sentence: str) -> None:
@@ -111,7 +116,7 @@ def test_an_evaluation_names_it_too(sick: Path) -> None:
     """Also where it raises what Ctrl-C raises."""
     log, words = sick / "log", ("--game", "sick:Interrupts-v0", "--path-to-results", sick / "results")
     assert start("test_multiple_seed.py", *words, "--agent", "random", log=log).wait(60) == 1
-    said = "error: The environment sick:Interrupts-v0 failed: KeyboardInterrupt (sick.py, line 32).\n"
+    said = "error: The environment sick:Interrupts-v0 failed: KeyboardInterrupt (sick.py, line 34).\n"
     assert log.read_text().endswith(said) and "Interrupted" not in log.read_text()
 
 
@@ -151,6 +156,19 @@ def test_an_actor_whose_environment_hangs_is_named_and_ends_when_asked(
     named = rf"Actor 0: sick:{ill}-v0 has not answered for \d+ s, {where} \(sick.py, line \d+\)"
     assert len(re.findall(named, said)) == 1, said
     assert f"Actor 0 ends, as it was asked to: sick:{ill}-v0 has not answered for" in said
+
+
+@pytest.mark.parametrize("program", ["launch_learner.py", "launch_actor.py"])
+def test_an_environment_that_is_never_built_can_be_interrupted(sick: Path, program: str) -> None:
+    log, words = sick / "log", ("--game", "sick:Opens-v0", "--path-to-results", sick / "results")
+    process = start(program, *(ALONE if program == "launch_actor.py" else ()), *words, log=log)
+    try:
+        until(lambda: process.poll() is not None or "hanging" in log.read_text(), log.read_text)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == -signal.SIGTERM
+    finally:
+        process.kill()
+    assert not (sick / "results").exists()
 
 
 def test_a_serial_run_whose_environment_hangs_saves_and_ends_when_asked(

@@ -26,7 +26,7 @@ from learning.ranks.lost import RankLost
 from memory.replay.following import RowReader
 from memory.server.patience import Patience
 from supervision.child import follow_parent
-from supervision.process import USER_ERROR, Stop, stop_signals
+from supervision.process import USER_ERROR, Stop, ended_by_signals, stop_signals
 from wiring.setting import build_agent, chunk_limits, connect_redis, device_of, set_up_torch, setting_of
 from wiring.shards import connect_shards
 
@@ -149,14 +149,13 @@ def joined(args: Args) -> Iterator[Ranks]:
     device = device_of(args)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in stop_signals()}
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+        with ended_by_signals():
+            dist.init_process_group(backend, timeout=TIMEOUT)
     except RuntimeError as error:
         raise RankLost(f"The learners did not find each other ({reason(error)}).") from error
     ranks = Ranks()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
     try:
         yield ranks
     finally:

@@ -27,6 +27,7 @@ from memory.server.connection import Client, RedisConfig, connect
 from models.parts import of_parts
 from models.trunk import with_trunk
 from parameters.declare import flag_of
+from supervision.process import ended_by_signals
 from wiring.code import check_code
 
 LEARNER, ACTOR, SAMPLER, SEAT = 0, 1, 2, 3
@@ -86,7 +87,8 @@ def setting_of_run(args: Args) -> Setting:
 
     Raises EnvError, and UserError where --shards does not fit.
     """
-    setting, count = setting_of(args), len(args.games)
+    with ended_by_signals():  # an environment may wait for ever while it is built
+        setting, count = setting_of(args), len(args.games)
     if not setting.games:
         return setting
     if args.shards > 1 and args.shards % count:
