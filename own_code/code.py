@@ -141,6 +141,12 @@ def error_text(error: BaseException) -> str:
     return f"{says}{place}"
 
 
+def raised_in(error: BaseException) -> str:
+    """The name of the module whose code raised it."""
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    return str(innermost.f_globals["__name__"])
+
+
 def _is_users(file: Path) -> bool:
     """Whether it is a file that was given, or stands beside one; our own folder is no user's."""
     given = map(_file, (code.module for code in _GIVEN.values()))

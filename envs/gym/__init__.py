@@ -33,6 +33,7 @@ from envs.gym.spaces import env_actions, fitted, space_of_actions, space_of_fram
 from envs.playback import Action, Frames, Screen, drawn, not_repeated
 from envs.registry import FAMILY_SETTINGS, Family
 from envs.saving import State, plain_state, restore_plain
+from own_code.code import raised_in
 
 __all__ = ["FAMILY"]
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ it.
 """
 EXTRAS = "mujoco", "box2d"
 """Gymnasium's extras that this project has under the same names."""
+UNPACKS = __name__, "gymnasium.vector.sync_vector_env", "gymnasium.wrappers.common", "gymnasium.core"
+"""Modules that take apart what an environment returns."""
 Build = Callable[[EnvConfig, str | None], Env]
 """Makes one environment with a render mode, its spaces as agents know them."""
 
@@ -135,8 +138,8 @@ class GymVector(SeededVectorEnv):
                 all_seeds[row] = seed
         try:
             observations, infos = self._envs.reset(seed=all_seeds, options={"reset_mask": mask})
-        except ValueError as error:
-            raise self._explained(error) from error
+        except (TypeError, ValueError) as error:
+            raise self._explained(error, "reset must return observation and info") from error
         self._warn_of_rules(infos)
         return _to_frames(observations), {}
 
@@ -155,12 +158,16 @@ class GymVector(SeededVectorEnv):
         taken = env_actions(actions, self._envs.single_action_space)
         try:
             observations, rewards, terminated, truncated, _ = self._envs.step(taken)
-        except ValueError as error:
-            raise self._explained(error) from error
+        except (TypeError, ValueError) as error:
+            wanted = "step must return observation, reward (one number), terminated, truncated and info"
+            raise self._explained(error, wanted) from error
         return _to_frames(observations), rewards, terminated, truncated, {}
 
-    def _explained(self, error: ValueError) -> Exception:
-        """The error that names an observation of the wrong shape, which NumPy's own does not."""
+    def _explained(self, error: TypeError | ValueError, wanted: str) -> Exception:
+        """An error that names what the environment returned otherwise than it must; those of NumPy do not.
+
+        `wanted`: what it must return.
+        """
         promised = self.single_observation_space.shape
         for env, seen in zip(self._envs.envs, self._envs._env_obs, strict=True):
             if isinstance(seen, np.ndarray) and seen.shape != promised:
@@ -168,6 +175,8 @@ class GymVector(SeededVectorEnv):
                     f"The environment {self.game} is at fault: {type(env.unwrapped).__name__} returned an"
                     f" observation of the shape {seen.shape}, and its space has {promised}."
                 )
+        if raised_in(error) in UNPACKS:
+            return EnvFailure(f"The environment {self.game} is at fault: its {wanted} ({error}).")
         return error
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -258,3 +258,54 @@ class Unseen(Short):
 def test_an_environment_that_sees_nothing_is_a_mistake(make_config: MakeConfig) -> None:
     with pytest.raises(EnvError, match=r"hold no number \(they are a Dict\(\)\)"):
         fitted(Unseen(), make_config("own.py:Unseen"))
+
+
+class Old(Short):
+    """Its step says with one flag that the episode is over, as Gym's did."""
+
+    def step(self, action: Any) -> Any:
+        seen, reward, terminated, _, info = super().step(action)
+        return seen, reward, terminated, info
+
+
+class Rewarding(Short):
+    """Its reward is an array."""
+
+    def step(self, action: Any) -> Any:
+        return super().step(action)[0], np.ones(1), False, False, {}
+
+
+class Bare(Short):
+    """Its reset returns no info."""
+
+    def reset(self, **given: Any) -> Any:
+        return super().reset(**given)[0]
+
+
+class Mute(Short):
+    """Its step returns nothing."""
+
+    def step(self, action: Any) -> Any:
+        super().step(action)
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (Old, "fault: its step must return .*terminated, truncated and info .*expected 5, got 4"),
+        (Rewarding, r"fault: its step must return observation, reward \(one number\)"),
+        (Mute, "its step must return .*NoneType|Expects step result to be a tuple"),
+        (Bare, "fault: its reset must return observation and info"),
+    ],
+)
+def test_what_is_returned_otherwise_is_named(
+    kind: type[Short], sentence: str, checks: bool, register: Register, make_config: MakeConfig
+) -> None:
+    """With Gymnasium's checker, which is on for a registered environment, and without it."""
+    name = register(kind)
+    gymnasium.registry[name].disable_env_checker = not checks
+    env = make_env(make_config(name), [0])
+    with pytest.raises(EnvFailure, match=sentence):
+        env.reset()
+        env.step(np.zeros(1, np.int64))
