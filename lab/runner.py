@@ -74,6 +74,14 @@ class Runner:
         self._after_session()
         return record.is_done
 
+    def wait_for(self, child: Child) -> int:
+        """Start a process that has nothing to save, and end it at a stop; its exit code."""
+        child.start()
+        while child.running and not self._stop.wait(POLL_EVERY_S):
+            pass
+        child.kill()
+        return child.exit_code or 0
+
     @property
     def stopped(self) -> bool:
         """Whether a stop was asked for: sessions that have not begun are not played."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +36,7 @@ from reporting.measures.saber import counted
 from reporting.model_files import last_models, steps_in
 from reporting.pages.graph import plotly_figure, write_png
 from reporting.pages.page import Section, Table, Tile, colours, write_page
+from supervision.child import Child, ChildSpec
 
 EPISODES = 100
 """Evaluation episodes of each session's last snapshot (our choice)."""
@@ -133,14 +133,15 @@ class Benchmark:
         words = ["--model", str(models[0]), "--evaluation-episodes", str(EPISODES), "--eval-noise", "off"]
         words += own_code_of(folder)
         words += ["--evaluation-epsilon", str(epsilon)]
-        where = ["--path-to-results", str(folder), "--threads", "1"]
-        with (folder / "evaluation.log").open("wb") as log:
-            code = subprocess.run(
-                [sys.executable, str(EVALUATE), *words, *where], stdout=log, stderr=subprocess.STDOUT
-            ).returncode
-        if code:
-            self._say(f"{folder}: its evaluation failed; evaluation.log says why.")
-        return code == 0
+        command = [sys.executable, str(EVALUATE), *words, "--path-to-results", str(folder), "--threads", "1"]
+        log = folder / "evaluation.log"
+        self._say(f"{session.name}: its last snapshot plays {EPISODES} episodes; what it says is in {log}.")
+        if self._runner.wait_for(Child(ChildSpec(session.name, lambda: command, log))) == 0:
+            return True
+        stopped = "was stopped: the same command begins it anew"
+        how = stopped if self._runner.stopped else "failed; evaluation.log says why"
+        self._say(f"{folder}: its evaluation {how}.")
+        return False
 
 
 def mode_of(experiment: Experiment) -> str:

@@ -78,11 +78,13 @@ class Row:
 
     @property
     def state(self) -> str:
-        """How many sessions are done, failed or begun."""
+        """How many sessions are done, failed or begun, and how many of those that are done have no score."""
+        unscored = self.done - len(self.scores)
+        missing = f", {unscored} not evaluated" * bool(unscored)
         if self.done >= self.sessions:  # more, where fewer are planned than before
-            return "done"
+            return f"done{missing}"
         others = f", {self.failed} failed" * bool(self.failed) + f", {self.open} begun" * bool(self.open)
-        return f"{self.done} of {self.sessions}{others}" if self.done or others else "not run"
+        return f"{self.done} of {self.sessions}{missing}{others}" if self.done or others else "not run"
 
     @property
     def mean(self) -> float:

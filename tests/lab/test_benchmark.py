@@ -13,13 +13,15 @@ import pytest
 
 from args import UserError
 from lab.benchmark import command
-from lab.benchmark.command import EPISODES, _progress, chosen, over_games, write_table
+from lab.benchmark.command import EPISODES, Benchmark, _progress, chosen, over_games, write_table
 from lab.benchmark.table import OverAll, Row, markdown
 from lab.commands import benchmark
+from lab.runner import Runner
 from lab.session import SessionRecord
 from lab.spec import read_experiments
 from reporting.measures.fitness import standard_of
 from run_lab import main
+from supervision.process import Stop
 from tests.lab.left import leave_session, program_that_ends
 from tests.processes import run
 
@@ -167,6 +169,25 @@ def test_a_session_that_cannot_be_evaluated_is_a_fault(
         assert (due / "evaluation.log").read_text().startswith(words)
 
 
+def test_a_stop_ends_an_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a policy that stands still for ever, say; the next start begins it anew."""
+    spec, endless, stop, said = tmp_path / "some.yaml", tmp_path / "some.py", Stop(), list[str]()
+    spec.write_text("# test\nexperiments: {some: {agent: dqn, game: CartPole-v1}}\n")
+    leave_session(tmp_path / "runs/some/train/trial_0/session_0", {"CartPole-v1": 300.0}, steps=900)
+    (tmp_path / "runs/some/train/trial_0/session_0/evaluation_0.json").unlink()
+    endless.write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setattr(command, "EVALUATE", endless)
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "plays 100 episodes" in line:
+            stop.set()
+
+    experiments = [*read_experiments(spec).values()]
+    assert not Benchmark(experiments, tmp_path, Runner(stop, say), say).play(experiments, 1)
+    assert any("its evaluation was stopped: the same command begins it anew." in line for line in said)
+
+
 def test_games_that_wait_for_their_evaluation_have_no_score(tmp_path: Path) -> None:
     spec, runs = tmp_path / "some.yaml", tmp_path / "runs"
     spec.write_text('# test\nexperiments: {both: {agent: dqn, game: "CartPole-v1,probe:catch"}}\n')
@@ -249,10 +270,13 @@ def test_an_interval_needs_three_sessions_of_every_game() -> None:
 
 
 def test_a_row_says_what_became_of_its_sessions() -> None:
-    row = Row("some", "pong", "a2c", 3, 1, 1, 1, False, 10, 10, 1.0, "", (), (), (), None, ())
+    row = Row("some", "pong", "a2c", 3, 1, 1, 1, False, 10, 10, 1.0, "", (), (1.0,), (), None, ())
     assert row.state == "1 of 3, 1 failed, 1 begun"
-    assert replace(row, done=3, failed=0, open=0).state == "done"
-    assert replace(row, done=3, sessions=2).state == "done"  # fewer are planned than before
+    assert replace(row, scores=()).state == "1 of 3, 1 not evaluated, 1 failed, 1 begun"
+    whole = replace(row, done=3, failed=0, open=0, scores=(1.0, 2.0, 3.0))
+    assert whole.state == "done"
+    assert replace(whole, scores=(1.0, 2.0)).state == "done, 1 not evaluated"
+    assert replace(whole, sessions=2).state == "done"  # fewer are planned than before
     assert _progress([replace(row, done=3, sessions=2), row]).value == "3 of 5"
     assert replace(row, done=0, failed=0, open=0).state == "not run"
 
