@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from args import UserError
 from lab.files import ENJOYED, read_model
-from lab.report_csv import Finite, runs_of_csv
+from lab.report_csv import Finite, runs_of_csv, unread_columns
 from parameters.declare import flag_of
 from reporting.measures.aggregates import probability_of_improvement
 from reporting.measures.fitness import nearest_standard, references
@@ -157,7 +157,7 @@ def make_report(
 ) -> None:
     """Write the report of what is there, and print its summary. Raises UserError."""
     runs = read_runs(paths, name_of)
-    remarks = [*_left_out(paths), *_remarks(runs, pair)]
+    remarks = [*_left_out(paths), *_unread(paths), *_remarks(runs, pair)]
     try:
         lines = write_report(runs, folder, remarks)
     except OSError as error:
@@ -172,6 +172,14 @@ def _left_out(paths: Sequence[Path]) -> list[str]:
     """A sentence on the results whose names a later evaluation took (evaluation.result.keep_earlier)."""
     found = [str(each) for path in paths for each in _evaluations(path, "earlier_")]
     return [f"Left out, as a later evaluation took their place: {', '.join(found)}."] if found else []
+
+
+def _unread(paths: Sequence[Path]) -> list[str]:
+    """A sentence on the columns of each csv that nothing was made of."""
+    found = {path: unread_columns(path) for path in paths if not path.is_dir()}
+    return [
+        f"{path}: columns that are not read: {', '.join(names)}." for path, names in found.items() if names
+    ]
 
 
 def _remarks(runs: Sequence[Run], pair: Sequence[str]) -> list[str]:

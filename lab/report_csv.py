@@ -58,6 +58,11 @@ def runs_of_csv(path: Path, name_of: Callable[[str], str]) -> list[Run]:
     return runs
 
 
+def unread_columns(path: Path) -> list[str]:
+    """Columns of a csv that tell a report nothing: an agent's name may stand in one of them."""
+    return [name for name in _lines(path)[0][1] if name and name not in COLUMNS]
+
+
 def _lines(path: Path) -> list[Line]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -79,7 +84,8 @@ def _check_columns(path: Path, columns: Sequence[str]) -> None:
             raise UserError(f"{path} has a column {name}, and none called {near[0]}: rename it.")
     if not {"game", "score"} <= {*columns}:
         raise UserError(
-            f"{path} is no table of scores: it needs the columns game and score, a row for each seed."
+            f"{path} is no table of scores: it needs the columns game and score, between commas, and a row"
+            " for each seed."
         )
     if twice := [name for name, count in Counter(columns).items() if count > 1 and name in COLUMNS]:
         raise UserError(f"{path} has several columns {twice[0]}: leave one.")

@@ -7,6 +7,7 @@ For the fitness see docs/fitness.md.
 """
 
 import csv
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -133,9 +134,14 @@ def standard_of(game: str) -> Standard | None:
 
 def nearest_standard(game: str) -> str:
     """The game with a standard whose name is most like this one; "" where none is much like it."""
-    known = {name.lower(): name for name in (*_references(), *_standards()) if standard_of(name)}
-    near = get_close_matches(game.lower(), known, 1, ALIKE)
+    known = {_letters(name): name for name in (*_references(), *_standards()) if standard_of(name)}
+    near = get_close_matches(_letters(game), known, 1, ALIKE)
     return known[near[0]] if near else ""
+
+
+def _letters(game: str) -> str:
+    """Returns "mspacman" for "Ms. Pac-Man" and "MsPacmanNoFrameskip-v4"."""
+    return re.sub(r"(NoFrameskip)?-v\d+$|[\W_]", "", game).lower()
 
 
 @cache

@@ -192,10 +192,27 @@ def test_a_misspelt_game_is_named_beside_the_nearest(
 ) -> None:
     """Of those with a reference: journey_escape is a game, and has none."""
     table = tmp_path / "some.csv"
-    table.write_text("game,score\npong,3\nAsterixx,300\nCartPole-v2,9\nown:game,1\njourney_escape,1\n")
+    games = "pong,Asterixx,CartPole-v2,own:game,journey_escape,Ms. Pac-Man,PongNoFrameskip-v4".split(",")
+    table.write_text("game,score\n" + "".join(f"{game},3\n" for game in games))
     assert main(["report", str(table), "--results", str(tmp_path / "out")]) == 0
-    named = "Asterixx (asterix has one), CartPole-v2 (CartPole-v1 has one), journey_escape, own:game."
+    named = (
+        "Asterixx (asterix has one), CartPole-v2 (CartPole-v1 has one), Ms. Pac-Man (ms_pacman has one),"
+        " PongNoFrameskip-v4 (pong has one), journey_escape, own:game."
+    )
     assert f"In no aggregate, as no reference is known: {named}" in capsys.readouterr().out
+
+
+def test_columns_that_are_not_read_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Agents under another heading count as one."""
+    table = tmp_path / "some.csv"
+    table.write_text("game,algorithm,score,Seed,\npong,dqn,3,1,\npong,iqn,5,2,\n")
+    assert main(["report", str(table), "--results", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert f"{table}: columns that are not read: algorithm." in said
+    assert "algorithm" in (tmp_path / "out/report.html").read_text()
+    table.write_text("game,score\npong,3\n")
+    assert main(["report", str(table), "--results", str(tmp_path / "out")]) == 0
+    assert "not read:" not in capsys.readouterr().out
 
 
 def test_agents_of_different_games(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
