@@ -102,6 +102,16 @@ def test_what_no_reader_accepts_is_not_played_for(words: str, sentence: str) -> 
         check_agent_fits(setting_of(read_args(words.split())))
 
 
+def test_weights_that_redis_does_not_take_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hung up on the learner, which took it for away and ended after --redis-patience seconds."""
+    words = "--game minatar:breakout --torso impala_small --hidden-size 64 --agent dqn".split()
+    check_agent_fits(setting_of(read_args(words)))
+    monkeypatch.setattr("wiring.checks.LARGEST_VALUE", 300_000)  # bytes: fewer than in float32
+    with pytest.raises(AgentError, match="0 MiB, and a value in Redis may have 0: give a smaller --torso"):
+        check_agent_fits(setting_of(read_args(words)))
+    check_agent_fits(setting_of(read_args([*words, "--weights-dtype", "bfloat16"])))
+
+
 @pytest.mark.parametrize("flags", ["--reward-smoothing 0.9", "--ckpt-dir some"])
 def test_what_only_a_replay_can_take_is_refused(flags: str) -> None:
     words = f"--game probe:catch {flags} --agent"
