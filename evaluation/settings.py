@@ -56,7 +56,7 @@ class ReportingSettings(Settings):
     )
     eval_noise: bool | None = parameter(
         None,
-        "Evaluation acts with the agent's noise; default: the value of the snapshot's run, else the agent's own (noisy layers as the original: on; naf: off)",
+        "Evaluation acts with the agent's noise; default: the value of the snapshot's run, else the agent's own (noisy layers as the original: on; naf, and any with --noisy-epsilon-steps: off)",
         shared=True,
     )
     evaluation_epsilon: float = parameter(

@@ -158,6 +158,7 @@ class NoisyAgent(OffPolicyAgent[NoisyConfigT, DuelingT, Tensor]):
         if config.noisy_epsilon_steps:
             self._epsilon = EpsilonBesideNoise(config, self.online, problem, device)
             self.acting_noise_period = 1  # whether to explore is drawn at each step, with all noise
+            self.eval_noise = False  # most actions of an early snapshot would be random
         self._resets: HeadResets | None = None
         if config.reset_every and learning:
             self._resets = HeadResets(config, self.online, self._gradient_step.adam, self._generator)

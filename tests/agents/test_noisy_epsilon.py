@@ -72,6 +72,12 @@ def test_means_never_explore(name: str, make_agent: MakeAgent) -> None:
     assert "explores" not in make_agent(name).mean_acting_noise(5)
 
 
+def test_evaluation_is_without_random_actions_unless_asked_for(name: str, make_agent: MakeAgent) -> None:
+    """Nine actions in ten of an early snapshot were random."""
+    assert not make_agent(name, **SCHEDULE, learning=False).eval_noise
+    assert make_agent(name, learning=False).eval_noise
+
+
 def test_exploring_obeys_the_rules_of_a_game(name: str, make_agent: MakeAgent) -> None:
     """Of three actions the frame's end allows the first and the last."""
     problem = Problem((1, 5), "float32", num_actions=3, action_low=None, action_high=None, masked=True)
