@@ -20,7 +20,7 @@ from memory.replay.priorities import SumTree
 from tests.kernel_choice import using
 from tests.processes import ROOT
 from wiring.actor import build_lone_actor
-from wiring.checks import _warn_of_unread, check_agent_fits, check_serial
+from wiring.checks import _warn_of_details, _warn_of_unread, check_agent_fits, check_serial
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
 from wiring.setting import build_agent, set_up_torch, setting_of, setting_of_run
@@ -331,7 +331,23 @@ def test_flags_that_the_agent_does_not_use_are_told(
     assert told == [f"--agent {words.split()[0]} does not use {unread}."] * bool(unread)
 
 
+@pytest.mark.parametrize(
+    ("given", "switch"),
+    [("--munchausen-tau 0.1", "--munchausen"), ("--noisy-epsilon-until 0.2", "--noisy-epsilon-steps")],
+)
+def test_a_line_says_that_a_part_is_switched_off(
+    given: str, switch: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ["--agent", "iqn", *given.split()]
+    _warn_of_details(read_args(words))
+    assert f"Without {switch} nothing reads {given.split()[0]}." in caplog.text
+    caplog.clear()
+    _warn_of_details(read_args([*words, switch, "online" if switch == "--munchausen" else "100"]))
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("spec", sorted((ROOT / "specs").glob("[!l]*/*.yaml")), ids=lambda path: path.stem)
 def test_what_a_shipped_spec_says_is_used(spec: Path, caplog: pytest.LogCaptureFixture) -> None:
     _warn_of_unread(read_args(["--spec", str(spec)]))
-    assert "does not use" not in caplog.text
+    _warn_of_details(read_args(["--spec", str(spec)]))
+    assert not caplog.text

@@ -33,6 +33,11 @@ SWITCHES = (
     ("l2", 0.0),
 )
 """Flags that add a part to an algorithm, and what they are without it."""
+DETAILS = {
+    "munchausen": ("munchausen_alpha", "munchausen_tau", "munchausen_clip"),
+    "noisy_epsilon_steps": ("noisy_epsilon_until",),
+}
+"""Of SWITCHES, those with flags that change nothing without them."""
 READ_BY_OTHERS = frozenset(
     "batch_size discount envs_per_actor id_actor nb_actor replay_frequency reward_clip t_max".split()
 )
@@ -54,6 +59,7 @@ def check_agent_fits(setting: Setting) -> None:
     _check_reward_scale(setting.args)
     _check_switches(setting.args)
     _warn_of_unread(setting.args)
+    _warn_of_details(setting.args)
     _check_resets(setting.args)
     _check_sequential(setting.args)
     _check_without_replay(setting.args)
@@ -109,6 +115,15 @@ def _warn_of_unread(args: Args) -> None:
     unread = [flag_of(name) for name in given if name.lower() in others]
     if unread and agent_type(args.agent).learns:
         log.warning("--agent %s does not use %s.", args.agent, ", ".join(unread))
+
+
+def _warn_of_details(args: Args) -> None:
+    """Flags that say how a part works, where the agent has it and it is switched off."""
+    agent, usual, without = agent_type(args.agent), Args(), dict(SWITCHES)
+    for switch, details in DETAILS.items():
+        given = [flag_of(name) for name in details if getattr(args, name) != getattr(usual, name)]
+        if given and _reads(agent, switch) and getattr(args, switch) == without[switch]:
+            log.warning("Without %s nothing reads %s.", flag_of(switch), ", ".join(given))
 
 
 def _check_without_replay(args: Args) -> None:
