@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 import torch
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from agents.base import AgentError
 from memory.runs.run import LearnerSlot
 from memory.runs.weights import Weights, publish_weights
 
@@ -21,6 +22,8 @@ BYTES_PER_S = 25e6
 """Most bytes of weights per second, so that they do not load Redis and the actors: Atari's 27 MB are sent
 about once a second, those of a small network whenever they are due.
 """
+LARGEST_VALUE = 512 << 20
+"""Most bytes of a value in Redis, by its default of proto-max-bulk-len: it hangs up on who sends more."""
 SLOW_S = 5.0
 """Seconds from which on a publication is reported as slow: 27 MB take 2 s at 100 Mbit/s."""
 
@@ -37,6 +40,18 @@ def _packed_rounded(weights: dict[str, Tensor]) -> bytes:
 def _rounded(weight: Tensor) -> Tensor:
     """Biases and statistics are few, and stay exact."""
     return weight.bfloat16() if weight.dtype == torch.float32 and weight.ndim > 1 else weight
+
+
+def check_size(weights: Mapping[str, Tensor], dtype: str) -> None:
+    """Raise AgentError where these, packed as `dtype`, are larger than Redis accepts."""
+    rounded = dtype == "bfloat16"
+    size = sum(each.nbytes // (2 if rounded and each.ndim > 1 else 1) for each in weights.values())
+    if size > LARGEST_VALUE:
+        count = sum(each.numel() for each in weights.values())
+        raise AgentError(
+            f"This network has {count:,} weights, {size / 2**20:,.0f} MiB, and a value in Redis may have"
+            f" {LARGEST_VALUE / 2**20:,.0f}: give a smaller --torso or --hidden-size."
+        )
 
 
 class Publisher:

@@ -23,6 +23,7 @@ from wiring.actor import build_lone_actor
 from wiring.checks import _warn_of_details, _warn_of_unread, check_agent_fits, check_serial
 from wiring.code import canonical
 from wiring.endings import exit_on_errors
+from wiring.learner import _learning_agent
 from wiring.setting import build_agent, set_up_torch, setting_of, setting_of_run
 from wiring.sources import check_length, check_store
 
@@ -102,14 +103,15 @@ def test_what_no_reader_accepts_is_not_played_for(words: str, sentence: str) -> 
         check_agent_fits(setting_of(read_args(words.split())))
 
 
+@pytest.mark.usefixtures("processors_settings")
 def test_weights_that_redis_does_not_take_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It hung up on the learner, which took it for away and ended after --redis-patience seconds."""
     words = "--game minatar:breakout --torso impala_small --hidden-size 64 --agent dqn".split()
-    check_agent_fits(setting_of(read_args(words)))
-    monkeypatch.setattr("wiring.checks.LARGEST_VALUE", 300_000)  # bytes: fewer than in float32
+    _learning_agent(setting_of(read_args(words)), None)
+    monkeypatch.setattr("learning.publishing.LARGEST_VALUE", 300_000)  # bytes: fewer than in float32
     with pytest.raises(AgentError, match="0 MiB, and a value in Redis may have 0: give a smaller --torso"):
-        check_agent_fits(setting_of(read_args(words)))
-    check_agent_fits(setting_of(read_args([*words, "--weights-dtype", "bfloat16"])))
+        _learning_agent(setting_of(read_args(words)), None)
+    _learning_agent(setting_of(read_args([*words, "--weights-dtype", "bfloat16"])), None)
 
 
 @pytest.mark.parametrize("flags", ["--reward-smoothing 0.9", "--ckpt-dir some"])

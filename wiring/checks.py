@@ -42,8 +42,6 @@ READ_BY_OTHERS = frozenset(
     "batch_size discount envs_per_actor id_actor nb_actor replay_frequency reward_clip t_max".split()
 )
 """Parameters of some agents that other parts of every run read too."""
-LARGEST_VALUE = 512 << 20
-"""Most bytes of a value in Redis, by its default of proto-max-bulk-len: it hangs up on who sends more."""
 
 
 def check_agent_fits(setting: Setting) -> None:
@@ -67,8 +65,7 @@ def check_agent_fits(setting: Setting) -> None:
         _check_kinds(setting.args)
     if setting.args.opponents != "self":
         _check_opponents(setting)
-    agent = agent_of(setting, learning=False)  # before each game's checks: none helps who cannot play
-    _check_publishable(setting.args, agent)
+    agent_of(setting, learning=False)  # before each game's checks: no flag helps an agent that cannot play
     for game, own in zip(setting.args.games, setting.games or (setting,), strict=False):
         if own.description.by_turns:
             _check_turns(setting.args, game)
@@ -136,19 +133,6 @@ def _check_without_replay(args: Args) -> None:
         raise AgentError(
             f"--agent {args.agent} learns from what its present policy did, not one in --ckpt-dir: add"
             " --no-push."
-        )
-
-
-def _check_publishable(args: Args, agent: Agent) -> None:
-    """Raise AgentError where the weights that actors get are larger than Redis accepts."""
-    weights = agent.acting_weights().values()
-    rounded = args.weights_dtype == "bfloat16"
-    size = sum(each.nbytes // (2 if rounded and each.ndim > 1 else 1) for each in weights)
-    if size > LARGEST_VALUE:
-        count = sum(each.numel() for each in weights)
-        raise AgentError(
-            f"This network has {count:,} weights, {size / 2**20:,.0f} MiB, and a value in Redis may have"
-            f" {LARGEST_VALUE / 2**20:,.0f}: give a smaller --torso or --hidden-size."
         )
 
 

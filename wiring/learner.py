@@ -18,7 +18,7 @@ from learning.each_second import HousekeepingConfig
 from learning.housekeeping import Housekeeper
 from learning.learner import Learner, LearnerConfig
 from learning.pool import Pool, PoolConfig
-from learning.publishing import packing_as
+from learning.publishing import check_size, packing_as
 from learning.results import Results
 from learning.saved.figures import Figures, set_aside
 from learning.saved.folder import SnapshotFolder, emergencies, newest_snapshot
@@ -256,6 +256,7 @@ def _figures(setting: Setting, folder: Path, snapshot: Snapshot | None) -> Figur
 def _learning_agent(setting: Setting, snapshot: Snapshot | None) -> Agent:
     agent = agent_of(setting, learning=True)
     set_up_torch(setting.args, agent)
+    check_size(agent.acting_weights(), setting.args.weights_dtype)
     if snapshot is not None:
         seed = snapshot.get("config", {}).get("seed", setting.args.seed)  # earlier versions did not keep it
         if seed != setting.args.seed:  # generators continue from the snapshot
