@@ -80,7 +80,8 @@ class Runner:
         while child.running and not self._stop.wait(POLL_EVERY_S):
             pass
         child.kill()
-        return child.exit_code or 0
+        assert child.exit_code is not None
+        return child.exit_code
 
     @property
     def stopped(self) -> bool:
