@@ -53,10 +53,12 @@ def redis_socket() -> Iterator[str]:
 
 @pytest.fixture
 def client(redis_socket: str) -> Iterator[Client]:
-    """A client of the throwaway server; the server is emptied afterwards."""
+    """A client of the throwaway server; the server is emptied afterwards, and has no users but one."""
     client = make_client(RedisConfig(redis_socket, 0))
     yield client
     client.flushall()
+    if users := {*client.acl_users()} - {"default"}:
+        client.acl_deluser(*users)
     client.close()
 
 

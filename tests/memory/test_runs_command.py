@@ -116,7 +116,6 @@ def test_all_shards_that_are_found_count(
         (password := tmp_path / "password").write_text("secret")
         who = "--user-redis", "viewer", "--redis-password-file", str(password)
         assert told("show", "run", *who) == (0, " in 1 of 3 shards")
-        client.execute_command("ACL", "DELUSER", "viewer")
 
 
 def test_delete_asks_somebody(
