@@ -44,8 +44,8 @@ def _rounded(weight: Tensor) -> Tensor:
 
 def check_size(weights: Mapping[str, Tensor], dtype: str) -> None:
     """Raise AgentError where these, packed as `dtype`, are larger than Redis accepts."""
-    rounded = dtype == "bfloat16"
-    size = sum(each.nbytes // (2 if rounded and each.ndim > 1 else 1) for each in weights.values())
+    packed = map(_rounded, weights.values()) if dtype == "bfloat16" else weights.values()
+    size = sum(each.nbytes for each in packed)
     if size > LARGEST_VALUE:
         count = sum(each.numel() for each in weights.values())
         raise AgentError(

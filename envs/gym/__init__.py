@@ -164,9 +164,9 @@ class GymVector(SeededVectorEnv):
         return _to_frames(observations), rewards, terminated, truncated, {}
 
     def _explained(self, error: TypeError | ValueError, wanted: str) -> Exception:
-        """An error that names what the environment returned otherwise than it must; those of NumPy do not.
+        """The error to raise: it says what was wrong with what the environment returned, as NumPy's does not.
 
-        `wanted`: what it must return.
+        `wanted`: "step must return ...".
         """
         promised = self.single_observation_space.shape
         for env, seen in zip(self._envs.envs, self._envs._env_obs, strict=True):

@@ -159,10 +159,10 @@ class Ring:
 def importance_weights(
     priority: NDArray[np.float64], total: float, fill: int, beta: float, rarest: float | None
 ) -> NDArray[np.float32]:
-    """(fill * p / total) ** -beta for the priorities p [B] of a batch, divided by the largest of these: [B].
+    """(fill * p / total) ** -beta for the priorities p [B] of a batch, scaled to 1 at most: [B].
 
-    With `rarest` divided by that priority's weight. `total`, `fill`: sum and number of all priorities.
-    Schaul et al. 2016, 3.4.
+    Schaul et al. 2016, 3.4. `total`, `fill`: sum and number of all priorities. `rarest`: the priority whose
+    weight counts as 1; None: the smallest of the batch.
     """
     weights = (fill * (priority / total)) ** -beta
     largest = weights.max() if rarest is None else (fill * (rarest / total)) ** -beta
